@@ -1,0 +1,95 @@
+"""The error family. Every message is one sentence or two: what, where, what to do.
+
+::
+
+    SfumatoError
+    ├── InputError             exit 2: the caller can mend it
+    │   ├── TableError         a table that cannot be read or written
+    │   ├── HierarchyError     a hierarchy that is not one
+    │   ├── PolicyError        a policy that cannot be followed
+    │   └── NotYet             a planned option that this version lacks
+    ├── PromiseError           exit 1: a requirement does not hold or cannot be met
+    │   ├── RequirementUnreachable
+    │   └── VerificationFailed
+    └── InternalError          exit 3: a bug of ours, never the user's fault
+
+No message holds the value of a cell: columns, counts and positions only.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SfumatoError(Exception):
+    """Anything that sfumato raises on purpose."""
+
+    exit_code = 2
+
+
+class InputError(SfumatoError):
+    """The table, the policy or the command line is wrong, and the caller can mend it."""
+
+
+class TableError(InputError):
+    """A table that cannot be read or written."""
+
+
+class HierarchyError(InputError):
+    """A generalization hierarchy that cannot be read or does not fit its column."""
+
+
+class PolicyError(InputError):
+    """A policy that is malformed, or does not fit the table."""
+
+
+class NotYet(InputError):  # noqa: N818 - "not yet" is the whole message
+    """An option that the policy format has and this version does not."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} is planned but not yet part of this version of sfumato.")
+
+
+class PromiseError(SfumatoError):
+    """A requirement does not hold or cannot be met."""
+
+    exit_code = 1
+
+
+class RequirementUnreachable(PromiseError):  # noqa: N818 - reads as a sentence
+    """No recoding of these rows can satisfy the requirement."""
+
+    def __init__(self, requirement: object, *, best: str, n_rows: int) -> None:
+        self.requirement, self.best, self.n_rows = requirement, best, n_rows
+        super().__init__(
+            f"{requirement} cannot be met: even one single group of all {n_rows:,} rows has only {best}. "
+            "Ask for less, or add rows."
+        )
+
+
+class VerificationFailed(PromiseError):  # noqa: N818 - reads as a sentence
+    """A release does not keep a claim; ``claims`` names each one that failed."""
+
+    def __init__(self, failures: Iterable[str]) -> None:
+        self.failures = tuple(failures)
+        super().__init__("Verification failed: " + " ".join(self.failures))
+
+
+class InternalError(SfumatoError):
+    """A bug in sfumato."""
+
+    exit_code = 3
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the nearest known word, or nothing.
+
+    >>> did_you_mean("quasi-identifer", ["identifier", "quasi-identifier"])
+    " Did you mean 'quasi-identifier'?"
+    >>> did_you_mean("xyz", ["age"])
+    ''
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
