@@ -11,6 +11,9 @@ import secrets
 import numpy as np
 from numpy.random import PCG64, Generator
 
+Random = Generator
+"""The type to annotate an argument with, where a function takes its randomness from the caller."""
+
 
 def seeded(seed: int) -> Generator:
     """A generator that repeats: same seed, same numbers.
@@ -29,3 +32,17 @@ def secret() -> Generator:
 def generator(seed: int | None) -> Generator:
     """``seeded(seed)``, or ``secret()`` where no seed is given."""
     return secret() if seed is None else seeded(seed)
+
+
+def fresh_seed() -> int:
+    """A seed that nobody can guess, for draws that are spread over blocks."""
+    return secrets.randbits(128)
+
+
+def seeded_block(seed: int, number: int) -> Generator:
+    """The generator of one block of a long stream: independent of all other blocks and of ``seeded(seed)``.
+
+    >>> int(seeded_block(7, 2).integers(100)) == int(seeded_block(7, 2).integers(100))
+    True
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))

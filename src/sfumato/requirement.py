@@ -72,6 +72,9 @@ class KAnonymity:
     def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
         return groups.count.astype(np.float64)
 
+    def describe(self, achieved: float) -> str:
+        return f"{achieved:,.0f} rows"
+
     def as_policy(self) -> dict[str, Any]:
         return {self.word: self.k}
 
@@ -116,6 +119,9 @@ class EntropyDiversity:
         terms = np.where(counts > 0, counts * np.log(np.maximum(counts, 1)), 0.0)
         return np.log(n) - terms.sum(axis=1) / n
 
+    def describe(self, achieved: float) -> str:
+        return f"the entropy of {achieved:.4g} equally frequent values"
+
     def as_policy(self) -> dict[str, Any]:
         return {self.word: {"l": self.l, "of": self.of}}
 
@@ -154,7 +160,9 @@ class RecursiveDiversity:
 
     @property
     def exact_c(self) -> Fraction:
-        return Fraction(str(self.c)).limit_denominator(1_000_000)
+        """c as written; beyond nine decimals rounded down, which asks for a little more."""
+        c = Fraction(str(self.c))
+        return c if c.denominator <= 10**9 else Fraction(math.floor(c * 10**9), 10**9)
 
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         if self.l == 1:
@@ -171,6 +179,9 @@ class RecursiveDiversity:
         assert groups.values is not None
         ranked = -np.sort(-groups.values, axis=1)
         return ranked[:, 0], ranked[:, self.l - 1 :].sum(axis=1)
+
+    def describe(self, achieved: float) -> str:
+        return f"a diversity that needs a c above {achieved:.4g}"
 
     def as_policy(self) -> dict[str, Any]:
         return {self.word: {"c": self.c, "l": self.l, "of": self.of}}
@@ -212,6 +223,9 @@ class VarianceDiversity:
     def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
         assert groups.variance is not None
         return groups.variance
+
+    def describe(self, achieved: float) -> str:
+        return f"a variance of {achieved:.6g}"
 
     def as_policy(self) -> dict[str, Any]:
         return {self.word: {"at-least": self.at_least, "of": self.of}}

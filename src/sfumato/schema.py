@@ -9,7 +9,22 @@ from typing import Any
 
 from sfumato.errors import PolicyError, did_you_mean
 
-MISSING_TEXTS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "-", "--", ".", "missing")
+MISSING_TEXTS = (
+    "?",
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "None",
+    "none",
+    "-",
+    "--",
+    ".",
+    "missing",
+)
 """Texts that usually stand for a missing value. Never applied silently: `profile` proposes them."""
 
 

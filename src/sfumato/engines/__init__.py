@@ -1,0 +1,1 @@
+"""Where the rows live. An algorithm asks an engine to grow a tree over them and never sees how."""

@@ -1,0 +1,9 @@
+"""Arrays in, arrays out: the loops over rows, compiled by numba. They import numpy and numba only.
+
+problem    what a partition-tree kernel is told: axes, targets, rules, and its scratch space
+rules      does a set of rows satisfy the requirement? (all at once, or threshold by threshold)
+frequency  frequency sets: counts per code of an attribute
+choose     the only home of scores, ties and allowability: frequency sets in, split out
+grow       depth-first growth: choose, move rows, repeat
+route      send rows down a finished tree
+"""

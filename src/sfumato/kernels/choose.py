@@ -1,0 +1,495 @@
+"""Which split? The only home of scores, ties and allowability.
+
+Median [LDR08, 2.2]: attributes by normalized width, widest first; on each the best balanced allowable
+split. Scored criteria [LDR08, equations 3 to 6]: the best allowable split of all. Ties are broken by
+balance (the smaller largest part), attribute, threshold, so that the answer depends on counts alone.
+
+A score is a fixed expression of exact integers. For labels it is the sum over parts of
+sum_c F(n_c) - F(n), F(x) = x log2 x in fixed point: minus the entropy times the rows. For numbers it is
+the sum over parts of n (mean of the part - mean of the node)^2: the squared error that the split takes away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import inner
+from sfumato.kernels.frequency import (
+    add_row,
+    add_sums,
+    add_words,
+    child_of,
+    cover,
+    fill_sums,
+    fill_words,
+    is_single,
+    range_of,
+    select_median,
+    single_column,
+)
+from sfumato.kernels.problem import FIXED_POINT
+from sfumato.kernels.rules import fill_walk, segment_holds
+
+NO_SCORE = -1e300
+
+
+@inner
+def information(x, table):
+    """F(x) = x log2 x in fixed point, 0 for 0."""
+    if x < table.shape[0]:
+        return table[x]
+    return np.int64(np.rint(x * np.log2(x) * FIXED_POINT))
+
+
+@inner
+def score_of_part(part, node, targets, single, table):
+    """Score of one part of a node, both given by their words."""
+    n = part[0]
+    score = 0.0
+    if single:
+        if targets.class_column.shape[0] == 1:
+            return float(
+                information(part[1], table) + information(n - part[1], table) - information(n, table)
+            )
+        away = part[1] / n - node[1] / node[0]
+        return n * (away * away)
+    word = 1
+    for t in range(targets.class_column.shape[0]):
+        label = -information(n, table)
+        for c in range(targets.n_classes[t]):
+            label += information(part[word + c], table)
+        score += targets.class_weight[t] * label
+        word += targets.n_classes[t]
+    for t in range(targets.number_column.shape[0]):
+        away = part[word] / n - node[word] / node[0]
+        score += targets.number_weight[t] * (n * (away * away))
+        word += 1
+    return score
+
+
+@inner
+def within_limit(rows_to, m, least_rows):
+    """The thresholds [first, last) that leave enough rows on both sides."""
+    n = rows_to[m - 1]
+    first = 0
+    while first < m - 1 and rows_to[first] < least_rows:
+        first += 1
+    last = m - 1
+    while last > first and n - rows_to[last - 1] < least_rows:
+        last -= 1
+    return first, last
+
+
+@inner
+def fill_label_scores(rows_to, sum_to, n, x, table, out):
+    """Score of each threshold for one label of two classes, x rows of the node being of the second."""
+    whole_n, whole_x = np.uint64(n), np.uint64(x)
+    for t in range(out.shape[0]):
+        left, left_x = np.uint64(rows_to[t]), np.uint64(sum_to[t])
+        right, right_x = whole_n - left, whole_x - left_x
+        out[t] = (
+            table[left_x]
+            + table[left - left_x]
+            - table[left]
+            + (table[right_x] + table[right - right_x] - table[right])
+        )
+
+
+@inner
+def fill_number_scores(rows_to, sum_to, n, x, out):
+    """Score of each threshold for one number that sums to x over the node."""
+    mean = x / n
+    for t in range(out.shape[0]):
+        left, left_x = rows_to[t], sum_to[t]
+        a = left_x / left - mean
+        b = (x - left_x) / (n - left) - mean
+        out[t] = left * (a * a) + (n - left) * (b * b)
+
+
+@inner
+def fill_word_scores(total, m, first, last, targets, table, out):
+    """Score of each threshold for several targets."""
+    words = total.shape[0]
+    node = total[:, m - 1].copy()
+    left, right = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
+    for t in range(first, last):
+        for w in range(words):
+            left[w] = total[w, t]
+            right[w] = node[w] - left[w]
+        out[t] = score_of_part(left, node, targets, False, table) + score_of_part(
+            right, node, targets, False, table
+        )
+
+
+@inner
+def fill_scores(total, m, first, last, targets, single, table, out):
+    """Score the thresholds [first, last): threshold t sends the codes up to the t-th to the left."""
+    if not single:
+        fill_word_scores(total, m, first, last, targets, table, out)
+    elif targets.class_column.shape[0] == 1:
+        n, x = total[0, m - 1], total[1, m - 1]
+        fill_label_scores(total[0, first:last], total[1, first:last], n, x, table, out[first:last])
+    else:
+        n, x = total[0, m - 1], total[1, m - 1]
+        fill_number_scores(total[0, first:last], total[1, first:last], n, x, out[first:last])
+
+
+@inner
+def best_score(rows_to, n, score, first):
+    """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
+    best, high, least = -1, NO_SCORE, n
+    for t in range(score.shape[0]):
+        if score[t] < high:
+            continue
+        largest = max(rows_to[t], n - rows_to[t])
+        if score[t] > high or largest < least:
+            best, high, least = first + t, score[t], largest
+    return best
+
+
+@inner
+def best_allowable(m, first, last, by_score, scratch):
+    """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
+    rows_to, score = scratch.total[0], scratch.score
+    n = rows_to[m - 1]
+    best, high, least = -1, NO_SCORE, n
+    for t in range(first, last):
+        if not (scratch.left_ok[t] and scratch.right_ok[t]) or (by_score and score[t] < high):
+            continue
+        largest = max(rows_to[t], n - rows_to[t])
+        if best < 0 or (by_score and score[t] > high) or largest < least:
+            best, least = t, largest
+            if by_score:
+                high = score[t]
+    return best
+
+
+@inner
+def threshold_holds(rows, start, end, axis, code, rules, scratch):
+    """Is the split at ``code`` allowable?"""
+    order = scratch.order
+    left, right = np.int64(0), end - start
+    for i in range(start, end):
+        if rows[i, axis] <= code:
+            order[left] = i
+            left += 1
+        else:
+            right -= 1
+            order[right] = i
+    n = end - start
+    return segment_holds(rows, order, np.int64(0), left, rules, scratch) and segment_holds(
+        rows, order, left, n, rules, scratch
+    )
+
+
+@inner
+def fill_allowable(rows, start, end, axis, m, rules, scratch):
+    """Which thresholds of an attribute are allowable, all of them at once.
+
+    scratch.code[:m]                 IN   the codes that occur
+    scratch.left_ok, right_ok [:m]   OUT
+    """
+    code, order, key = scratch.code, scratch.order, scratch.key
+    ends = np.empty(m, dtype=np.int64)
+    place = np.empty(m, dtype=np.int64)
+    place[0] = 0
+    for t in range(m):
+        ends[t] = scratch.total[0, t]
+        if t > 0:
+            place[t] = ends[t - 1]
+    for i in range(start, end):
+        t = np.searchsorted(code[:m], np.int64(rows[i, axis]))
+        key[i - start] = t
+    for i in range(start, end):
+        t = key[i - start]
+        order[place[t]] = i
+        place[t] += 1
+    for backward in (False, True):
+        out = scratch.right_ok if backward else scratch.left_ok
+        fill_walk(rows, order, ends, m, backward, rules, scratch, out)
+
+
+@inner
+def beats(score, largest, best, best_largest):
+    """A later attribute must be strictly better."""
+    return score > best or (score == best and largest < best_largest)
+
+
+@inner
+def choose_ordered(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch):
+    """The best allowable threshold of an ordered attribute that beats the incumbent, -1 if none.
+
+    Allowability is tested only for a threshold that beats the incumbent: first the best one, and if that
+    fails all of them by one walk.
+    """
+    n = end - start
+    rows_to = scratch.total[0]
+    t = best_score(rows_to[first:last], n, scratch.score[first:last], first)
+    if t < 0 or not beats(scratch.score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+        return -1
+    if rules.count_only or threshold_holds(rows, start, end, axis, scratch.code[t], rules, scratch):
+        return t
+    fill_allowable(rows, start, end, axis, m, rules, scratch)
+    t = best_allowable(m, first, last, True, scratch)
+    if t < 0 or not beats(scratch.score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+        return -1
+    return t
+
+
+@inner
+def fill_children(rows, start, end, axis, node, axes, scratch):
+    """Group the rows by the child of ``node`` they belong to.
+
+    scratch.order[:n]   OUT  row positions, child by child
+    scratch.total[0,:m] OUT  running number of rows up to and with each child in use
+    scratch.code[:m]    OUT  which child that is
+    Returns m, the number of children in use.
+    """
+    n = end - start
+    order, key, bins = scratch.order, scratch.key, scratch.bins
+    n_children = axes.n_children[node]
+    m = 0
+    running = np.int64(0)
+    if n_children <= 4 * n + 64:
+        for i in range(start, end):
+            which = child_of(axes, node, np.int64(rows[i, axis]))
+            key[i - start] = which
+            bins[which, 0] += 1
+        for which in range(n_children):
+            here = bins[which, 0]
+            bins[which, 0] = running
+            if here > 0:
+                running += here
+                scratch.code[m] = which
+                scratch.total[0, m] = running
+                m += 1
+        for i in range(start, end):
+            which = key[i - start]
+            order[bins[which, 0]] = i
+            bins[which, 0] += 1
+        for which in range(n_children):
+            bins[which, 0] = 0
+        return m
+    for i in range(start, end):
+        key[i - start] = (child_of(axes, node, np.int64(rows[i, axis])) << 32) | (i - start)
+    key[:n].sort()
+    for j in range(n):
+        which = key[j] >> 32
+        order[j] = start + (key[j] & 0xFFFFFFFF)
+        if m == 0 or scratch.code[m - 1] != which:
+            scratch.code[m] = which
+            m += 1
+        scratch.total[0, m - 1] = j + 1
+    return m
+
+
+@inner
+def children_are_large(m, least_rows, scratch):
+    """Has every group that ``fill_children`` made enough rows?"""
+    before = np.int64(0)
+    for j in range(m):
+        if scratch.total[0, j] - before < least_rows:
+            return False
+        before = scratch.total[0, j]
+    return True
+
+
+@inner
+def children_hold(rows, m, rules, scratch):
+    """Does every group that ``fill_children`` made satisfy the requirement?"""
+    if rules.count_only:
+        return children_are_large(m, rules.least_rows, scratch)
+    before = np.int64(0)
+    for j in range(m):
+        if not segment_holds(rows, scratch.order, before, scratch.total[0, j], rules, scratch):
+            return False
+        before = scratch.total[0, j]
+    return True
+
+
+@inner
+def score_children(rows, m, targets, single, table, scratch):
+    """(score, largest part) of the split into the groups that ``fill_children`` made."""
+    bins, order = scratch.bins, scratch.order
+    words = bins.shape[1]
+    node = np.zeros(words, dtype=np.int64)
+    before = np.int64(0)
+    for j in range(m):
+        for i in range(before, scratch.total[0, j]):
+            if single:
+                bins[j, 0] += 1
+                bins[j, 1] += rows[order[i], single_column(targets)]
+            else:
+                row = rows[order[i]]
+                add_row(row, j, targets.class_column, targets.n_classes, targets.number_column, bins)
+        before = scratch.total[0, j]
+        for w in range(words):
+            node[w] += bins[j, w]
+    score, largest = 0.0, np.int64(0)
+    for j in range(m):
+        score += score_of_part(bins[j], node, targets, single, table)
+        largest = max(largest, bins[j, 0])
+        bins[j] = 0
+    return score, largest
+
+
+@inner
+def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, table, scratch):
+    """The best allowable split of the node rows[start:end] by score.
+
+    low, high   (axes,) bounds of the codes of ordered attributes; tightened    IN+OUT
+    cover_of    (axes,) node of a tree attribute that covers the rows            IN
+    Returns (axis, code, score): axis -1 if no split is allowable; code is the threshold of an ordered
+    attribute (the last code that goes left), -1 for a tree attribute.
+    """
+    n_axes = axes.is_tree.shape[0]
+    single = is_single(targets)
+    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, end - start
+    bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
+    flat = bins.reshape(-1)
+    listed = np.empty(n_axes, dtype=np.uint64)
+    base = np.empty(n_axes, dtype=np.uint64)
+    part = rows[start:end]
+    done = 0
+    while done < n_axes:
+        # frequency sets of as many ordered attributes as the bins can hold, in one pass over the rows
+        n_listed, lines = 0, np.int64(0)
+        while done < n_axes:
+            if not axes.is_tree[done] and axes.may_split[done] and low[done] < high[done]:
+                width = high[done] - low[done] + 1
+                if lines + width > bins.shape[0]:
+                    break
+                listed[n_listed] = done
+                base[n_listed] = lines - low[done]
+                n_listed += 1
+                lines += width
+            done += 1
+        if single:
+            add_sums(part, single_column(targets), listed[:n_listed], base[:n_listed], flat)
+        else:
+            add_words(
+                part, targets.class_column, targets.n_classes, targets.number_column,
+                listed[:n_listed], base[:n_listed], bins,
+            )  # fmt: skip
+        lines = np.int64(0)
+        for j in range(n_listed):
+            axis = np.int64(listed[j])
+            width = high[axis] - low[axis] + 1
+            if single:
+                m = fill_sums(flat[2 * lines : 2 * (lines + width)], low[axis], code, total)
+            else:
+                m = fill_words(bins[lines : lines + width], low[axis], code, total)
+            lines += width
+            low[axis], high[axis] = code[0], code[m - 1]
+            first, last = within_limit(total[0], m, rules.least_rows)
+            if first < last:
+                fill_scores(total, m, first, last, targets, single, table, score)
+                t = choose_ordered(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
+                if t >= 0:
+                    best_axis, best_code, best = axis, code[t], score[t]
+                    best_largest = max(total[0, t], end - start - total[0, t])
+    for axis in range(n_axes):
+        if axes.is_tree[axis] and axes.may_split[axis] and axes.n_children[cover_of[axis]] > 0:
+            m = fill_children(rows, start, end, axis, cover_of[axis], axes, scratch)
+            if not children_are_large(m, rules.least_rows, scratch):
+                continue
+            here, largest = score_children(rows, m, targets, single, table, scratch)
+            is_tie = here == best and largest == best_largest and axis < best_axis
+            if (is_tie or beats(here, largest, best, best_largest)) and children_hold(
+                rows, m, rules, scratch
+            ):
+                best_axis, best_code, best, best_largest = axis, np.int64(-1), here, largest
+    return best_axis, best_code, best
+
+
+@inner
+def width_of(axes, axis, low, high, cover_node):
+    """Normalized width of a node on an attribute: values spanned, or leaves spanned on a tree."""
+    if axes.is_tree[axis]:
+        spanned = float(axes.node_high[cover_node] - axes.node_low[cover_node] - 1)
+    elif axes.position_start[axis] < 0:
+        spanned = float(high - low)
+    else:
+        zero = axes.position_start[axis]
+        spanned = axes.position[zero + high] - axes.position[zero + low]
+    return spanned * axes.scale[axis]
+
+
+@inner
+def median_on_axis(rows, start, end, axis, low, high, cover_node, axes, rules, scratch):
+    """The best balanced allowable split on one attribute: (found, code)."""
+    n = end - start
+    if axes.is_tree[axis]:
+        m = fill_children(rows, start, end, axis, cover_node, axes, scratch)
+        return m > 1 and children_hold(rows, m, rules, scratch), np.int64(-1)
+    middle, below, at = select_median(rows[start:end, axis], low, high, scratch.bins.reshape(-1))
+    upper = below + at  # rows that go left with x <= middle; ``below`` of them with x < middle
+    upper_fits = min(upper, n - upper) >= rules.least_rows
+    lower_fits = min(below, n - below) >= rules.least_rows
+    if not upper_fits and not lower_fits:
+        return False, np.int64(-1)  # no threshold leaves enough rows on both sides
+    lower_first = lower_fits and (not upper_fits or max(below, n - below) <= max(upper, n - upper))
+    for attempt in range(2):
+        take_lower = lower_first == (attempt == 0)
+        code = middle - 1 if take_lower else middle
+        if (lower_fits if take_lower else upper_fits) and (
+            rules.count_only or threshold_holds(rows, start, end, axis, code, rules, scratch)
+        ):
+            return True, code
+    # both medians fail the diversity: the allowable threshold nearest to the middle
+    m = fill_sorted(rows, start, end, axis, scratch)
+    fill_allowable(rows, start, end, axis, m, rules, scratch)
+    t = best_allowable(m, 0, m - 1, False, scratch)
+    return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
+
+
+@inner
+def fill_sorted(rows, start, end, axis, scratch):
+    """The codes that occur and the running number of rows, by sorting; returns how many codes there are."""
+    n = end - start
+    key = scratch.key
+    for i in range(start, end):
+        key[i - start] = rows[i, axis]
+    key[:n].sort()
+    m = 0
+    for j in range(n):
+        if m == 0 or scratch.code[m - 1] != key[j]:
+            scratch.code[m] = key[j]
+            m += 1
+        scratch.total[0, m - 1] = j + 1
+    return m
+
+
+@inner
+def choose_median(rows, start, end, low, high, is_exact, cover_of, axes, rules, scratch):
+    """The Median split of the node rows[start:end]: (axis, code), axis -1 if no split is allowable.
+
+    low, high   (axes,) bounds of the codes; made exact only for attributes that may be the widest   IN+OUT
+    is_exact    (axes,) are they the exact range of these rows?                                       IN+OUT
+    cover_of    (axes,) node of a tree attribute; lowered to the cover when its range is made exact   IN+OUT
+    """
+    n_axes = axes.is_tree.shape[0]
+    width = np.empty(n_axes, dtype=np.float64)  # upper bound until exact; negative: out of the race
+    for a in range(n_axes):
+        width[a] = width_of(axes, a, low[a], high[a], cover_of[a]) if axes.may_split[a] else -1.0
+    while True:
+        axis = np.int64(0)
+        for a in range(1, n_axes):
+            if width[a] > width[axis]:
+                axis = np.int64(a)
+        if width[axis] < 0.0:
+            return np.int64(-1), np.int64(-1)
+        if not is_exact[axis]:
+            low[axis], high[axis] = range_of(rows[start:end, axis], low[axis], high[axis])
+            is_exact[axis] = True
+            if axes.is_tree[axis]:
+                cover_of[axis] = cover(axes, cover_of[axis], low[axis], high[axis])
+            width[axis] = width_of(axes, axis, low[axis], high[axis], cover_of[axis])
+            continue
+        if low[axis] < high[axis]:
+            found, code = median_on_axis(
+                rows, start, end, axis, low[axis], high[axis], cover_of[axis], axes, rules, scratch
+            )
+            if found:
+                return axis, code
+        width[axis] = -1.0

@@ -1,0 +1,219 @@
+"""Frequency sets: what happens at each code of an attribute within a node.
+
+A frequency set has one line of words per code. With a single target (or none) the words are
+(rows, sum of the target's column): for a label of two classes the sum counts its second class, so
+one layout serves InfoGain and Regression. With more targets the words are (rows, rows of each class
+of each label ..., sum of each number ...). All words are exact integers, so sets of parts of the rows
+simply add up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import inner, kernel
+
+
+@inner
+def is_single(targets):
+    """Does one sum per code say everything about the targets?"""
+    labels, numbers = targets.class_column.shape[0], targets.number_column.shape[0]
+    if labels == 0:
+        return numbers <= 1
+    return labels == 1 and numbers == 0 and targets.n_classes[0] <= 2
+
+
+@inner
+def single_column(targets):
+    """The column that a single target sums."""
+    return targets.class_column[0] if targets.class_column.shape[0] == 1 else targets.number_column[0]
+
+
+@kernel
+def n_words(targets):
+    if is_single(targets):
+        return 2
+    words = 1 + targets.number_column.shape[0]
+    for i in range(targets.class_column.shape[0]):
+        words += targets.n_classes[i]
+    return words
+
+
+@inner
+def add_row(row, line, class_column, n_classes, number_column, out):
+    """Add one row to line ``line`` of a frequency set of several targets."""
+    out[line, 0] += 1
+    word = 1
+    for t in range(class_column.shape[0]):
+        out[line, word + row[class_column[t]]] += 1
+        word += n_classes[t]
+    for t in range(number_column.shape[0]):
+        out[line, word] += row[number_column[t]]
+        word += 1
+
+
+@kernel
+def add_sums(part, column, listed, base, out):
+    """Add the rows of ``part`` to the frequency sets of several ordered attributes, in one pass.
+
+    listed   (sets,) the attributes                          uint64  IN
+    base     (sets,) base + code is the line of a code       uint64  IN
+    out      (2 * lines,) rows, sum of ``column``, by turns  int64   IN+OUT
+
+    Unsigned throughout: numba then skips its test for negative indices.
+    """
+    for i in range(part.shape[0]):
+        row = part[i]
+        x = np.int64(row[column])
+        for j in range(listed.shape[0]):
+            at = (base[j] + np.uint64(row[listed[j]])) << np.uint64(1)
+            out[at] += 1
+            out[at + np.uint64(1)] += x
+
+
+@inner
+def add_words(part, class_column, n_classes, number_column, listed, base, out):
+    """``add_sums`` for several targets; out is (lines, words)."""
+    for i in range(part.shape[0]):
+        row = part[i]
+        for j in range(listed.shape[0]):
+            add_row(row, base[j] + np.uint64(row[listed[j]]), class_column, n_classes, number_column, out)
+
+
+@kernel
+def fill_sums(lines, first_code, code, total):
+    """Compact the lines in use into running totals, clear them, and return how many there are.
+
+    lines    (2 * lines,) as ``add_sums`` left them      IN, cleared
+    code     (distinct,)  the codes in use, ascending    OUT
+    total    (2, distinct) running rows and sum          OUT
+    """
+    rows_to, sum_to = total[0], total[1]
+    m = 0
+    n, x = np.int64(0), np.int64(0)
+    for line in range(lines.shape[0] // 2):
+        here = lines[2 * line]
+        if here > 0:
+            n += here
+            x += lines[2 * line + 1]
+            lines[2 * line] = 0
+            lines[2 * line + 1] = 0
+            code[m] = first_code + line
+            rows_to[m] = n
+            sum_to[m] = x
+            m += 1
+    return m
+
+
+@inner
+def fill_words(lines, first_code, code, total):
+    """``fill_sums`` for several targets; lines is (lines, words), total (words, distinct)."""
+    words = lines.shape[1]
+    m = 0
+    for line in range(lines.shape[0]):
+        if lines[line, 0] > 0:
+            for w in range(words):
+                total[w, m] = lines[line, w] + (total[w, m - 1] if m > 0 else 0)
+                lines[line, w] = 0
+            code[m] = first_code + line
+            m += 1
+    return m
+
+
+@kernel
+def rank_again(column, low, high, marks):
+    """Replace codes by their ranks among themselves; returns how many there are.
+
+    Small nodes of a wide attribute would otherwise sweep mostly empty lines.
+    column   (n,) uint32  IN+OUT
+    marks    (at least high - low + 1,) int64, all zero  IN, cleared
+    """
+    span = high - low + 1
+    for i in range(column.shape[0]):
+        marks[np.uint64(np.int64(column[i]) - low)] = 1
+    rank = np.int64(0)
+    for line in range(span):
+        if marks[line] > 0:
+            marks[line] = rank
+            rank += 1
+    for i in range(column.shape[0]):
+        column[i] = marks[np.uint64(np.int64(column[i]) - low)]
+    marks[:span] = 0
+    return rank
+
+
+@kernel
+def range_of(column, low, high):
+    """Least and greatest code, given outer bounds: stops as soon as both bounds have been seen."""
+    least = greatest = column[0]
+    for block in range(0, column.shape[0], 256):
+        for i in range(block, min(block + 256, column.shape[0])):
+            code = column[np.uint64(i)]
+            least = min(least, code)
+            greatest = max(greatest, code)
+        if np.int64(least) == low and np.int64(greatest) == high:
+            break
+    return np.int64(least), np.int64(greatest)
+
+
+@kernel
+def select_median(column, low, high, bins):
+    """The lower median m of the codes in [low, high], with the number of rows below m and at m.
+
+    Radix select: count codes in buckets, keep the bucket that holds the middle, repeat.
+    bins   (at least 1024,) int64, all zero   IN, cleared
+    """
+    n = column.shape[0]
+    rank = (n - 1) // 2
+    n_buckets = np.int64(16)
+    while n_buckets < 2 * n and n_buckets < 1024 or n_buckets < n // 8 and 2 * n_buckets <= bins.shape[0]:
+        n_buckets *= 2
+    below = np.int64(0)
+    while True:
+        shift = 0
+        while ((high - low) >> shift) >= n_buckets:
+            shift += 1
+        origin, span, by = np.uint32(low), np.uint32(high - low), np.uint32(shift)
+        for i in range(n):
+            away = np.uint32(column[i] - origin)  # wraps around below low, and so falls outside the span
+            if away <= span:
+                bins[away >> by] += 1
+        bucket = np.int64(0)
+        while below + bins[bucket] <= rank:
+            below += bins[bucket]
+            bucket += 1
+        at = bins[bucket]
+        bins[: ((high - low) >> shift) + 1] = 0
+        new_low = low + (bucket << shift)
+        if shift == 0:
+            return new_low, below, at
+        high = min(high, new_low + (np.int64(1) << shift) - 1)
+        low = new_low
+
+
+@inner
+def child_of(axes, node, code):
+    """Which child of ``node`` holds ``code``."""
+    first, n = axes.child_start[node], axes.n_children[node]
+    if axes.node_high[node] - axes.node_low[node] == n:
+        return code - axes.node_low[node]
+    low, high = np.int64(0), n - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if axes.node_low[axes.child[first + middle]] <= code:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@inner
+def cover(axes, node, least, greatest):
+    """The lowest node at or under ``node`` that holds both codes: chains with one child in use are skipped."""
+    while axes.n_children[node] > 0:
+        which = child_of(axes, node, least)
+        child = axes.child[axes.child_start[node] + which]
+        if axes.node_high[child] <= greatest:
+            break
+        node = child
+    return node

@@ -1,0 +1,71 @@
+"""Send rows down a finished tree.
+
+Here ordered values are real numbers, not codes: a row that the tree never saw has no code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import kernel
+
+
+@kernel
+def fill_places(
+    values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, branch, last, out
+):
+    """The deepest node of the tree that each row surely belongs to: a leaf, unless the row is a stranger.
+
+    values      (n, ordered) float64, missing -inf, or NaN where the tree knows no missing    IN
+    tree_nodes  (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
+    column      (axes,) column of ``values`` or ``tree_nodes``                                IN
+    last        (hierarchy nodes,) the last descendant of each                                IN
+    out         (n,) int64                                                                    OUT
+    """
+    for i in range(out.shape[0]):
+        node = 0
+        while axis[node] >= 0:
+            a = axis[node]
+            first, n = np.int64(first_child[node]), np.int64(n_children[node])
+            if is_tree[a]:
+                wanted = tree_nodes[i, column[a]]
+                low, high = np.int64(0), n - 1
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    if branch[first + middle] <= wanted:
+                        low = middle
+                    else:
+                        high = middle - 1
+                if not branch[first + low] <= wanted <= last[branch[first + low]]:
+                    break
+                node = first + low
+            else:
+                x = values[i, column[a]]
+                if np.isnan(x):
+                    break
+                node = first if x <= threshold[node] else first + 1
+        out[i] = node
+
+
+@kernel
+def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, low, high):
+    """The box of every node, from the root down.
+
+    Ordered axes: low < x <= high, a low of NaN meaning that nothing limits it (missing included).
+    Tree axes: ``low`` is the hierarchy node.
+    low, high   (nodes, axes) float64, the root's line filled in   IN+OUT
+    """
+    for node in range(axis.shape[0]):
+        a = axis[node]
+        if a < 0:
+            continue
+        for j in range(n_children[node]):
+            child = first_child[node] + j
+            low[child] = low[node]
+            high[child] = high[node]
+            if is_tree[a]:
+                low[child, a] = branch[child]
+            elif j == 0:
+                high[child, a] = threshold[node]
+            else:
+                low[child, a] = threshold[node]

@@ -1,0 +1,236 @@
+"""Does a set of rows satisfy the requirement?
+
+``segment_holds`` looks at one set of rows. ``fill_walk`` looks at every prefix of an ordered list of rows
+at once, updating the statistics row by row: what Median and the scored criteria need to find the
+nearest allowable threshold. Both end in the same three tests, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.problem import NO_NUMBER
+
+
+@kernel
+def entropy_holds(values, first, last, n, log_l):
+    """Definition 2.2 on counts values[first:last] of n rows; equal up to roundoff counts as equal."""
+    inner = 0.0
+    for v in range(first, last):
+        if values[v] > 1:
+            inner += values[v] * math.log(values[v])
+    return math.log(n) - inner / n >= log_l - 1e-12
+
+
+@kernel
+def recursive_holds(most, top_rest, n, up, down):
+    """Definition 2.3: x_1 < c (n - (x_1 + ... + x_{l-1})), in whole numbers."""
+    return most * down < up * (n - top_rest)
+
+
+@kernel
+def product(a, b):
+    """a * b of two non-negative int64 as (high, low) words of 62 bits."""
+    mask = (np.int64(1) << 31) - 1
+    a1, a0 = a >> 31, a & mask
+    b1, b0 = b >> 31, b & mask
+    middle = a1 * b0 + a0 * b1
+    low = a0 * b0 + ((middle & mask) << 31)
+    carry = low >> 62
+    return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
+
+
+@kernel
+def variance_holds(n, total, squares_high, squares_low, least):
+    """Definition 2.4: (n * sum of squares - total^2) / n^2 >= least, the difference taken exactly.
+
+    The squares are 2^32 * squares_high + squares_low. Without a number there is no variance: 0.
+    """
+    if n == 0:
+        return least <= 0.0
+    high, low = product(n, squares_low)
+    high2, low2 = product(n, squares_high)
+    # add (high2, low2) * 2^32: shift the pair of 62-bit words by 32
+    low_part = (low2 & ((np.int64(1) << 30) - 1)) << 32
+    high += (high2 << 32) + (low2 >> 30)
+    low += low_part
+    high += low >> 62
+    low &= (np.int64(1) << 62) - 1
+    minus_high, minus_low = product(total, total)
+    spread = float(high - minus_high) * 4611686018427387904.0 + float(low - minus_low)
+    return spread >= least * float(n) * float(n)
+
+
+@inner
+def segment_holds(rows, order, first, last, rules, scratch):
+    """The requirement on the rows order[first:last].
+
+    rows     (n, columns)  uint32  IN
+    order    (n,) positions        IN
+    """
+    n = last - first
+    if n < rules.least_rows:
+        return False
+    if rules.count_only:
+        return True
+    values = scratch.values
+    holds = True
+    for s in range(rules.values_column.shape[0]):
+        start, end = rules.values_start[s], rules.values_start[s + 1]
+        column = rules.values_column[s]
+        for i in range(first, last):
+            values[start + rows[order[i], column]] += 1
+        for r in range(rules.entropy_of.shape[0]):
+            if rules.entropy_of[r] == s and holds:
+                holds = entropy_holds(values, start, end, n, rules.entropy_log[r])
+        for r in range(rules.recursive_of.shape[0]):
+            if rules.recursive_of[r] == s and holds:
+                length = rules.recursive_l[r] - 1
+                top = scratch.top[r]
+                top[:length] = 0
+                for v in range(start, end):
+                    place_in_top(top, length, values[v])
+                top_rest = 0
+                for j in range(length):
+                    top_rest += top[j]
+                holds = recursive_holds(top[0], top_rest, n, rules.recursive_up[r], rules.recursive_down[r])
+        values[start:end] = 0
+        if not holds:
+            return False
+    for r in range(rules.variance_column.shape[0]):
+        if not variance_of_segment_holds(
+            rows, order, first, last, rules.variance_column[r], rules.variance_least[r]
+        ):
+            return False
+    return True
+
+
+@inner
+def place_in_top(top, length, count):
+    """Keep the ``length`` largest counts in ``top``, largest first."""
+    if length == 0 or count <= top[length - 1]:
+        return
+    j = length - 1
+    while j > 0 and top[j - 1] < count:
+        top[j] = top[j - 1]
+        j -= 1
+    top[j] = count
+
+
+@inner
+def variance_of_segment_holds(rows, order, first, last, column, least):
+    n, total = np.int64(0), np.int64(0)
+    squares_high, squares_low = np.int64(0), np.int64(0)
+    for i in range(first, last):
+        x = rows[order[i], column]
+        if x != NO_NUMBER:
+            square = np.uint64(x) * np.uint64(x)
+            n += 1
+            total += np.int64(x)
+            squares_high += np.int64(square >> np.uint64(32))
+            squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
+    return variance_holds(n, total, squares_high, squares_low, least)
+
+
+@inner
+def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
+    """Does the requirement hold of each prefix (or with ``backward`` of each rest) of ``order``?
+
+    ends    (n_ends,) prefix t is order[:ends[t]], its rest order[ends[t]:]   IN
+    out     (n_ends,) bool                                                     OUT
+    """
+    n_rows = ends[n_ends - 1]
+    for t in range(n_ends):
+        size = n_rows - ends[t] if backward else ends[t]
+        out[t] = size >= rules.least_rows
+    if rules.count_only:
+        return
+    for s in range(rules.values_column.shape[0]):
+        walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out)
+    for r in range(rules.variance_column.shape[0]):
+        walk_variance(rows, order, ends, n_ends, backward, r, rules, out)
+
+
+@inner
+def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
+    """Entropy and recursive diversity of sensitive attribute ``s`` for ``fill_walk``; clears what fails."""
+    n_rows = ends[n_ends - 1]
+    start, end = rules.values_start[s], rules.values_start[s + 1]
+    column = rules.values_column[s]
+    values, is_top, top = scratch.values, scratch.is_top, scratch.top
+    n_recursive = rules.recursive_of.shape[0]
+    sums = np.zeros(n_recursive, dtype=np.int64)
+    n_top = np.zeros(n_recursive, dtype=np.int64)
+    most = np.int64(0)
+    inner = 0.0  # running sum of x ln x; its roundoff is far below the doubt that asks for a fresh sum
+    seen = 0
+    for step in range(n_ends):
+        t = n_ends - 1 - step if backward else step
+        until = n_rows - ends[t] if backward else ends[t]
+        while seen < until:
+            v = start + rows[order[n_rows - 1 - seen if backward else seen], column]
+            old = values[v]
+            values[v] = old + 1
+            inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
+            most = max(most, old + 1)
+            for r in range(n_recursive):
+                if rules.recursive_of[r] == s and rules.recursive_l[r] > 1:
+                    # top[r] lists the values (not counts) that hold the l - 1 largest counts
+                    if is_top[r, v]:
+                        sums[r] += 1
+                    elif n_top[r] < rules.recursive_l[r] - 1:
+                        top[r, n_top[r]] = v
+                        n_top[r] += 1
+                        is_top[r, v] = True
+                        sums[r] += old + 1
+                    else:
+                        least = 0
+                        for j in range(1, n_top[r]):
+                            if values[top[r, j]] < values[top[r, least]]:
+                                least = j
+                        if values[top[r, least]] < old + 1:
+                            sums[r] += old + 1 - values[top[r, least]]
+                            is_top[r, top[r, least]] = False
+                            top[r, least] = v
+                            is_top[r, v] = True
+            seen += 1
+        if not out[t]:
+            continue
+        for r in range(rules.entropy_of.shape[0]):
+            if rules.entropy_of[r] == s and out[t]:
+                doubt = math.log(seen) - inner / seen - rules.entropy_log[r]
+                if doubt < -1e-7:
+                    out[t] = False
+                elif doubt < 1e-7:
+                    out[t] = entropy_holds(values, start, end, seen, rules.entropy_log[r])
+        for r in range(n_recursive):
+            if rules.recursive_of[r] == s and rules.recursive_l[r] > 1 and out[t]:
+                out[t] = recursive_holds(most, sums[r], seen, rules.recursive_up[r], rules.recursive_down[r])
+    values[start:end] = 0
+    is_top[:, start:end] = False
+
+
+@inner
+def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
+    n_rows = ends[n_ends - 1]
+    column = rules.variance_column[r]
+    n, total = np.int64(0), np.int64(0)
+    squares_high, squares_low = np.int64(0), np.int64(0)
+    seen = 0
+    for step in range(n_ends):
+        t = n_ends - 1 - step if backward else step
+        until = n_rows - ends[t] if backward else ends[t]
+        while seen < until:
+            x = rows[order[n_rows - 1 - seen if backward else seen], column]
+            if x != NO_NUMBER:
+                square = np.uint64(x) * np.uint64(x)
+                n += 1
+                total += np.int64(x)
+                squares_high += np.int64(square >> np.uint64(32))
+                squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
+            seen += 1
+        if out[t] and not variance_holds(n, total, squares_high, squares_low, rules.variance_least[r]):
+            out[t] = False

@@ -1,0 +1,1 @@
+"""Partition trees: boxes chosen by recursive splits, local to each node."""

@@ -1,0 +1,204 @@
+"""Workload and requirement as the kernels see them: which columns, which weights, which limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import encoding
+from sfumato.errors import RequirementUnreachable
+from sfumato.kernels.problem import FIXED_POINT, NO_NUMBER, Rules, Targets
+from sfumato.policy import MondrianOptions
+from sfumato.requirement import (
+    EntropyDiversity,
+    GroupStats,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.schema import Schema
+from sfumato.tables import Source
+from sfumato.workload import Classify, Regress, Task
+
+Codes = NDArray[np.uint32]
+
+
+@dataclass(slots=True)
+class ExtraColumns:
+    """The columns of the row matrix beside the quasi-identifiers, each encoded once."""
+
+    source: Source
+    schema: Schema
+    n_axes: int
+    columns: list[Codes] = field(default_factory=list)
+    _labels: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def append(self, codes: Codes) -> int:
+        """Its place in the row matrix."""
+        self.columns.append(codes)
+        return self.n_axes + len(self.columns) - 1
+
+    def label(self, name: str) -> tuple[int, int]:
+        """(place, number of values) of a category."""
+        if name not in self._labels:
+            codes, n_values = encoding.encode_label(self.source, self.schema[name])
+            self._labels[name] = self.append(codes), n_values
+        return self._labels[name]
+
+    def joint(self, names: Sequence[str]) -> tuple[int, int]:
+        """(place, number of values) of the vector of several categories."""
+        combined = np.zeros(self.source.n_rows, dtype=np.int64)
+        for name in names:
+            codes, n_values = encoding.encode_label(self.source, self.schema[name])
+            _, combined = np.unique(combined * n_values + codes, return_inverse=True)
+        return self.append(combined.astype(np.uint32)), int(combined.max()) + 1
+
+    def matrix(self) -> Codes:
+        if not self.columns:
+            return np.zeros((self.source.n_rows, 0), dtype=np.uint32)
+        return np.stack(self.columns, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    place: int
+    n_classes: int  # 0: a number
+    weight: float
+    whole: float  # entropy in bits, or variance, of the whole table
+
+
+def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: ExtraColumns) -> Targets:
+    """The workload. Targets of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
+
+    A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
+    squared dollar have no common measure.
+    """
+    targets = [target for task in workload for target in _targets(task, extra)]
+    labels = [target for target in targets if target.n_classes]
+    numbers = [target for target in targets if not target.n_classes]
+    is_mixed = bool(labels and numbers) or options.standardize
+
+    def weight(target: _Target) -> float:
+        if len(targets) == 1:
+            return 1.0
+        unit = FIXED_POINT if target.n_classes else 1.0
+        return target.weight / (unit * target.whole) if is_mixed and target.whole > 0 else target.weight
+
+    if is_mixed and len(targets) > 1:
+        scale = 1.0
+    elif labels:
+        scale = 1.0 / FIXED_POINT
+    else:
+        spread = sum(weight(target) * target.whole for target in numbers)
+        scale = 1.0 / spread if spread > 0 else 0.0
+    return Targets(
+        class_column=np.array([target.place for target in labels], dtype=np.int64),
+        n_classes=np.array([target.n_classes for target in labels], dtype=np.int64),
+        class_weight=np.array([weight(target) for target in labels], dtype=np.float64),
+        number_column=np.array([target.place for target in numbers], dtype=np.int64),
+        number_weight=np.array([weight(target) for target in numbers], dtype=np.float64),
+        gain_scale=scale,
+        median_below_gain=float(options.median_below_gain or 0.0),
+    )
+
+
+def _targets(task: Task, extra: ExtraColumns) -> list[_Target]:
+    if isinstance(task, Classify):
+        places = [extra.joint(task.targets)] if task.joint else [extra.label(name) for name in task.targets]
+        return [
+            _Target(place, n, task.weight, _entropy(np.bincount(extra.columns[place - extra.n_axes])))
+            for place, n in places
+        ]
+    assert isinstance(task, Regress)
+    found = []
+    for name in task.targets:
+        codes = encoding.encode_number(extra.source, extra.schema[name]).codes
+        found.append(_Target(extra.append(codes), 0, task.weight, float(np.var(codes.astype(np.float64)))))
+    return found
+
+
+def _entropy(counts: NDArray[np.int64]) -> float:
+    share = counts[counts > 0] / counts.sum()
+    return float(-(share * np.log2(share)).sum())
+
+
+def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> Rules:
+    """The requirement; raises if the whole table, as one group, fails it already."""
+    least_rows = 1
+    values: dict[str, int] = {}
+    starts, columns = [0], []
+    entropy, recursive, variance = [], [], []
+    for requirement in requirements:
+        _check_whole_table(requirement, extra)
+        if isinstance(requirement, KAnonymity):
+            least_rows = max(least_rows, requirement.k)
+        elif isinstance(requirement, VarianceDiversity):
+            place, least = _variance(requirement, extra)
+            variance.append((place, least))
+            least_rows = max(least_rows, 2 if requirement.at_least > 0 else 1)
+        else:
+            if requirement.of not in values:
+                place, n_values = extra.label(requirement.of)
+                values[requirement.of] = len(columns)
+                columns.append(place)
+                starts.append(starts[-1] + n_values)
+            at = values[requirement.of]
+            # l effective values need at least l rows; the slack keeps the tolerance of the entropy
+            least_rows = max(least_rows, math.ceil(requirement.l - 1e-9))
+            if isinstance(requirement, EntropyDiversity):
+                entropy.append((at, math.log(requirement.l)))
+            elif requirement.l > 1:
+                recursive.append((at, requirement.l, requirement.exact_c))
+    return Rules(
+        least_rows=least_rows,
+        count_only=not (entropy or recursive or variance),
+        values_column=np.array(columns, dtype=np.int64),
+        values_start=np.array(starts, dtype=np.int64),
+        entropy_of=np.array([at for at, _ in entropy], dtype=np.int64),
+        entropy_log=np.array([log for _, log in entropy], dtype=np.float64),
+        recursive_of=np.array([at for at, _, _ in recursive], dtype=np.int64),
+        recursive_l=np.array([length for _, length, _ in recursive], dtype=np.int64),
+        recursive_up=np.array([c.numerator for _, _, c in recursive], dtype=np.int64),
+        recursive_down=np.array([c.denominator for _, _, c in recursive], dtype=np.int64),
+        variance_column=np.array([place for place, _ in variance], dtype=np.int64),
+        variance_least=np.array([least for _, least in variance], dtype=np.float64),
+    )
+
+
+def _variance(requirement: VarianceDiversity, extra: ExtraColumns) -> tuple[int, float]:
+    """(place, least variance in squared units of the codes).
+
+    Where 32 bits are not exact, every value may be off by half a unit and a standard deviation by as much:
+    the limit is raised by that, so that the promise holds of the true values.
+    """
+    measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
+    least = requirement.at_least / measure.unit**2
+    if not measure.is_exact:
+        least = (math.sqrt(least) + 0.5) ** 2
+    return extra.append(measure.codes), least
+
+
+def _check_whole_table(requirement: Requirement, extra: ExtraColumns) -> None:
+    groups = _whole_table(requirement, extra)
+    if not requirement.holds(groups)[0]:
+        best = requirement.describe(float(requirement.achieved(groups)[0]))
+        raise RequirementUnreachable(requirement, best=best, n_rows=extra.source.n_rows)
+
+
+def _whole_table(requirement: Requirement, extra: ExtraColumns) -> GroupStats:
+    """The statistics of all rows as one group."""
+    count = np.array([extra.source.n_rows])
+    if isinstance(requirement, KAnonymity):
+        return GroupStats(count)
+    if isinstance(requirement, EntropyDiversity | RecursiveDiversity):
+        place, n_values = extra.label(requirement.of)
+        codes = extra.columns[place - extra.n_axes]
+        return GroupStats(count, values=np.bincount(codes, minlength=n_values)[None, :])
+    measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
+    present = measure.codes[measure.codes != NO_NUMBER].astype(np.float64) * measure.unit
+    return GroupStats(count, variance=np.array([present.var() if len(present) else 0.0]))

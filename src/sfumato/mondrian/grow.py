@@ -1,0 +1,137 @@
+"""Mondrian: greedy recursive partitioning of the quasi-identifier space [LDR08, section 2.2].
+
+The result is minimal: no group can be split any further without breaking the requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import encoding
+from sfumato.encoding import Domain, OrderedDomain
+from sfumato.engines.memory import MemoryEngine
+from sfumato.kernels.grow import Nodes
+from sfumato.mondrian.criteria import ExtraColumns, compile_rules, compile_targets
+from sfumato.policy import MondrianOptions, Output
+from sfumato.recoding import Recoding, Tree, axis_of
+from sfumato.requirement import Requirement
+from sfumato.schema import Schema
+from sfumato.tables import Source
+from sfumato.workload import Task
+
+Progress = Callable[[str, int, int], None]
+"""Told the name of a stage, how much of it is done, and how much there is."""
+
+
+def no_progress(_stage: str, _done: int, _total: int) -> None:
+    """For callers who do not look."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """The groups of the fitted rows.
+
+    ``leaf`` are the nodes of the recoding's tree that are groups, ``size`` their numbers of rows; ``order``
+    lists row numbers group by group and is asked for with random numbers, so that it never is the input's.
+    """
+
+    recoding: Recoding
+    leaf: NDArray[np.int64]
+    size: NDArray[np.int64]
+    order: Callable[[NDArray[np.float64]], NDArray[np.int64]]
+
+
+def partition(
+    source: Source,
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    *,
+    workload: Sequence[Task] = (),
+    options: MondrianOptions | None = None,
+    output: Output = Output.LABELS,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Partition:
+    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload."""
+    options = options or MondrianOptions()
+    quasi = schema.quasi_identifiers
+    extra = ExtraColumns(source, schema, n_axes=len(quasi))
+    progress("checking", 0, 1)
+    rules = compile_rules(requirements, extra)
+    targets = compile_targets(workload, options, extra)
+    codes = np.empty((source.n_rows, len(quasi)), dtype=np.uint32)
+    domains: list[Domain] = []
+    for i, attribute in enumerate(quasi):
+        progress("encoding", i, len(quasi))
+        domain, codes[:, i] = encoding.encode_axis(source, attribute)
+        domains.append(domain)
+    axes = encoding.axes_of(tuple(domains), codes, split_only=options.split_only)
+    engine = MemoryEngine(codes, extra.matrix(), threads=threads)
+    extra.columns.clear()
+    done = 0
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("splitting", done, source.n_rows)
+
+    progress("splitting", 0, source.n_rows)
+    nodes = engine.grow(axes, targets, rules, progress=count)
+    covers = engine.covers(nodes, axes)
+    recoding = recoding_of(nodes, covers, axes.root, domains, output)
+    leaf = np.flatnonzero(nodes.axis < 0)
+    by_start = np.argsort(nodes.start[leaf])
+    return Partition(
+        recoding,
+        leaf[by_start],
+        (nodes.end - nodes.start)[leaf][by_start],
+        lambda random: engine.order(nodes, random),
+    )
+
+
+def recoding_of(
+    nodes: Nodes,
+    covers: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    domains: Sequence[Domain],
+    output: Output,
+) -> Recoding:
+    """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use."""
+    is_leaf = nodes.axis < 0
+    n_nodes = len(nodes.axis)
+    threshold = np.full(n_nodes, np.nan)
+    branch = np.full(n_nodes, -1, dtype=np.int32)
+    cover = np.full((n_nodes, len(domains)), -1, dtype=np.int32)
+    parent_axis = _parent_axis(nodes)
+    axes = []
+    for a, domain in enumerate(domains):
+        here = nodes.axis == a
+        if isinstance(domain, OrderedDomain):
+            threshold[here] = domain.value(nodes.threshold[here])
+            branch[parent_axis == a] = nodes.branch[parent_axis == a]
+            axes.append(axis_of(domain, np.zeros(0, dtype=np.int64))[0])
+            continue
+        below = parent_axis == a
+        own = [nodes.branch[below] - roots[a], nodes.threshold[here] - roots[a], covers[:, a] - roots[a]]
+        axis, new = axis_of(domain, np.concatenate(own))
+        branch[below] = new[own[0]]
+        cover[is_leaf, a] = new[own[2]]
+        axes.append(axis)
+    return Recoding(
+        tuple(axes), Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover), output
+    )
+
+
+def _parent_axis(nodes: Nodes) -> NDArray[np.int32]:
+    """The attribute that made each node, -1 for the root."""
+    out = np.full(len(nodes.axis), -1, dtype=np.int32)
+    inner = np.flatnonzero(nodes.axis >= 0)
+    n_children = nodes.n_children[inner]
+    first = np.repeat(nodes.first_child[inner], n_children)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
+    out[first + within] = np.repeat(nodes.axis[inner], n_children)
+    return out

@@ -1,0 +1,442 @@
+"""The policy: what the columns are, what must hold of every group, and what the release is for.
+
+A :class:`Policy` is one checked value, whether it was read from a YAML document
+(:meth:`Policy.read`), taken from a certificate (:meth:`Policy.from_dict`) or put together in code.
+:mod:`sfumato.policy_file` knows how the document is spelled; here is what it means.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sfumato import hierarchy as hierarchies
+from sfumato import plain_yaml, policy_file
+from sfumato.errors import HierarchyError, PolicyError, did_you_mean
+from sfumato.hierarchy import Hierarchy
+from sfumato.plain_yaml import Where, short
+from sfumato.policy_file import Document, Misfit, json_schema
+from sfumato.requirement import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.workload import Classify, Regress, Task
+
+__all__ = ["MondrianOptions", "Output", "Policy", "json_schema"]
+
+MISSING = "own-value"
+"""How missing quasi-identifiers are matched: they are a value of their own."""
+
+MAX_HEIGHT = 90
+"""Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
+
+_EPOCH = date(1970, 1, 1)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class Output(StrEnum):
+    """What the published cell of a number looks like: a label, its two bounds, or both."""
+
+    LABELS = "labels"
+    BOUNDS = "bounds"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class MondrianOptions:
+    """How Mondrian splits.
+
+    >>> MondrianOptions(median_below_gain=0.01).as_policy()
+    {'mondrian': {'median-below-gain': 0.01, 'standardize': False}}
+    """
+
+    split_only: tuple[str, ...] | None = None
+    median_below_gain: float | None = None
+    standardize: bool = False
+    name: ClassVar[str] = "mondrian"
+
+    def as_policy(self) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self.split_only is not None:
+            options["split-only"] = list(self.split_only)
+        if self.median_below_gain is not None:
+            options["median-below-gain"] = self.median_below_gain
+        return {self.name: {**options, "standardize": self.standardize}}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that a release is made by, checked once.
+
+    Bounds of a date column are days since 1970-01-01, as Arrow counts them.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 5]}")
+    >>> policy.requirements, policy.output
+    ((KAnonymity(k=5),), <Output.LABELS: 'labels'>)
+    """
+
+    schema: Schema
+    requirements: tuple[Requirement, ...] = ()
+    workload: tuple[Task, ...] = ()
+    method: MondrianOptions = field(default_factory=MondrianOptions)
+    output: Output = Output.LABELS
+
+    def __post_init__(self) -> None:
+        for attribute in self.schema:
+            _check_attribute(attribute)
+        for name, count in Counter(self.schema.names()).items():
+            if count > 1:
+                raise Misfit(("attributes", name), "the column is declared twice.")
+        if not self.schema.quasi_identifiers:
+            raise Misfit(("attributes",), "no column has the role quasi-identifier; at least one must.")
+        for position, requirement in enumerate(self.requirements):
+            _check_requirement(requirement, self.schema, ("require", position, requirement.word))
+        for position, task in enumerate(self.workload):
+            _check_task(task, self.schema, ("workload", position))
+        _check_method(self.method, self.schema)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Policy:
+        """The policy in a YAML file; hierarchy files are sought relative to it."""
+        return _policy(policy_file.read(path), Path(path).parent)
+
+    @classmethod
+    def parse(cls, text: str | bytes, folder: str | Path = ".") -> Policy:
+        """The policy in the text of a YAML document."""
+        return _policy(policy_file.load(text), Path(folder))
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any], folder: str | Path = ".") -> Policy:
+        """The policy in plain mappings and lists, laid out as the YAML document is."""
+        return _policy(policy_file.from_plain(mapping), Path(folder))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The policy in plain mappings and lists: every choice spelled out, no outside file needed.
+
+        ``Policy.from_dict(policy.as_dict()) == policy``.
+        """
+        return {
+            "attributes": {attribute.name: _attribute_as_dict(attribute) for attribute in self.schema},
+            "require": [requirement.as_policy() for requirement in self.requirements],
+            "workload": [task.as_policy() for task in self.workload],
+            "method": self.method.as_policy(),
+            "output": {"values": str(self.output)},
+            "missing": MISSING,
+        }
+
+    def to_yaml(self) -> str:
+        """``as_dict`` as a YAML document."""
+        return plain_yaml.dump(self.as_dict())
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise unless the policy names exactly these columns of a table."""
+        table, named = tuple(names), self.schema.names()
+        in_table, in_policy = frozenset(table), frozenset(named)
+        lacking = [name for name in named if name not in in_table]
+        if lacking:
+            hint = did_you_mean(lacking[0], table)
+            raise PolicyError(f"The table has no {_columns(lacking)} that the policy names.{hint}")
+        unnamed = [name for name in table if name not in in_policy]
+        if unnamed:
+            raise PolicyError(
+                f"The policy does not name {_columns(unnamed)} of the table. "
+                "Add each under attributes; the role drop leaves a column out."
+            )
+
+
+# --- from plain data to values ----------------------------------------------------------------------------
+
+
+def _policy(document: Document, folder: Path) -> Policy:
+    data = document.data
+    try:
+        return Policy(
+            schema=Schema(tuple(_attribute(document, name, folder) for name in data["attributes"])),
+            requirements=tuple(_requirement(item) for item in data.get("require", ())),
+            workload=tuple(_task(item) for item in data.get("workload", ())),
+            method=_method(data.get("method", "mondrian")),
+            output=Output(data.get("output", {}).get("values", "labels")),
+        )
+    except Misfit as misfit:
+        raise document.origin.error(misfit) from None
+
+
+def _attribute(document: Document, name: str, folder: Path) -> Attribute:
+    given = document.data["attributes"][name]
+    kind = Kind(given.get("type", "category"))
+    path: Where = ("attributes", name)
+    attribute = Attribute(
+        name,
+        Role(given["role"]),
+        kind,
+        bounds=_bounds(given.get("bounds"), kind, (*path, "bounds")),
+        step=given.get("step"),
+        values=tuple(given["values"]) if "values" in given else None,
+        missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
+    )
+    _check_attribute(attribute)
+    try:
+        attribute = replace(
+            attribute, hierarchy=_hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
+        )
+        if isinstance(attribute.hierarchy, Mapping):
+            _try_builder(attribute)
+    except HierarchyError as error:
+        sentence = str(error).removeprefix(f"The hierarchy of column {name!r}: ")
+        raise HierarchyError(document.origin.about((*path, "hierarchy"), sentence)) from None
+    return attribute
+
+
+def _bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, Any] | None:
+    if given is None:
+        return None
+    low, high = given
+    return (_days(low, path), _days(high, path)) if kind is Kind.DATE else (low, high)
+
+
+def _days(text: Any, path: Where) -> int:
+    try:
+        if _ISO_DATE.fullmatch(text):
+            return (date.fromisoformat(text) - _EPOCH).days
+    except (TypeError, ValueError):
+        pass
+    raise Misfit(path, "must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31].")
+
+
+def _hierarchy(given: Any, path: Where, folder: Path) -> Any:
+    """A declared tree, or the one in a file, as a :class:`Hierarchy`; a builder as it stands."""
+    if isinstance(given, str) and given != "flat":
+        return hierarchies.read(_existing(folder / given, path))
+    if isinstance(given, Mapping) and "tree" in given:
+        return Hierarchy.from_tree(given["tree"])
+    if isinstance(given, Mapping):
+        ((word, parameter),) = given.items()
+        return {word: int(parameter) if word in ("mask", "balanced") else parameter}
+    return given
+
+
+def _existing(file: Path, path: Where) -> Path:
+    try:
+        found = file.is_file()
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        raise Misfit(
+            path, f"there is no file {str(file.absolute())!r}; a path is relative to the policy file."
+        )
+    return file
+
+
+def _try_builder(attribute: Attribute) -> None:
+    """Build a small hierarchy of no rows, so that a wrong parameter is found before a table is opened."""
+    is_number = attribute.kind is Kind.NUMBER
+    hierarchies.build(replace(attribute, bounds=(0, 1), step=None) if is_number else attribute, ())
+
+
+def _requirement(item: Mapping[str, Any]) -> Requirement:
+    ((word, given),) = item.items()
+    if word == KAnonymity.word:
+        return KAnonymity(int(given))
+    if word == EntropyDiversity.word:
+        return EntropyDiversity(given["l"], of=given["of"])
+    if word == RecursiveDiversity.word:
+        return RecursiveDiversity(c=given["c"], l=int(given["l"]), of=given["of"])
+    return VarianceDiversity(given["at-least"], of=given["of"])
+
+
+def _task(item: Mapping[str, Any]) -> Task:
+    ((word, given),) = item.items()
+    options: Mapping[str, Any] = {"target": given} if isinstance(given, str) else given
+    targets = options["targets" if "targets" in options else "target"]
+    weight = options.get("weight", 1)
+    if word == "classify":
+        return Classify(targets, joint=options.get("joint", False), weight=weight)
+    return Regress(targets, weight=weight)
+
+
+def _method(given: str | Mapping[str, Any]) -> MondrianOptions:
+    options = {} if isinstance(given, str) else given["mondrian"] or {}
+    only = options.get("split-only")
+    return MondrianOptions(
+        split_only=None if only is None else tuple(only),
+        median_below_gain=options.get("median-below-gain"),
+        standardize=options.get("standardize", False),
+    )
+
+
+# --- from values to plain data ----------------------------------------------------------------------------
+
+
+def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
+    plain: dict[str, Any] = {"role": str(attribute.role), "type": str(attribute.kind)}
+    if attribute.bounds is not None:
+        plain["bounds"] = [_bound_as_plain(bound, attribute.kind) for bound in attribute.bounds]
+    if attribute.step is not None:
+        plain["step"] = attribute.step
+    if attribute.values is not None:
+        plain["values"] = list(attribute.values)
+    if attribute.missing_values:
+        plain["missing-values"] = list(attribute.missing_values)
+    if isinstance(attribute.hierarchy, Hierarchy):
+        plain["hierarchy"] = {"tree": attribute.hierarchy.as_tree()}
+    elif attribute.hierarchy is not None:
+        plain["hierarchy"] = copy.deepcopy(attribute.hierarchy)
+    return plain
+
+
+def _bound_as_plain(bound: float, kind: Kind) -> float | str:
+    return (_EPOCH + timedelta(days=int(bound))).isoformat() if kind is Kind.DATE else bound
+
+
+# --- what must hold of the values -------------------------------------------------------------------------
+
+
+def _check_attribute(attribute: Attribute) -> None:
+    path: Where = ("attributes", attribute.name)
+    _check_bounds(attribute, path)
+    _check_values(attribute, path)
+    if isinstance(attribute.hierarchy, Hierarchy):
+        _check_tree(attribute, attribute.hierarchy, (*path, "hierarchy"))
+
+
+def _check_bounds(attribute: Attribute, path: Where) -> None:
+    bounds, step = attribute.bounds, attribute.step
+    if attribute.kind is Kind.CATEGORY:
+        for word, given in (("bounds", bounds), ("step", step)):
+            if given is not None:
+                raise Misfit(
+                    (*path, word), "only a number or a date has it; add type: number, or leave it out."
+                )
+        return
+    if bounds is not None:
+        if not all(_is_number(bound) for bound in bounds):
+            raise Misfit((*path, "bounds"), "must be two finite numbers without quotes, such as [0, 110].")
+        if bounds[0] >= bounds[1]:
+            raise Misfit((*path, "bounds"), "the first must be below the second; swap or widen them.")
+    if step is not None:
+        _check_step(attribute, step, (*path, "step"))
+
+
+def _check_step(attribute: Attribute, step: float, path: Where) -> None:
+    if not _is_number(step) or step <= 0:
+        raise Misfit(path, "must be a number above 0.")
+    if attribute.kind is Kind.DATE and _exact(step).denominator != 1:
+        raise Misfit(path, "the step of a date must be a whole number of days.")
+    if attribute.bounds is None:
+        raise Misfit(path, "a step is counted from the lower bound; add bounds, or leave it out.")
+    low, high = attribute.bounds
+    if ((_exact(high) - _exact(low)) / _exact(step)).denominator != 1:
+        raise Misfit(path, "must divide the distance between the bounds; change it or the bounds.")
+
+
+def _check_values(attribute: Attribute, path: Where) -> None:
+    values = attribute.values
+    if values is None:
+        return
+    path = (*path, "values")
+    if attribute.kind is not Kind.CATEGORY:
+        raise Misfit(path, f"values are for categories; a {attribute.kind} is declared with bounds and step.")
+    if not values:
+        raise Misfit(path, "must be a list of at least one category, such as [Male, Female].")
+    if "" in values:
+        raise Misfit(path, "an empty text is a missing value, not a category; leave it out.")
+    seen: set[str] = set()
+    for position, value in enumerate(values, start=1):
+        if value in seen:
+            raise Misfit(path, f"item {position} repeats an earlier one; leave it out.")
+        seen.add(value)
+    both = len(seen.intersection(attribute.missing_values))
+    if both:
+        raise Misfit(path, f"{both} of them stand under missing-values too; choose one place.")
+
+
+def _check_tree(attribute: Attribute, tree: Hierarchy, path: Where) -> None:
+    if tree.height > MAX_HEIGHT:
+        raise Misfit(path, f"it has more than {MAX_HEIGHT} levels.")
+    leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
+    strange = len(set(attribute.values or ()) - leaves)
+    if strange:
+        raise Misfit(
+            path, f"it lacks {strange} of the column's declared values; add them to it, or leave out values."
+        )
+
+
+def _check_requirement(requirement: Requirement, schema: Schema, path: Where) -> None:
+    name = requirement.of
+    if name is None:
+        return
+    attribute = _column(name, schema, (*path, "of"))
+    if attribute.role is not Role.SENSITIVE:
+        raise Misfit(
+            (*path, "of"),
+            f"diversity is of a sensitive attribute, and column {short(name)} has the role {attribute.role}; "
+            "give it the role sensitive, or name another column.",
+        )
+    if isinstance(requirement, VarianceDiversity) and attribute.kind is not Kind.NUMBER:
+        raise Misfit(
+            (*path, "of"),
+            f"column {short(name)} is not a number; add type: number, or ask for entropy-diversity.",
+        )
+
+
+def _check_task(task: Task, schema: Schema, path: Where) -> None:
+    path = (*path, "classify" if isinstance(task, Classify) else "regress")
+    for name in task.targets:
+        attribute = _column(name, schema, path)
+        if not attribute.role.is_published:
+            raise Misfit(
+                path,
+                f"column {short(name)} has the role {attribute.role} and is not published; "
+                "choose another target, or give it the role other.",
+            )
+        if isinstance(task, Regress) and attribute.kind is not Kind.NUMBER:
+            raise Misfit(path, f"column {short(name)} is not a number; add type: number, or classify it.")
+
+
+def _check_method(method: MondrianOptions, schema: Schema) -> None:
+    path: Where = ("method", method.name)
+    for name in method.split_only or ():
+        attribute = _column(name, schema, (*path, "split-only"))
+        if attribute.role is not Role.QUASI_IDENTIFIER:
+            raise Misfit(
+                (*path, "split-only"),
+                f"column {short(name)} has the role {attribute.role}, and only quasi-identifiers are split; "
+                "leave it out.",
+            )
+    gain = method.median_below_gain
+    if gain is not None and not (_is_number(gain) and 0 <= gain <= 1e9):
+        raise Misfit((*path, "median-below-gain"), "must be a number from 0 to 1e9, such as 0.01.")
+
+
+def _column(name: str, schema: Schema, path: Where) -> Attribute:
+    if name not in schema:
+        hint = did_you_mean(name, schema.names())
+        raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
+    return schema[name]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _exact(number: float) -> Fraction:
+    """The number that its decimal text says, so that 0.1 goes ten times into 1."""
+    return Fraction(str(number))
+
+
+def _columns(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"column {short(names[0])}{more}"

@@ -1,0 +1,802 @@
+"""Tables in and out, as Arrow.
+
+``open_table`` takes a path (CSV, gzip-ed CSV, Parquet, Arrow IPC; told apart by content, not by
+name), ``"-"`` for CSV on stdin, or a frame, and gives a :class:`Source` that is read column by column.
+``texts``, ``numbers`` and ``dates`` give the cells of a column a meaning; ``write_table`` and
+``hand_back`` are the way out.
+
+Every cell of a CSV file is text (zip 02139 stays 02139). Arrow's own messages quote cells, so none of
+them is passed on or chained: a :class:`TableError` names columns, counts and row numbers only. Rows
+count from 1, the header not included.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import glob
+import gzip
+import importlib
+import io
+import itertools
+import os
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from sfumato.errors import TableError, did_you_mean
+from sfumato.schema import Attribute
+
+TEXTS = pa.dictionary(pa.int32(), pa.string())
+"""How ``texts`` gives a column: small integers into a dictionary of distinct texts."""
+
+TO_ASCII = bytes(range(128)) + b"?" * 128
+BOM = b"\xef\xbb\xbf"
+DELIMITERS = ",;\t|"
+HEAD_BYTES = 1 << 20  # sniffed for delimiter and header
+BLOCK_BYTES = 1 << 22  # read at a time; no row may be longer
+SAMPLE_ROWS = 200
+
+NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+FLOAT_WORDS = r"[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])"
+DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?"
+
+TEXT = ("string", "large_string")
+OTHER_TEXT = ("binary", "large_binary", "fixed_size_binary", "string_view", "binary_view")
+NUMERIC = ("integer", "floating", "decimal", "boolean", "null")
+
+PARQUET_NAMES = (".parquet", ".pq")
+BINARY_NAMES = (*PARQUET_NAMES, ".arrow", ".feather", ".ipc")
+INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
+FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("duckdb", "DuckDBPyRelation"))
+
+
+# ---- a table, column by column ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Any table, read column by column, with unique column names and at least one row.
+
+    ``kind`` says what came in: csv, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
+    pandas, polars or duckdb. ``where`` is what an error message calls the table.
+
+    >>> source = open_table(pa.table({"zip": ["02139", "53715"]}))
+    >>> source.names, source.n_rows, source.kind
+    (('zip',), 2, 'pyarrow')
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+    kind: str
+    where: str
+    read: Callable[[str], pa.ChunkedArray] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _check_shape(self.names, self.n_rows > 0, self.where)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column as it is stored. Parquet and pandas columns are read only now: drop each after use."""
+        if name not in self.names:
+            raise TableError(f"{self.where} has no column {name!r}.{did_you_mean(name, self.names)}")
+        with _reading(self.where, "table"):
+            column = self.read(name)
+        if len(column) != self.n_rows:
+            raise TableError(f"{self.where} changed while it was being read; read it again.")
+        return column
+
+
+def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # noqa: FBT001 - private
+    if not names:
+        raise TableError(f"{where} has no columns.")
+    first: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise TableError(f"Column {position} of {where} has no name; name it, or leave the index out.")
+        if first.setdefault(name, position) != position:
+            both = f"Columns {first[name]} and {position}"
+            raise TableError(f"{both} of {where} have the same name; rename one of them.")
+    if not has_rows:
+        raise TableError(f"{where} has no rows; a table needs at least one.")
+
+
+def open_table(source: Any) -> Source:
+    """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
+
+    A path may name a file, a folder of Parquet parts, or a glob of them.
+    """
+    if isinstance(source, str) and source == "-":
+        data = sys.stdin.buffer.read()  # whole: a faulty row is looked for in a second pass
+        return _open_csv(lambda: io.BytesIO(data), "stdin")
+    if isinstance(source, str | os.PathLike):
+        path = Path(os.fsdecode(source))
+        with _reading(str(path), "table"):
+            return _open_path(path)
+    return _open_frame(source)
+
+
+def release_format(source: Source) -> str:
+    """The format of a release unless the user says otherwise: csv for CSV, else parquet."""
+    return "csv" if source.kind == "csv" else "parquet"
+
+
+@contextmanager
+def _reading(where: str, what: str) -> Iterator[None]:
+    """Every way in which reading fails, as one sentence; what Arrow says may quote cells and is dropped."""
+    try:
+        yield
+    except MemoryError:
+        raise TableError(f"{where} is damaged, or does not fit in memory.") from None
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        if number := getattr(error, "errno", None):
+            raise TableError(f"{where} cannot be read: {os.strerror(number)}.") from None
+        raise TableError(
+            f"{where} is no {what}, or a damaged or cut-off one; make or copy it again."
+        ) from None
+
+
+# ---- paths -----------------------------------------------------------------------------------------
+
+
+def _open_path(path: Path) -> Source:
+    if path.is_dir():
+        return _open_parquet(_parts(path), str(path))
+    if path.exists():
+        return _open_file(path)
+    found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+    matches = list(map(Path, found))
+    if not matches:
+        missing = "No file matches" if glob.has_magic(str(path)) else "There is no file or folder"
+        raise TableError(f"{missing} {path}; check the path.")
+    return _open_file(matches[0]) if len(matches) == 1 else _open_parquet(matches, str(path))
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The Parquet files of a folder in order of name, without hidden ones and Spark's ``_SUCCESS``."""
+    inside = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in PARQUET_NAMES]
+    inside = [path for path in inside if not any(part.startswith((".", "_")) for part in path.parts)]
+    if not inside:
+        raise TableError(f"The folder {folder} holds no Parquet files (*.parquet).")
+    if any("=" in part for path in inside for part in path.parts[:-1]):
+        raise TableError(
+            f"The folder {folder} is partitioned by a column (column=value), so its files lack that column; "
+            "write it as plain parts."
+        )
+    return [folder / path for path in sorted(inside)]
+
+
+def _open_file(path: Path) -> Source:
+    with path.open("rb") as file:
+        magic = file.read(8)
+    if magic.startswith(b"PAR1"):
+        return _open_parquet([path], str(path))
+    if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return _open_ipc(path, is_file=magic.startswith(b"ARROW1"))
+    if magic and path.suffix.lower() in BINARY_NAMES:
+        raise TableError(
+            f"{path} is no {path.suffix[1:]} file inside, or a damaged one; make or copy it again."
+        )
+    return _open_csv(lambda: path.open("rb"), str(path))
+
+
+def _open_ipc(path: Path, *, is_file: bool) -> Source:
+    with _reading(str(path), "Arrow IPC file"), pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        table = reader.read_all()
+        table.validate(full=True)  # a forged offset would otherwise read foreign memory
+    return _of_table(table, "arrow", str(path))
+
+
+def _open_parquet(paths: Sequence[Path], where: str) -> Source:
+    footers, schemas = [], []
+    for path in paths:
+        with _reading(str(path), "Parquet file"), pq.ParquetFile(path) as file:
+            footers.append(file.metadata)
+            schemas.append(file.schema_arrow)
+    for path, schema in zip(paths, schemas, strict=True):
+        if sorted(schema.names) != sorted(schemas[0].names):
+            raise TableError(f"{path} has other columns than {paths[0]}, so they are not parts of one table.")
+
+    def read(name: str) -> pa.ChunkedArray:
+        chunks: list[pa.Array] = []
+        for path, footer, schema in zip(paths, footers, schemas, strict=True):
+            # text comes as a dictionary straight from the file's own, without a copy per row
+            as_dictionary = [name] if _is(schema.field(name).type, *TEXT) else None
+            with pq.ParquetFile(path, metadata=footer, read_dictionary=as_dictionary) as file:
+                chunks += file.read(columns=[name]).column(name).chunks
+        return _joined(chunks, schemas[0].field(name).type, name, where)
+
+    n_rows = sum(footer.num_rows for footer in footers)
+    return Source(_without_index(schemas[0].names), n_rows, "parquet", where, read)
+
+
+def _joined(chunks: list[pa.Array], stored: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
+    if len({chunk.type for chunk in chunks}) <= 1:
+        return pa.chunked_array(chunks, type=chunks[0].type if chunks else stored)
+    tables = [pa.table({name: _decoded(chunk)}) for chunk in chunks]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").column(name)
+    except pa.ArrowException:
+        raise TableError(f"Column {name!r} has different types in different parts of {where}.") from None
+
+
+def _of_table(table: pa.Table, kind: str, where: str) -> Source:
+    return Source(_without_index(table.column_names), table.num_rows, kind, where, table.column)
+
+
+def _without_index(names: Sequence[str]) -> tuple[str, ...]:
+    """A row number that pandas stored along is no column: published, it would link back."""
+    return tuple(name for name in names if not INDEX_OF_PANDAS.fullmatch(name))
+
+
+# ---- frames ----------------------------------------------------------------------------------------
+
+
+def _open_frame(source: Any) -> Source:
+    kind = _frame_kind(source)
+    where = f"{_library(type(source))}.{type(source).__name__}"
+    if kind is None:
+        raise TableError(f"A table is a path or a frame (pandas, Polars, Arrow or DuckDB), not a {where}.")
+    if kind == "pandas":
+        names = tuple(map(str, source.columns))
+        return Source(names, len(source), kind, where, partial(_pandas_column, source, names))
+    if kind == "polars":
+        return Source(tuple(source.columns), source.height, kind, where, partial(_polars_column, source))
+    try:
+        table = pa.table(source)
+    except Exception:  # noqa: BLE001 - a query fails with its engine's own errors, and they quote cells
+        raise TableError(f"{where} cannot be read as an Arrow table; does its query run?") from None
+    return _of_table(table, kind, where)
+
+
+def _library(kind: type) -> str:
+    return kind.__module__.partition(".")[0].lstrip("_")
+
+
+def _frame_kind(source: Any) -> str | None:
+    """Which library made a frame, found without importing any."""
+    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return "pyarrow"
+    for base in type(source).__mro__:
+        if (_library(base), base.__name__) in FRAMES:
+            return _library(base)
+    return "arrow" if hasattr(source, "__arrow_c_stream__") else None
+
+
+def _polars_column(frame: Any, name: str) -> pa.ChunkedArray:
+    return pa.chunked_array([frame.get_column(name).to_arrow()])
+
+
+def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedArray:
+    """A column without the index; objects of mixed types, intervals and periods as their text."""
+    series = frame.iloc[:, names.index(name)]
+    try:
+        column = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        column = None
+    if column is None or not _is_plain(column.type):
+        column = pa.array(series.astype("string"), from_pandas=True)
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+# ---- CSV in ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the head of a CSV file shows: columns, delimiter and the byte where the rows begin."""
+
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    delimiter: str
+    offset: int
+
+
+class _Body(io.RawIOBase):
+    """Bytes already read and then the rest of their stream, in full blocks; the last two are kept."""
+
+    def __init__(self, head: bytes, rest: Any, *, translation: bytes | None = None) -> None:
+        self._head, self._rest, self._translation = head, rest, translation
+        self._last = (b"", b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block, self._head = self._head[:size], self._head[size:]
+        while len(block) < size and (more := self._rest.read(size - len(block))):
+            block += more
+        if block:
+            self._last = (self._last[1], block)
+        return block.translate(self._translation) if self._translation else block
+
+    @property
+    def tail(self) -> bytes:
+        return b"".join(self._last)
+
+
+def _open_csv(open_bytes: Callable[[], BinaryIO], where: str) -> Source:
+    with _reading(where, "gzip-ed CSV file"):
+        with open_bytes() as file:
+            head, rest = _unzipped(file)
+            layout = _layout(head, where)
+            body = _Body(head[layout.offset :], rest)
+            try:
+                table = _parsed(body, layout)
+            except pa.ArrowInvalid:
+                table = None
+        if table is None:
+            raise TableError(_fault(open_bytes, layout, where))
+    if table.num_rows and _ends_inside_quotes(table, body.tail, layout.delimiter):
+        raise TableError(f"{where} ends inside a quoted cell: it is cut short, or a quote is never closed.")
+    return _of_table(table, "csv", where)
+
+
+def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
+    """The first bytes of the text, and the stream of those that follow."""
+    head = file.read(HEAD_BYTES)
+    if not head.startswith(b"\x1f\x8b"):
+        return head, file
+    rest = pa.CompressedInputStream(_Body(head, file), "gzip")
+    return _Body(b"", rest).read(HEAD_BYTES), rest
+
+
+def _layout(head: bytes, where: str) -> _Layout:
+    _check_is_text(head, where)
+    bom = len(BOM) if head.startswith(BOM) else 0
+    # Latin-1 has one character per byte, so that places in text and bytes agree.
+    lines = io.StringIO(head[bom:].decode("latin-1"), newline="").readlines()
+    is_whole = len(head) < HEAD_BYTES
+    lines = lines if is_whole else lines[:-1]
+    delimiter = max(DELIMITERS, key=lambda candidate: _agreement(lines, candidate))
+    (header, n_lines), *sample = _sample(lines, delimiter) or [([], 0)]
+    if not is_whole and n_lines in (0, len(lines)):
+        raise TableError(f"The header of {where} is over {HEAD_BYTES:,} bytes long; is a quote never closed?")
+    try:
+        names = tuple(name.encode("latin-1").decode("utf-8").strip() for name in header)
+    except UnicodeDecodeError:
+        raise TableError(f"The header of {where} is not UTF-8 text; save the table as UTF-8.") from None
+    if all(re.fullmatch(NUMBER, name) for name in names):
+        raise TableError(f"{where} begins with a line of numbers; put a header with column names above it.")
+    offset = bom + sum(map(len, lines[:n_lines]))
+    _check_shape(names, not is_whole or bool(head[offset:].strip(b"\r\n")), where)
+    return _Layout(names, _types(len(names), [row for row, _ in sample]), delimiter, offset)
+
+
+def _check_is_text(head: bytes, where: str) -> None:
+    if not head.removeprefix(BOM).strip():
+        raise TableError(f"{where} is empty; a table needs a header and rows.")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TableError(f"{where} is UTF-16 text; save it as UTF-8.")
+    if head.startswith(b"PK\x03\x04"):
+        raise TableError(f"{where} is a ZIP archive or a spreadsheet; save the table as CSV or Parquet.")
+    if b"\0" in head:
+        raise TableError(f"{where} is not a table: it holds neither text nor Parquet nor Arrow IPC.")
+
+
+def _sample(lines: list[str], delimiter: str, *, strict: bool = False) -> list[tuple[list[str], int]]:
+    """The first rows, each with the number of lines read so far; blank lines are passed over."""
+    reader = csv.reader(lines, delimiter=delimiter, strict=strict)
+    rows: list[tuple[list[str], int]] = []
+    with suppress(csv.Error):  # the rows before a fault are sample enough; the full read reports it
+        rows.extend((row, reader.line_num) for row in itertools.islice(reader, SAMPLE_ROWS) if row)
+    return rows
+
+
+def _agreement(lines: list[str], delimiter: str) -> tuple[float, int]:
+    """How well a delimiter fits: the share of rows as wide as the header, then that width.
+
+    >>> _agreement(["a;b", "1,5;2"], ";"), _agreement(["a;b", "1,5;2"], ",")
+    ((1.0, 2), (0.0, 0))
+    """
+    widths = [len(row) for row, _ in _sample(lines, delimiter, strict=True)]
+    if not widths or widths[0] < 2:
+        return 0.0, 0
+    return widths.count(widths[0]) / len(widths), widths[0]
+
+
+def _types(n_columns: int, sample: list[list[str]]) -> tuple[pa.DataType, ...]:
+    """A dictionary for a column that repeats itself saves memory; for one that does not it costs time."""
+    rows = [row for row in sample if len(row) == n_columns]
+    distinct = [len({row[column] for row in rows}) for column in range(n_columns)]
+    return tuple(TEXTS if n <= max(20, len(rows) / 2) else pa.string() for n in distinct)
+
+
+def _parsed(
+    body: _Body, layout: _Layout, *, use_threads: bool = True, on_ragged: Callable[[Any], str] | None = None
+) -> pa.Table:
+    types = dict(zip(layout.names, layout.types, strict=True))
+    return pacsv.read_csv(
+        body,
+        read_options=pacsv.ReadOptions(
+            column_names=layout.names, block_size=BLOCK_BYTES, use_threads=use_threads
+        ),
+        parse_options=pacsv.ParseOptions(
+            delimiter=layout.delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=len(types) > 1,  # in a table of one column it is a missing cell
+            invalid_row_handler=on_ragged,
+        ),
+        convert_options=pacsv.ConvertOptions(column_types=types, strings_can_be_null=False),
+    )
+
+
+def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> str:
+    """What is wrong with a CSV file that Arrow refuses. Only in one thread does Arrow count rows."""
+    ragged: list[Any] = []
+
+    def remember(row: Any) -> str:
+        ragged.append(row)
+        return "error"
+
+    def complaint(translation: bytes | None = None, **options: Any) -> str:
+        with open_bytes() as file:
+            head, rest = _unzipped(file)
+            body = _Body(head[layout.offset :], rest, translation=translation)
+            try:
+                _parsed(body, layout, use_threads=False, **options)
+            except pa.ArrowInvalid as error:
+                return str(error)
+        return ""
+
+    complaint(TO_ASCII, on_ragged=remember)  # Arrow cannot hand over a ragged row that is not UTF-8
+    if ragged:
+        row = ragged[0]
+        return (
+            f"Row {row.number} of {where} has {_count(row.actual_columns, 'cell')} but the header has "
+            f"{row.expected_columns}; mend the row, or quote cells that hold the delimiter."
+        )
+    message = complaint()
+    if place := re.search(r"column #(\d+):(?: Row #(\d+):)?.*UTF8", message):
+        name, row = layout.names[int(place[1])], f" in row {place[2]}" if place[2] else ""
+        return f"Column {name!r} of {where} holds text that is not UTF-8{row}; save the table as UTF-8."
+    if "straddl" in message:
+        return f"{where} has a row of more than {BLOCK_BYTES:,} bytes; is a quote never closed?"
+    return f"{where} cannot be read as CSV; check its quotes and line ends."
+
+
+def _ends_inside_quotes(table: pa.Table, tail: bytes, delimiter: str) -> bool:
+    """Whether nothing closes the quote of the last cell: Arrow lets it swallow all rows that follow."""
+    cell = str(table.column(table.num_columns - 1)[-1]).encode()
+    opened = b'"' + cell.replace(b'"', b'""')
+
+    def ends_with_cell(text: bytes, raw: bytes) -> bool:
+        return text.endswith(raw) and text[: -len(raw)][-1:] in (b"", b"\r", b"\n", delimiter.encode())
+
+    return ends_with_cell(tail, opened) and not ends_with_cell(tail.rstrip(b"\r\n"), opened + b'"')
+
+
+# ---- what cells mean -------------------------------------------------------------------------------
+
+
+def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+    """Cells as text: ``dictionary<int32, string>`` of exactly the texts that occur; null is missing.
+
+    Empty cells, NaN and the attribute's ``missing_values`` are missing. Whole numbers that are stored
+    as floats (pandas does so beside a missing one) read as whole, and times at midnight as dates.
+
+    >>> texts(pa.array([5.0, None, 7.0]), Attribute("floor", role="other")).to_pylist()
+    ['5', None, '7']
+    """
+    encoded = _encoded(_plain(column, attribute))
+    words = _words(encoded.dictionary, attribute)
+    is_missing = pc.is_in(words, value_set=pa.array(["", *attribute.missing_values], pa.string()))
+    merged = pc.if_else(is_missing, None, words).dictionary_encode()
+    if merged.null_count or len(merged.dictionary) < len(words):
+        return pa.DictionaryArray.from_arrays(merged.indices.take(encoded.indices), merged.dictionary)
+    return pa.DictionaryArray.from_arrays(encoded.indices, words)
+
+
+def numbers(column: Any, attribute: Attribute) -> pa.Array:
+    """Cells as finite numbers: int64 if all are whole and fit, else float64; null is missing.
+
+    Text is trimmed and read as ``12``, ``-0.5`` or ``1e5``; nothing else counts as a number.
+
+    >>> numbers(pa.array([" 1", "+2e1", ""]), Attribute("hours", role="other")).to_pylist()
+    [1, 20, None]
+    """
+    values, indices = _distinct(_plain(column, attribute))
+    if _is(values.type, *TEXT):
+        exact, floats, is_unreadable = _read_numbers(values, attribute.missing_values)
+        _refuse(is_unreadable, indices, attribute, "without a readable number")
+    elif _is(values.type, *NUMERIC):
+        exact, floats = values, values.cast(pa.float64(), safe=False)
+    else:
+        raise _unfit(values.type, attribute, "which is not a number")
+    _refuse(pc.is_inf(floats), indices, attribute, "with an infinite number")
+    floats = pc.if_else(pc.is_nan(floats), None, floats)
+    _, absent, _ = _read_numbers(pa.array(attribute.missing_values, pa.string()), ())
+    is_missing = pc.is_in(floats, value_set=absent.drop_null())
+    return _spread(pc.if_else(is_missing, None, _narrowest(exact, floats)), indices)
+
+
+def dates(column: Any, attribute: Attribute) -> pa.Array:
+    """Cells as days (date32), from dates, times or ISO text such as 2024-03-05; null is missing.
+
+    >>> dates(pa.array(["2024-03-05", "2024-03-05 10:30"]), Attribute("day", role="other"))[1]
+    <pyarrow.Date32Scalar: datetime.date(2024, 3, 5)>
+    """
+    values, indices = _distinct(_plain(column, attribute))
+    if _is(values.type, *TEXT):
+        days, is_unreadable = _read_dates(values, attribute.missing_values)
+        _refuse(is_unreadable, indices, attribute, "without a readable date such as 2024-03-05")
+    elif pa.types.is_timestamp(values.type):
+        days = (pc.local_timestamp(values) if values.type.tz else values).cast(pa.date32())
+    elif pa.types.is_date(values.type) or pa.types.is_null(values.type):
+        days = values.cast(pa.date32())
+    else:
+        raise _unfit(values.type, attribute, "which is not a date")
+    absent, _ = _read_dates(pa.array(attribute.missing_values, pa.string()), ())
+    return _spread(pc.if_else(pc.is_in(days, value_set=absent.drop_null()), None, days), indices)
+
+
+def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:
+    """The text of each number, its value as float64, and which cells are neither number nor missing."""
+    trimmed = _trimmed(cells, missing)
+    with suppress(pa.ArrowInvalid):  # some cell is no number, and Arrow does not say which
+        floats = trimmed.cast(pa.float64())
+        if not pc.any(pc.is_nan(floats)).as_py():  # Arrow also takes nan(text) for a number
+            return trimmed, floats, None
+    is_number = pc.match_substring_regex(trimmed, f"^({NUMBER}|{FLOAT_WORDS})$")
+    readable = pc.replace_substring_regex(pc.if_else(is_number, trimmed, None), r"^\+", "")
+    return readable, readable.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False)
+
+
+def _read_dates(cells: Any, missing: Sequence[str]) -> tuple[Any, Any]:
+    """The days of ISO texts, and which cells are neither date nor missing."""
+    trimmed = _trimmed(cells, missing)
+    is_shaped = pc.match_substring_regex(trimmed, f"^{DATE}$")
+    text = pc.utf8_slice_codeunits(pc.if_else(is_shaped, trimmed, None), 0, 10)
+    days = pc.strptime(text, format="%Y-%m-%d", unit="s", error_is_null=True).cast(pa.date32())
+    is_real = pc.equal(days.cast(pa.string()), text)  # strptime reads 30 February as 1 March
+    days = pc.if_else(is_real, days, None)
+    return days, pc.and_not(pc.is_null(days), pc.is_null(trimmed))
+
+
+def _trimmed(cells: Any, missing: Sequence[str]) -> Any:
+    text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
+    words = pa.array(["", *(word.strip() for word in missing)], pa.string())
+    return pc.if_else(pc.is_in(text, value_set=words), None, text)
+
+
+def _narrowest(exact: Any, floats: Any) -> Any:
+    """int64 where that loses nothing: from the exact form, or from floats below 2**53, which are exact."""
+    if not pc.all(pc.equal(pc.trunc(floats), floats), min_count=0).as_py():
+        return floats
+    with suppress(pa.ArrowInvalid):
+        return exact.cast(pa.int64())
+    is_small = pc.all(pc.less(pc.abs(floats), 2.0**53), min_count=0).as_py()
+    return floats.cast(pa.int64()) if is_small else floats
+
+
+def _refuse(is_bad: Any, indices: pa.Array | None, attribute: Attribute, what: str) -> None:
+    if is_bad is None or not pc.any(is_bad).as_py():
+        return
+    rows = _spread(is_bad, indices)
+    n_bad, first = pc.sum(rows).as_py(), pc.index(rows, True).as_py() + 1
+    raise TableError(
+        f"Column {attribute.name!r} has {_count(n_bad, 'cell')} {what} (the first in row {first:,}); "
+        "mend them, or list the texts that stand for a missing value under missing-values."
+    )
+
+
+def _count(n: int, noun: str) -> str:
+    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
+    """The text of distinct values of any plain type."""
+    try:
+        return _simplest(values).cast(pa.string())
+    except pa.ArrowException:
+        raise _unfit(values.type, attribute, "which has no text") from None
+
+
+def _simplest(values: pa.Array) -> pa.Array:
+    """Whole floats as integers, times at midnight as dates, where that holds of every value."""
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+        return _narrowest(values, pc.add(values, pa.scalar(0, values.type)))  # -0.0 + 0 is 0.0
+    if pa.types.is_timestamp(values.type):
+        for simpler in (pa.date32(), pa.timestamp("s")):
+            if not values.type.tz and values.cast(simpler, safe=False).cast(values.type).equals(values):
+                return values.cast(simpler)
+    return values
+
+
+# ---- columns as Arrow stores them ------------------------------------------------------------------
+
+
+def _is(kind: pa.DataType, *words: str) -> bool:
+    """Whether an Arrow type is one of those that ``pyarrow.types.is_<word>`` knows."""
+    return any(getattr(pa.types, f"is_{word}")(kind) for word in words)
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    value = _value_type(kind)
+    return not pa.types.is_nested(value) and not isinstance(value, pa.BaseExtensionType)
+
+
+def _plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
+    """The column as chunks of single values; text that is stored in other ways as plain text."""
+    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if not _is_plain(column.type):
+        raise _unfit(column.type, attribute, "where a cell must hold one value")
+    kind = _value_type(column.type)
+    try:
+        if _is(kind, *OTHER_TEXT):
+            return pa.chunked_array([_decoded(chunk) for chunk in column.chunks], kind).cast(pa.string())
+        for chunk in column.chunks if _is(column.type, "dictionary", *TEXT) else ():
+            chunk.validate(full=True)  # Parquet checks neither text nor indices
+    except pa.ArrowException as error:
+        not_utf8, damaged = (
+            "holds text that is not UTF-8; save it as UTF-8",
+            "is damaged; make or copy it again",
+        )
+        fault = not_utf8 if "UTF8" in str(error) else damaged
+        raise TableError(f"Column {attribute.name!r} {fault}.") from None
+    return column
+
+
+def _unfit(kind: pa.DataType, attribute: Attribute, why: str) -> TableError:
+    return TableError(f"Column {attribute.name!r} is stored as {kind}, {why}; convert it, or drop it.")
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """One dictionary with 32-bit indices for the whole column, without values that no row has."""
+    join = pa.DictionaryArray.from_arrays
+    if not pa.types.is_dictionary(column.type):
+        chunks = column.dictionary_encode().chunks or [pa.array([], pa.dictionary(pa.int32(), column.type))]
+        return join(pa.concat_arrays([chunk.indices for chunk in chunks]), chunks[0].dictionary)
+    chunks = [join(chunk.indices.cast(pa.int32()), chunk.dictionary) for chunk in column.chunks]
+    whole = pa.chunked_array(chunks, pa.dictionary(pa.int32(), column.type.value_type))
+    try:
+        whole = whole.unify_dictionaries()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a null inside a dictionary
+        return _encoded(pa.chunked_array([_decoded(chunk) for chunk in chunks]))
+    return _used(whole.combine_chunks())
+
+
+def _used(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same cells, with a dictionary of the values that occur, in the order in which they do."""
+    indices = encoded.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(indices.indices, encoded.dictionary.take(indices.dictionary))
+
+
+def _decoded(chunk: pa.Array) -> pa.Array:
+    return chunk.dictionary_decode() if isinstance(chunk, pa.DictionaryArray) else chunk
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[Any, pa.Array | None]:
+    """The distinct values and each row's index into them, where the column already is a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        return column, None
+    encoded = _encoded(column)
+    return encoded.dictionary, encoded.indices
+
+
+def _spread(values: Any, indices: pa.Array | None) -> pa.Array:
+    if indices is not None:
+        return values.take(indices)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+# ---- the way out -----------------------------------------------------------------------------------
+
+
+def compact(table: pa.Table) -> pa.Table:
+    """The same cells without what rides along: metadata, and the dictionaries' history.
+
+    A dictionary may hold raw values that no published row has, and values in the order of the input's
+    rows, which would undo the shuffling of the release. Whatever leaves sfumato goes through here.
+
+    >>> column = pa.DictionaryArray.from_arrays(pa.array([2, 1]), ["raw", "b", "a"])
+    >>> compact(pa.table({"x": column})).column("x").chunk(0).dictionary.to_pylist()
+    ['a', 'b']
+    """
+    columns = [_encoded(column) if _is(column.type, "dictionary") else column for column in table.columns]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def hand_back(table: pa.Table, source: Source) -> Any:
+    """The table as the kind of frame that came in; a ``pyarrow.Table`` for files and other Arrow data."""
+    table = compact(table)
+    if source.kind == "pandas":
+        return table.to_pandas()
+    if source.kind in ("polars", "duckdb"):
+        return importlib.import_module(source.kind).from_arrow(table)
+    return table
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write .csv, .csv.gz or .parquet; the file appears whole or not at all."""
+    path = Path(path)
+    name = path.name.lower()
+    if not name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise TableError(f"{path} has an unknown extension; a table is written as .csv, .csv.gz or .parquet.")
+    table = compact(table)
+    with replace_atomically(path) as temporary, temporary.open("wb") as file:
+        if name.endswith(".parquet"):
+            with_dictionary = [field.name for field in table.schema if _is(field.type, "dictionary")]
+            pq.write_table(table, file, use_dictionary=with_dictionary or False, write_statistics=False)
+        elif name.endswith(".gz"):
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as zipped:
+                _write_csv(table, zipped)
+        else:
+            _write_csv(table, file)
+
+
+@contextmanager
+def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary name beside ``path``; rename it on success, remove it on any failure or Ctrl-C.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replace_atomically(folder / "a.txt") as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> [path.name for path in folder.iterdir()]
+    ['a.txt']
+    """
+    target = Path(path).resolve()  # a link stays a link
+    if target.exists() and not target.is_file():
+        raise TableError(f"{path} cannot be written: it is not a file.")
+    if not target.parent.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {target.parent}; make it first.")
+    temporary = target.with_name(f".sfumato-{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {os.strerror(error.errno or errno.EIO)}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_csv(table: pa.Table, file: Any) -> None:
+    """UTF-8, comma, quotes only where RFC 4180 needs them (Arrow's own writer quotes every text)."""
+    header = _quoted(pa.array(table.column_names, pa.string()))
+    file.write((",".join(header.to_pylist()) + "\n").encode())
+    empty = '""' if table.num_columns == 1 else ""  # a blank line would be no row at all
+    table = pa.Table.from_arrays([_with_quoted_dictionary(c) for c in table.columns], table.column_names)
+    for batch in table.to_batches(max_chunksize=1 << 16):
+        cells = [_csv_cells(column, empty) for column in batch.columns]
+        cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "")
+        file.write(pc.binary_join_element_wise(*cells, ",").buffers()[2])
+
+
+def _with_quoted_dictionary(column: pa.ChunkedArray) -> Any:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    encoded = column.combine_chunks()
+    return pa.DictionaryArray.from_arrays(encoded.indices, _quoted(encoded.dictionary.cast(pa.string())))
+
+
+def _csv_cells(column: pa.Array, empty: str) -> pa.Array:
+    cells = _decoded(column).cast(pa.string())
+    cells = pc.fill_null(_quoted(cells) if _is(column.type, *TEXT) else cells, empty)
+    return pc.if_else(pc.equal(cells, ""), empty, cells) if empty else cells
+
+
+def _quoted(cells: pa.Array) -> pa.Array:
+    needs_quotes = pc.match_substring_regex(cells, '[",\r\n]')
+    if not pc.any(needs_quotes).as_py():
+        return cells
+    doubled = pc.replace_substring(cells, '"', '""')
+    return pc.if_else(needs_quotes, pc.binary_join_element_wise('"', doubled, '"', ""), cells)

@@ -1,0 +1,461 @@
+"""The shape of the package, read from its source: who may import whom, and what may stand where.
+
+Every check is a function of sources (``{module: text}``), so the tests below can show on a few lines of
+made-up source that it fails when it should, before they apply it to the package itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "sfumato"
+
+LAYERS = """
+    cli, __main__, workbench
+    publish
+    profile, profile_facts, profile_names, generate, demo
+    report
+    evaluate | risk
+    mondrian | specialization | tradeoff
+    engines | verify | privacy
+    release, recoding
+    encoding
+    tables
+    policy, policy_file, plain_yaml, requirement, workload
+    hierarchy, hierarchy_builders, hierarchy_files
+    schema
+    kernels | randomness
+    errors
+"""
+"""Modules and packages directly under ``sfumato``, highest first. An import goes down, never up. On one
+line ``|`` parts strangers, who never import each other; ``,`` parts neighbours, who may, one way only."""
+
+PUBLIC_NAMES: tuple[str, ...] = ()
+"""``sfumato.__all__``, sorted. What stands here is promised to users: change it on purpose only."""
+
+MINIMUM_TESTS = 25
+"""Test functions under ``tests/``. Raise it now and then: tests must not vanish in silence."""
+
+ALGORITHMS = (
+    "mondrian",
+    "specialization",
+    "tradeoff",
+    "engines",
+    "privacy",
+    "kernels",
+    "recoding",
+    "encoding",
+)
+"""What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
+
+# ---- reading sources ------------------------------------------------------------------------------
+
+
+def sources_of(folder: Path) -> dict[str, str]:
+    """Source text by dotted module name; a package goes by its own name, without ``__init__``."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+    return found
+
+
+SOURCES = sources_of(PACKAGE)
+
+
+def is_package(module: str, sources: dict[str, str]) -> bool:
+    return module == "sfumato" or any(other.startswith(f"{module}.") for other in sources)
+
+
+def imports_of(module: str, sources: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Everything that a module imports anywhere, functions included, as (dotted name, line).
+
+    ``from a import b`` counts as ``a.b``; so does the use of ``np.random`` as ``numpy.random``.
+    """
+    tree = ast.parse(sources[module])
+    alias = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                alias[name.asname or name.name] = name.name
+                yield name.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:
+                here = module.split(".") + ["__init__"] * is_package(module, sources)
+                origin = ".".join([*here[: -node.level], *filter(None, [node.module])])
+            for name in node.names:
+                yield f"{origin}.{name.name}", node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (
+                (str(given.value), node.lineno) for given in node.args if isinstance(given, ast.Constant)
+            )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in alias:
+            yield f"{alias[node.value.id]}.{node.attr}", node.lineno
+
+
+def own_imports_of(module: str, sources: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """The imports of ``sfumato`` itself, each as the module that it names or takes a name from.
+
+    A module of LAYERS that is not written yet counts as one.
+    """
+    modules = {*sources, *(f"sfumato.{name}" for name in layers())}
+    for name, line in imports_of(module, sources):
+        if within(name, "sfumato"):
+            while name not in modules and "." in name:
+                name = name.rpartition(".")[0]  # noqa: PLW2901 - from a name in a module up to the module
+            if name != module:
+                yield name, line
+
+
+def within(name: str, *tops: str) -> bool:
+    """``name`` is one of ``tops``, or inside one."""
+    return any(name == top or name.startswith(f"{top}.") for top in tops)
+
+
+def unit(module: str) -> str:
+    """The entry of LAYERS that a module belongs to; the package's own ``__init__`` is ``sfumato``."""
+    return module.split(".")[1] if "." in module else module
+
+
+def layers() -> dict[str, tuple[int, int]]:
+    """Each unit's layer (0 is the highest) and, within it, which strangers' camp it is in."""
+    place = {"sfumato": (-1, 0)}
+    for depth, line in enumerate(LAYERS.strip().splitlines()):
+        for camp, neighbours in enumerate(line.split("|")):
+            for name in neighbours.split(","):
+                place[name.strip()] = (depth, camp)
+    return place
+
+
+# ---- checks: each gives a list of sentences, empty when all is well ---------------------------------
+
+
+def wrong_directions(sources: dict[str, str]) -> list[str]:
+    place, wrong = layers(), []
+    for module in sources:
+        if unit(module) not in place:
+            wrong.append(f"{module} has no place in LAYERS: add {unit(module)!r} where it belongs.")
+            continue
+        depth, camp = place[unit(module)]
+        for target, line in own_imports_of(module, sources):
+            if unit(target) == unit(module) or unit(target) not in place:
+                continue
+            other_depth, other_camp = place[unit(target)]
+            if other_depth < depth:
+                wrong.append(f"{module}, line {line}: imports {target}, which is above it.")
+            elif other_depth == depth and other_camp != camp:
+                wrong.append(f"{module}, line {line}: imports {target}, which is a stranger beside it.")
+    return wrong
+
+
+def cycles(sources: dict[str, str]) -> list[str]:
+    graph = {module: {target for target, _ in own_imports_of(module, sources)} for module in sources}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return ["Modules import each other: " + " <- ".join(error.args[1])]
+    return []
+
+
+def algorithms_in_verify(sources: dict[str, str]) -> list[str]:
+    return [
+        f"{module}, line {line}: verify must not import {target}."
+        for module in sources
+        if unit(module) == "verify"
+        for target, line in own_imports_of(module, sources)
+        if unit(target) in ALGORITHMS
+    ]
+
+
+def imports_outside_home(sources: dict[str, str], names: tuple[str, ...], home: str) -> list[str]:
+    return [
+        f"{module}, line {line}: {name} belongs in {home} alone."
+        for module in sources
+        if module != home
+        for name, line in imports_of(module, sources)
+        if within(name, *names)
+    ]
+
+
+def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
+    allowed = ("__future__", "math", "typing", "numpy", "numba", "sfumato.kernels")
+    return [
+        f"{module}, line {line}: a kernel must not import {name}."
+        for module in sources
+        if unit(module) == "kernels"
+        for name, line in imports_of(module, sources)
+        if not within(name, *allowed)
+    ]
+
+
+def prints(sources: dict[str, str]) -> list[str]:
+    return [
+        f"{module}, line {node.lineno}: prints; only cli does."
+        for module, text in sources.items()
+        if unit(module) != "cli"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"print", "builtins.print", "rich.print", "pprint"}
+    ]
+
+
+CITATION = re.compile(r"\[([A-Z]{1,5}\d\d[a-z]?)\b([^\[\]]*)\]")
+KEY = re.compile(r"\b[A-Z]{1,5}\d\d[a-z]?\b")
+
+
+def cited_in(text: str) -> set[str]:
+    """Keys of all citations: ``[LDR08]``, ``[LDR08, section 2]``, ``[LDR06a; LDR08, page 3]``."""
+    return {key for cited in CITATION.finditer(text) for key in KEY.findall(cited[0])}
+
+
+def unknown_citations(sources: dict[str, str], references: str) -> list[str]:
+    known = set(re.findall(r"^- \*\*\[(\w+)\]\*\*", references, flags=re.MULTILINE))
+    return [
+        f"{module}, line {node.lineno}: [{key}] is not in docs/references.md."
+        for module, text in sources.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for key in sorted(cited_in(node.value.value) - known)
+    ]
+
+
+def declared_names(text: str) -> list[str] | None:
+    """``__all__`` as written, or None where there is none."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if "__all__" in map(ast.unparse, targets):
+                return list(ast.literal_eval(node.value))
+    return None
+
+
+def number_of_tests(folder: Path) -> int:
+    return sum(
+        isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        for path in folder.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+def files_of_the_repository() -> list[Path]:
+    """Everything that git tracks or would track."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+# ---- the package keeps the rules ------------------------------------------------------------------
+
+
+def report(wrong: list[str]) -> None:
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_imports_go_down_the_layers():
+    assert SOURCES
+    report(wrong_directions(SOURCES))
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    report(cycles(SOURCES))
+
+
+def test_verify_imports_no_algorithm():
+    report(algorithms_in_verify(SOURCES))
+
+
+def test_randomness_has_one_door():
+    home = "sfumato.randomness"
+    assert home in SOURCES
+    report(imports_outside_home(SOURCES, ("numpy.random", "secrets", "random"), home))
+
+
+def test_pyspark_is_imported_by_its_engine_alone():
+    report(imports_outside_home(SOURCES, ("pyspark",), "sfumato.engines.spark"))
+
+
+def test_kernels_import_numpy_and_numba_only():
+    report(foreign_imports_of_kernels(SOURCES))
+
+
+def test_the_library_never_prints():
+    report(prints(SOURCES))
+
+
+def test_the_public_names_are_these():
+    names = declared_names(SOURCES.get("sfumato", ""))
+    if names is None:
+        pytest.skip("sfumato has no __all__ yet")
+    assert tuple(sorted(names)) == PUBLIC_NAMES, f"pin it in PUBLIC_NAMES: {tuple(sorted(names))}"
+
+
+def test_every_public_name_is_there():
+    names = declared_names(SOURCES.get("sfumato", ""))
+    if names is None:
+        pytest.skip("sfumato has no __all__ yet")
+    import sfumato
+
+    assert [name for name in names if not hasattr(sfumato, name)] == []
+
+
+def test_every_citation_is_in_the_references():
+    report(unknown_citations(SOURCES, (ROOT / "docs" / "references.md").read_text(encoding="utf-8")))
+
+
+def test_nothing_but_the_build_script_names_the_folder_beside_the_checkout():
+    folder = b"sha" + b"red"  # spelt so that this file does not name it
+    named = re.compile(rb"\.\./" + folder + rb"\b|\b" + folder + rb"/")
+    files = [path for path in files_of_the_repository() if path != ROOT / ".ci" / "run"]
+    assert [str(path.relative_to(ROOT)) for path in files if named.search(path.read_bytes())] == []
+
+
+def test_no_tests_have_vanished():
+    assert number_of_tests(ROOT / "tests") >= MINIMUM_TESTS
+
+
+# ---- the checks can fail ----------------------------------------------------------------------------
+
+
+def package(**modules: str) -> dict[str, str]:
+    """Sources of a made-up package; ``__`` in a name stands for the dot."""
+    made = {f"sfumato.{name.replace('__', '.')}": text for name, text in modules.items()}
+    return {"sfumato": ""} | dict.fromkeys((f"sfumato.{unit(name)}" for name in made), "") | made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sfumato.publish",
+        "from sfumato import publish",
+        "from sfumato.publish import publish",
+        "from . import publish",
+        "from .publish import publish",
+        "def later():\n    from sfumato.publish import publish",
+        "import importlib\nimportlib.import_module('sfumato.publish')",
+    ],
+)
+def test_an_import_upwards_is_found_however_it_is_written(text):
+    sources = package(publish="", schema=text)
+    assert wrong_directions(sources) == [
+        f"sfumato.schema, line {text.count(chr(10)) + 1}: imports sfumato.publish, which is above it."
+    ]
+
+
+def test_an_import_from_inside_a_package_is_judged_by_the_package():
+    sources = package(
+        engines__memory="from ..mondrian.grow import grow", mondrian__grow="from .tree import Tree"
+    )
+    assert wrong_directions(sources | {"sfumato.mondrian.tree": ""}) == [
+        "sfumato.engines.memory, line 1: imports sfumato.mondrian.grow, which is above it."
+    ]
+
+
+def test_the_package_itself_is_above_its_modules():
+    assert wrong_directions(package(schema="from sfumato import Policy")) == [
+        "sfumato.schema, line 1: imports sfumato, which is above it."
+    ]
+
+
+def test_imports_downwards_and_of_neighbours_are_right():
+    sources = package(
+        publish="from sfumato import policy, errors",
+        policy="from sfumato.workload import Task",
+        workload="",
+        errors="",
+    )
+    assert wrong_directions(sources) == []
+    assert cycles(sources) == []
+
+
+def test_strangers_are_found():
+    assert wrong_directions(package(kernels="", randomness="import sfumato.kernels")) == [
+        "sfumato.randomness, line 1: imports sfumato.kernels, which is a stranger beside it."
+    ]
+
+
+def test_a_module_without_a_layer_is_found():
+    assert wrong_directions(package(utils="")) == [
+        "sfumato.utils has no place in LAYERS: add 'utils' where it belongs."
+    ]
+
+
+def test_a_circle_of_neighbours_is_found():
+    circle = package(
+        policy="from sfumato import workload", workload="def f():\n    from .policy import Policy"
+    )
+    assert len(cycles(circle)) == 1
+
+
+def test_a_circle_inside_a_package_is_found():
+    circle = package(mondrian="from .grow import grow", mondrian__grow="from sfumato.mondrian import Tree")
+    assert len(cycles(circle)) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "engines", "kernels", "recoding", "encoding"])
+def test_an_algorithm_in_verify_is_found(algorithm):
+    sources = package(verify=f"from sfumato import {algorithm}", **{algorithm: ""})
+    assert algorithms_in_verify(sources) == [
+        f"sfumato.verify, line 1: verify must not import sfumato.{algorithm}."
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy.random",
+        "from numpy import random",
+        "from numpy.random import default_rng",
+        "import numpy as np\nnp.random.default_rng()",
+        "import secrets",
+        "from secrets import randbits",
+        "import random",
+    ],
+)
+def test_a_second_door_to_randomness_is_found(text):
+    sources = package(tables=text, randomness=text)
+    found = imports_outside_home(sources, ("numpy.random", "secrets", "random"), "sfumato.randomness")
+    assert found
+    assert all(sentence.startswith("sfumato.tables, line") for sentence in found)
+
+
+def test_a_foreign_import_of_a_kernel_is_found():
+    kernel = "import numpy as np\nfrom numba import njit\nfrom sfumato.kernels import count\nimport pyarrow\n"
+    assert foreign_imports_of_kernels(package(kernels__grow=kernel, kernels__count="")) == [
+        "sfumato.kernels.grow, line 4: a kernel must not import pyarrow."
+    ]
+
+
+def test_a_print_is_found_outside_the_command_line_and_not_in_a_doctest():
+    sources = package(cli="print(1)", tables='def f():\n    """>>> print(1)"""\n    print(2)\n')
+    assert prints(sources) == ["sfumato.tables, line 3: prints; only cli does."]
+
+
+def test_an_unknown_citation_is_found():
+    references = "- **[LDR08]** LeFevre and others.\n"
+    sources = package(
+        tree='"""Known [LDR08, section 2], unknown [LDR06a; LDR08, page 3]; not one: [0, 5) x[C2]."""'
+    )
+    assert unknown_citations(sources, references) == [
+        "sfumato.tree, line 1: [LDR06a] is not in docs/references.md."
+    ]
+
+
+def test_names_are_read_from_any_form_of_all():
+    assert declared_names("__all__ = ['b', 'a']") == ["b", "a"]
+    assert declared_names("__all__: list[str] = ['a']") == ["a"]
+    assert declared_names("names = ['a']") is None

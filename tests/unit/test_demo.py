@@ -1,0 +1,178 @@
+"""The bundled example behaves like a real table, fits its policy, and is written whole."""
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scipy.stats import chi2_contingency
+
+from sfumato import hierarchy
+from sfumato.demo import MISSING, hierarchies, patients, policy_text, write_example
+from sfumato.errors import InputError
+from sfumato.policy import Policy
+from sfumato.schema import Role
+from sfumato.tables import open_table, texts
+
+
+@pytest.fixture(scope="module")
+def table():
+    return patients()
+
+
+@pytest.fixture(scope="module")
+def frame(table):
+    return table.to_pandas()
+
+
+@pytest.fixture
+def example(tmp_path):
+    write_example(tmp_path / "example", n_rows=300)
+    return tmp_path / "example"
+
+
+def p_of_independence(frame, left, right):
+    return chi2_contingency(frame.groupby([left, right]).size().unstack(fill_value=0)).pvalue
+
+
+def test_the_same_seed_gives_the_same_patients_and_another_seed_others(table):
+    assert table.num_rows == 10_000
+    assert patients() == table
+    assert patients(50, seed=1) != patients(50, seed=2)
+
+
+def test_both_identifiers_are_unique(table):
+    for name in ("patient_id", "insurance_number"):
+        assert pc.count_distinct(table[name]).as_py() == table.num_rows
+        assert table[name].null_count == 0
+
+
+def test_patient_numbers_do_not_give_away_the_order_of_rows(frame):
+    assert not frame["patient_id"].is_monotonic_increasing
+    assert abs(np.corrcoef(frame["patient_id"].str[1:].astype(int), frame.index)[0, 1]) < 0.05
+
+
+def test_a_few_cells_of_four_quasi_identifiers_are_missing_and_no_others(table):
+    for name in table.column_names:
+        share = table[name].null_count / table.num_rows
+        if name in MISSING:
+            assert MISSING[name] / 2 < share < MISSING[name] * 2
+        else:
+            assert share == 0
+
+
+def test_zip_codes_have_five_digits_and_cluster_by_area(frame):
+    assert frame["zip"].str.fullmatch(r"\d{5}").all()
+    assert frame["zip"].str.startswith("0").mean() > 0.3
+    assert 50 < frame["zip"].nunique() < 100
+    assert frame["zip"].str[:3].nunique() == 12
+
+
+def test_children_neither_work_nor_marry_nor_smoke(frame):
+    children = frame[frame["age"] < 16]
+    assert len(children) > 500
+    assert set(children["occupation"].dropna()) == {"Child", "Student"}
+    assert set(children["marital_status"].dropna()) == {"Single"}
+    assert set(children["smoker"]) == {"no"}
+
+
+def test_work_depends_on_schooling(frame):
+    physicians = frame[frame["occupation"] == "Physician"]["education"].dropna()
+    assert set(physicians) <= {"Master's degree", "Professional degree", "Doctorate"}
+    cleaners = frame[frame["occupation"] == "Cleaner"]["education"].dropna()
+    assert len(physicians) > 20
+    assert len(cleaners) > 50
+    assert not set(cleaners) & {"Master's degree", "Professional degree", "Doctorate"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        ("smoker", "diagnosis"),
+        ("sex", "diagnosis"),
+        ("sex", "marital_status"),
+        ("smoker", "readmitted"),
+        ("diagnosis", "readmitted"),
+        ("education", "smoker"),
+    ],
+)
+def test_what_should_depend_does(frame, cause, effect):
+    """Chi-square on adults; independent columns would be called dependent once in a million seeds."""
+    assert p_of_independence(frame[frame["age"] >= 25], cause, effect) < 1e-6
+
+
+def test_what_has_no_reason_to_depend_does_not(frame):
+    """The same test at the same rate of false alarm, 1e-6, so that the one above can fail."""
+    frame = frame.assign(area=frame["zip"].str[:3])
+    assert p_of_independence(frame, "sex", "smoker") > 1e-6
+    assert p_of_independence(frame, "area", "sex") > 1e-6
+
+
+def test_age_and_disease_drive_cost_and_return(frame):
+    charge = frame.groupby("diagnosis")["charge"].mean()
+    assert charge["Lung cancer"] > 3 * charge["Asthma"]
+    returns = (frame["readmitted"] == "yes").groupby(frame["age"] >= 65).mean()
+    assert returns[True] > 2 * returns[False] > 0
+    assert frame["charge"].min() > 0
+
+
+def test_diseases_are_many_and_none_rules(frame):
+    shares = frame["diagnosis"].value_counts(normalize=True)
+    assert len(shares) == 12
+    assert shares.max() < 0.2
+    assert shares.min() > 0.02
+
+
+def test_admissions_are_days_of_two_years_with_coughs_in_winter(table, frame):
+    assert table.schema.field("admitted").type == pa.date32()
+    assert frame["admitted"].min() >= dt.date(2023, 1, 1)
+    assert frame["admitted"].max() <= dt.date(2024, 12, 31)
+    month = frame["admitted"].map(lambda day: day.month)
+    coughs = frame["diagnosis"].isin(["Pneumonia", "COPD", "Asthma"])
+    assert (month[coughs] <= 2).mean() > 1.5 * (month[~coughs] <= 2).mean()
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(InputError, match="at least 1 row"):
+        patients(0)
+
+
+def test_the_hierarchies_hold_every_value_and_no_other(table):
+    for name, tree in hierarchies().items():
+        leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
+        assert leaves == set(table[name].drop_null().to_pylist())
+        assert tree.height == 3
+
+
+def test_the_policy_names_every_column_and_covers_every_value(example, table):
+    policy = Policy.read(example / "policy.yaml")
+    policy.check_columns(table.column_names)
+    source = open_table(example / "patients.csv")
+    for attribute in policy.schema:
+        if attribute.values:
+            words = texts(source.column(attribute.name), attribute).dictionary.to_pylist()
+            assert set(words) <= set(attribute.values)
+    assert policy.schema.names(Role.SENSITIVE) == ("diagnosis", "charge")
+    assert len(policy.schema.quasi_identifiers) == 8
+    assert [requirement.word for requirement in policy.requirements] == [
+        "k-anonymity", "entropy-diversity", "variance-diversity",
+    ]  # fmt: skip
+
+
+def test_the_example_is_four_files_that_hold_what_the_functions_return(example):
+    files = sorted(str(path.relative_to(example)) for path in example.rglob("*") if path.is_file())
+    assert files == ["hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "policy.yaml"]
+    assert (example / "policy.yaml").read_text(encoding="utf-8") == policy_text()
+    for name, tree in hierarchies().items():
+        assert hierarchy.read(example / "hierarchies" / f"{name}.csv") == tree
+    source = open_table(example / "patients.csv")
+    assert source.names == tuple(patients(1).column_names)
+    assert source.n_rows == 300
+    assert source.column("zip").to_pylist() == patients(300)["zip"].to_pylist()
+
+
+def test_writing_the_example_again_gives_the_same_bytes(example):
+    before = {path: path.read_bytes() for path in example.rglob("*") if path.is_file()}
+    write_example(example, n_rows=300)
+    assert {path: path.read_bytes() for path in example.rglob("*") if path.is_file()} == before

@@ -1,0 +1,684 @@
+"""The policy: what its YAML means, every sentence that refuses one, and the way back to YAML."""
+
+# ruff: noqa: E501 - tables of sentences: one case, one line
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.errors import HierarchyError, InputError, NotYet, PolicyError
+from sfumato.hierarchy import Hierarchy
+from sfumato.policy import MondrianOptions, Output, Policy
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.workload import Classify, Regress
+
+EVERYTHING = """
+attributes:
+  patient_id:  {role: identifier}
+  age:         {role: quasi-identifier, type: number, bounds: [0, 110], step: 1}
+  zip:         {role: quasi-identifier, hierarchy: {mask: 5}}
+  education:   {role: quasi-identifier, hierarchy: hierarchies/education.csv}
+  admitted:    {role: quasi-identifier, type: date, hierarchy: {dates: [day, month, quarter, year]}}
+  born:        {role: other, type: date, bounds: [1900-01-01, 2024-12-31]}
+  disease:     {role: sensitive}
+  income:      {role: other}
+  outcome:     {role: other, values: [died, lived]}
+  salary:      {role: sensitive, type: number}
+  sex:         {role: quasi-identifier, values: [Male, Female], missing-values: ["?", NA]}
+  region:      {role: quasi-identifier, hierarchy: {tree: {"*": {North: [1, 02], South: {no: null}}}}}
+  weight:      {role: quasi-identifier, type: number, hierarchy: {intervals: [5, 10, 50]}}
+  height:      {role: quasi-identifier, type: number, bounds: [0, 2.5], hierarchy: {balanced: 2}}
+  blood:       {role: quasi-identifier, hierarchy: flat}
+  hours:       {role: other, type: number}
+  notes:       {role: drop}
+require:
+  - k-anonymity: 10
+  - entropy-diversity: {l: 2.5, of: disease}
+  - recursive-diversity: {c: 2, l: 3, of: disease}
+  - variance-diversity: {at-least: 1.0e+8, of: salary}
+workload:
+  - classify: income
+  - classify: {target: sex, weight: 2}
+  - classify: {targets: [income, outcome], joint: true}
+  - regress: hours
+  - regress: {targets: [hours, age], weight: 0.5}
+method: {mondrian: {split-only: [age, zip], median-below-gain: 0.01, standardize: true}}
+output: {values: both}
+missing: own-value
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "hierarchies").mkdir()
+    (tmp_path / "hierarchies" / "education.csv").write_text("BSc;Higher;*\nMSc;Higher;*\nNone;None;*\n")
+    (tmp_path / "broken.csv").write_text("a;x;*\nb;*\n")
+    (tmp_path / "deep.json").write_text("".join(f'{{"{i}":' for i in range(92)) + "null" + "}" * 92)
+    return tmp_path
+
+
+@pytest.fixture
+def everything(folder):
+    return Policy.parse(EVERYTHING, folder)
+
+
+def column(declared: str) -> str:
+    """A policy whose column x, in line 3, is declared so."""
+    return f"attributes:\n  zip: {{role: quasi-identifier}}\n  x: {declared}\nrequire: []\n"
+
+
+def rest(text: str) -> str:
+    """A policy with these lines, from line 10, after some columns."""
+    return (
+        "attributes:\n"
+        "  id: {role: identifier}\n"
+        "  zip: {role: quasi-identifier}\n"
+        "  age: {role: quasi-identifier, type: number}\n"
+        "  disease: {role: sensitive}\n"
+        "  salary: {role: sensitive, type: number}\n"
+        "  job: {role: other}\n"
+        "  hours: {role: other, type: number}\n"
+        "  notes: {role: drop}\n"
+        f"{text}\n"
+    )
+
+
+def refusal(text: str, folder=".", kind: type[InputError] = PolicyError) -> str:
+    with pytest.raises(kind) as caught:
+        Policy.parse(text, folder)
+    assert caught.value.__cause__ is None
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- what a policy means ----------------------------------------------------------------------------------
+
+
+def test_every_kind_of_column_is_read(everything):
+    schema = everything.schema
+    assert schema["age"] == Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER, bounds=(0, 110), step=1)
+    assert schema["zip"].hierarchy == {"mask": 5}
+    assert schema["education"].hierarchy.as_tree() == {"*": {"Higher": ["BSc", "MSc"], "None": None}}
+    assert schema["admitted"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
+    assert schema["outcome"].values == ("died", "lived")
+    assert schema["sex"].missing_values == ("?", "NA")
+    assert schema["weight"].hierarchy == {"intervals": [5, 10, 50]}
+    assert schema["height"].hierarchy == {"balanced": 2}
+    assert schema["blood"].hierarchy == "flat"
+    assert schema["notes"] == Attribute("notes", Role.DROP)
+    assert schema.names()[:3] == ("patient_id", "age", "zip")
+
+
+def test_labels_of_an_inline_tree_keep_their_spelling_and_null_is_no_child(everything):
+    assert everything.schema["region"].hierarchy == Hierarchy.from_tree(
+        {"*": {"North": ["1", "02"], "South": {"no": None}}}
+    )
+
+
+def test_bounds_of_a_date_are_days_since_1970(everything):
+    assert everything.schema["born"].bounds == (-25567, 20088)
+
+
+def test_every_requirement_is_read(everything):
+    assert everything.requirements == (
+        KAnonymity(10),
+        EntropyDiversity(2.5, of="disease"),
+        RecursiveDiversity(c=2, l=3, of="disease"),
+        VarianceDiversity(1e8, of="salary"),
+    )
+
+
+def test_every_form_of_a_task_is_read(everything):
+    assert everything.workload == (
+        Classify("income"),
+        Classify("sex", weight=2),
+        Classify(["income", "outcome"], joint=True),
+        Regress("hours"),
+        Regress(["hours", "age"], weight=0.5),
+    )
+
+
+def test_method_and_output_are_read(everything):
+    assert everything.method == MondrianOptions(("age", "zip"), 0.01, standardize=True)
+    assert everything.output is Output.BOTH
+
+
+def test_defaults_are_mondrian_labels_and_no_workload():
+    policy = Policy.parse("attributes: {age: {role: quasi-identifier}}\nrequire: []")
+    assert policy.method == MondrianOptions(split_only=None, median_below_gain=None, standardize=False)
+    assert (policy.output, policy.requirements, policy.workload) == (Output.LABELS, (), ())
+    assert policy.schema["age"] == Attribute("age", Role.QUASI_IDENTIFIER)
+
+
+@pytest.mark.parametrize("method", ["mondrian", "{mondrian: {}}", "{mondrian: }"])
+def test_a_method_without_options_is_written_in_any_way(method):
+    assert Policy.parse(rest(f"require: []\nmethod: {method}")).method == MondrianOptions()
+
+
+def test_column_names_and_values_are_texts_as_written():
+    policy = Policy.parse(
+        "attributes:\n"
+        "  no: {role: quasi-identifier, values: [01, 1, 1.0, 1e3, yes, true, null, 2024-01-31]}\n"
+        "  1: {role: sensitive, missing-values: [~, 0, NULL, .nan, 0]}\n"
+        "  0x1: {role: other}\n"
+        "require: [{entropy-diversity: {l: 2, of: 1}}]\n"
+        "workload: [{classify: no}, {classify: {targets: [0x1, 1]}}]\n"
+        "method: {mondrian: {split-only: [no]}}\n"
+    )
+    assert policy.schema.names() == ("no", "1", "0x1")
+    assert policy.schema["no"].values == ("01", "1", "1.0", "1e3", "yes", "true", "null", "2024-01-31")
+    assert policy.schema["1"].missing_values == ("~", "0", "NULL", ".nan")
+    assert policy.requirements == (EntropyDiversity(2, of="1"),)
+    assert policy.workload == (Classify("no"), Classify(["0x1", "1"]))
+    assert policy.method.split_only == ("no",)
+
+
+@pytest.mark.parametrize("number", ["1e8", "1.0e+8", "100000000", "100_000_000"])
+def test_numbers_follow_yaml_1_2(number):
+    text = rest(f"require: [variance-diversity: {{at-least: {number}, of: salary}}]")
+    if "_" in number:
+        assert "must be a number of at least 0" in refusal(text)
+    else:
+        assert Policy.parse(text).requirements == (VarianceDiversity(1e8, of="salary"),)
+
+
+def test_a_whole_number_may_be_written_as_a_float():
+    policy = Policy.parse(rest("require: [k-anonymity: 1e1]"))
+    assert policy.requirements == (KAnonymity(10),)
+    assert isinstance(policy.requirements[0].k, int)
+
+
+def test_the_same_requirement_may_stand_twice():
+    text = rest("require: [k-anonymity: 5, k-anonymity: 5, entropy-diversity: {l: 2, of: salary}]")
+    assert Policy.parse(text).requirements == (KAnonymity(5), KAnonymity(5), EntropyDiversity(2, of="salary"))
+
+
+def test_a_step_divides_the_bounds_as_decimals_not_as_floats():
+    declared = "{role: other, type: number, bounds: [0, 1], step: 0.1}"
+    assert Policy.parse(column(declared)).schema["x"].step == 0.1
+
+
+def test_values_beside_a_hierarchy_may_be_some_of_its_leaves(folder):
+    declared = "{role: other, values: [MSc], hierarchy: hierarchies/education.csv}"
+    assert Policy.parse(column(declared), folder).schema["x"].hierarchy.n_leaves == 3
+
+
+def test_an_absolute_hierarchy_path_is_taken_as_it_is(folder):
+    declared = f"{{role: other, hierarchy: {folder / 'hierarchies' / 'education.csv'}}}"
+    assert Policy.parse(column(declared), "/nowhere").schema["x"].hierarchy.n_leaves == 3
+
+
+def test_a_file_is_read_with_hierarchies_relative_to_it(folder, everything):
+    path = folder / "policy.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + EVERYTHING.encode())
+    assert Policy.read(path) == everything
+    assert Policy.read(str(path)) == everything
+
+
+def test_an_error_in_a_file_names_the_file_and_the_line(folder):
+    path = folder / "mine.yaml"
+    path.write_text(rest("require: [k-anonymity: 0]"))
+    with pytest.raises(PolicyError, match=r"^mine\.yaml, line 10: requirement 1, k-anonymity: must be"):
+        Policy.read(path)
+
+
+# --- what is refused: columns -----------------------------------------------------------------------------
+
+NUMBER = "role: quasi-identifier, type: number"
+LISTED = "identifier, quasi-identifier, sensitive, other, drop"
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentence"),
+    [
+        ("quasi-identifier", "must be a mapping with a role, such as {role: quasi-identifier}."),
+        ("", "must be a mapping with a role, such as {role: quasi-identifier}."),
+        ("{type: number}", "the key 'role' is missing."),
+        ("{role: quasi}", f", role: 'quasi' is not one of {LISTED}."),
+        ("{role: quasi-identifer}", f", role: 'quasi-identifer' is not one of {LISTED}. Did you mean 'quasi-identifier'?"),
+        ("{role: 7}", f", role: must be one of {LISTED}."),
+        ("{role: other, type: numbr}", ", type: 'numbr' is not one of category, number, date. Did you mean 'number'?"),
+        ("{role: other, type: number, bounds: [9, 1]}", ", bounds: the first must be below the second; swap or widen them."),
+        ("{role: other, type: number, bounds: [1, 1.0]}", ", bounds: the first must be below the second; swap or widen them."),
+        ("{role: other, type: number, bounds: [1]}", ", bounds: must be two values, the lower one first"),
+        ("{role: other, type: number, bounds: [1, 2, 3]}", ", bounds: must be two values, the lower one first"),
+        ("{role: other, type: number, bounds: 1}", ", bounds: must be two values, the lower one first"),
+        ("{role: other, type: number, bounds: {1: 2}}", ", bounds: must be two values, the lower one first"),
+        ("{role: other, type: number, bounds: [0, [1]]}", ", bounds item 2: must be a number or a text."),
+        ("{role: other, type: number, bounds: [0, .inf]}", ", bounds item 2: a number must be finite."),
+        ("{role: other, type: number, bounds: [.nan, 1]}", ", bounds item 1: a number must be finite."),
+        (f"{{role: other, type: number, bounds: [0, {'9' * 500}]}}", ", bounds item 2: a number must be finite."),
+        ("{role: other, type: number, bounds: [0, 1e999]}", ", bounds item 2: a number must be finite."),
+        ("{role: other, type: number, bounds: ['0', '9']}", ", bounds: must be two finite numbers without quotes, such as [0, 110]."),
+        ("{role: other, type: number, bounds: [true, 9]}", ", bounds item 1: must be a number or a text."),
+        ("{role: other, type: date, bounds: [2024, 2025]}", ", bounds: must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31]."),
+        ("{role: other, type: date, bounds: [2024-02-30, 2025-01-01]}", ", bounds: must be two dates"),
+        ("{role: other, type: date, bounds: [20240101, 2025-01-01]}", ", bounds: must be two dates"),
+        ("{role: other, type: date, bounds: [2025-01-01, 2024-01-01]}", ", bounds: the first must be below the second"),
+        ("{role: other, bounds: [0, 9]}", ", bounds: only a number or a date has it; add type: number, or leave it out."),
+        ("{role: other, step: 1}", ", step: only a number or a date has it; add type: number, or leave it out."),
+        ("{role: other, type: number, step: 0}", ", step: must be a number above 0."),
+        ("{role: other, type: number, step: -1}", ", step: must be a number above 0."),
+        ("{role: other, type: number, step: one}", ", step: must be a number above 0."),
+        ("{role: other, type: number, step: true}", ", step: must be a number above 0."),
+        ("{role: other, type: number, step: 1}", ", step: a step is counted from the lower bound; add bounds, or leave it out."),
+        ("{role: other, type: number, bounds: [0, 10], step: 3}", ", step: must divide the distance between the bounds; change it or the bounds."),
+        ("{role: other, type: number, bounds: [0, 10], step: 20}", ", step: must divide the distance between the bounds"),
+        ("{role: other, type: date, bounds: [2020-01-01, 2020-01-09], step: 0.5}", ", step: the step of a date must be a whole number of days."),
+        ("{role: other, values: []}", ", values: must be a list of at least one category, such as [Male, Female]."),
+        ("{role: other, values: Male}", ", values: must be a list of at least one category"),
+        ("{role: other, values: [[a]]}", ", values item 1: must be a text."),
+        ("{role: other, values: [a, b, a]}", ", values: item 3 repeats an earlier one; leave it out."),
+        ("{role: other, values: [1, '1']}", ", values: item 2 repeats an earlier one; leave it out."),
+        ("{role: other, values: [a, '']}", ", values: an empty text is a missing value, not a category; leave it out."),
+        ("{role: other, type: number, values: [1, 2]}", ", values: values are for categories; a number is declared with bounds and step."),
+        ("{role: other, type: date, values: [x]}", ", values: values are for categories; a date is declared with bounds and step."),
+        ("{role: other, values: [a, NA], missing-values: [NA]}", ", values: 1 of them stand under missing-values too; choose one place."),
+        ("{role: other, missing-values: '?'}", ', missing-values: must be a list of texts, such as ["?", NA].'),
+        ("{role: other, missing-values: [{a: 1}]}", ", missing-values item 1: must be a text."),
+        ("{role: other, hierarchy: }", ", hierarchy: must be the path of a file, flat, or one builder, such as {mask: 5}."),
+        ("{role: other, hierarchy: [a]}", ", hierarchy: must be the path of a file, flat, or one builder"),
+        ("{role: other, hierarchy: {}}", ", hierarchy: must be the path of a file, flat, or one builder"),
+        ("{role: other, hierarchy: {mask: 5, balanced: 2}}", ", hierarchy: must be the path of a file, flat, or one builder"),
+        ("{role: other, hierarchy: {mask: 0}}", ", hierarchy mask: must be the number of characters, a whole number of at least 1"),
+        ("{role: other, hierarchy: {mask: five}}", ", hierarchy mask: must be the number of characters"),
+        (f"{{{NUMBER}, hierarchy: {{balanced: 1}}}}", ", hierarchy balanced: must be the number of children of a node"),
+        (f"{{{NUMBER}, hierarchy: {{balanced: 1e30}}}}", ", hierarchy balanced: must be the number of children of a node"),
+        (f"{{{NUMBER}, hierarchy: {{intervals: []}}}}", ", hierarchy intervals: must be a list of widths"),
+        (f"{{{NUMBER}, hierarchy: {{intervals: [0, 5]}}}}", ", hierarchy intervals item 1: must be a number above 0."),
+        ("{role: other, type: date, hierarchy: {dates: []}}", ", hierarchy dates: must be a list of levels, finest first"),
+        ("{role: other, type: date, hierarchy: {dates: [day, weak]}}", ", hierarchy dates item 2: 'weak' is not one of day, month, quarter, year, decade."),
+        ("{role: other, hierarchy: {tree: a}}", ", hierarchy tree: must be a mapping from the root to what stands under it"),
+        ("{role: other, hierarchy: {tree: {}}}", ", hierarchy tree: must be a mapping from the root to what stands under it"),
+    ],
+)  # fmt: skip
+def test_a_column_that_makes_no_sense_is_refused_with_its_name(declared, sentence):
+    start = "Policy, line 3: column 'x'" + ("" if sentence.startswith(",") else ": ")
+    assert refusal(column(declared)).startswith(start + sentence)
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (f"{{{NUMBER}, hierarchy: {{mask: 5}}}}", "mask.* type"),
+        ("{role: other, hierarchy: {dates: [day]}}", "dates.* type"),
+        ("{role: other, hierarchy: {intervals: [5]}}", "intervals.* type"),
+        ("{role: other, type: date, hierarchy: {balanced: 2}}", "balanced.* type"),
+        (f"{{{NUMBER}, hierarchy: {{intervals: [5, 12]}}}}", "width.* multiple"),
+        (f"{{{NUMBER}, hierarchy: {{intervals: [10, 5]}}}}", "width.* multiple"),
+        (f"{{{NUMBER}, bounds: [0, 9], hierarchy: {{intervals: [5, 5]}}}}", "width.* multiple"),
+        ("{role: other, type: date, hierarchy: {dates: [year, day]}}", "fine to coarse"),
+        ("{role: other, values: [abc], hierarchy: {mask: 2}}", "2 characters"),
+        ("{role: other, hierarchy: {tree: {a: [p, p]}}}", "repeat"),
+        ("{role: other, hierarchy: {tree: {a: {b: c}}}}", "mapping, a list"),
+        ("{role: other, hierarchy: broken.csv}", r"broken\.csv.* [Ll]ine 2"),
+    ],
+)
+def test_a_hierarchy_that_does_not_fit_its_column_is_refused_with_the_column(declared, words, folder):
+    message = refusal(column(declared), folder, HierarchyError)
+    assert message.startswith("Policy, line 3: column 'x', hierarchy: ")
+    assert re.search(words, message)
+    assert message.count("'x'") == 1
+
+
+def test_a_missing_hierarchy_file_is_refused_with_the_path_looked_for(folder):
+    message = refusal(column("{role: other, hierarchy: hierarchies/nowhere.csv}"), folder)
+    path = folder / "hierarchies" / "nowhere.csv"
+    assert message == (
+        f"Policy, line 3: column 'x', hierarchy: there is no file {str(path)!r}; "
+        "a path is relative to the policy file."
+    )
+
+
+@pytest.mark.parametrize("path", ["hierarchies", '"a\\0b"', '""', "x" * 5000])
+def test_a_hierarchy_path_that_is_no_file_is_refused(path, folder):
+    assert "there is no file" in refusal(column(f"{{role: other, hierarchy: {path}}}"), folder)
+
+
+def test_values_that_the_hierarchy_lacks_are_counted(folder):
+    message = refusal(
+        column("{role: other, values: [BSc, x, y], hierarchy: hierarchies/education.csv}"), folder
+    )
+    assert message == (
+        "Policy, line 3: column 'x', hierarchy: it lacks 2 of the column's declared values; "
+        "add them to it, or leave out values."
+    )
+
+
+def test_a_hierarchy_too_deep_for_the_policy_of_a_release_is_refused(folder):
+    message = refusal(column("{role: other, hierarchy: deep.json}"), folder, InputError)
+    assert "more than 90 levels" in message
+
+
+# --- what is refused: everything else ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("require: [k-anonymity: 0]", "line 10: requirement 1, k-anonymity: must be a whole number of at least 1, such as 5."),
+        ("require: [k-anonymity: -3]", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: ten]", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: '10']", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: 2.5]", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: true]", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: ]", "line 10: requirement 1, k-anonymity: must be a whole number"),
+        ("require: [k-anonymity: .inf]", "line 10: requirement 1, k-anonymity: a number must be finite."),
+        ("require: {k-anonymity: 5}", "line 10: require: must be a list with a dash before each requirement, such as - k-anonymity: 5; write [] to promise nothing."),
+        ("require: {k-anonymity: .inf}", "line 10: require k-anonymity: a number must be finite."),
+        ("require:", "line 10: require: must be a list with a dash before each requirement"),
+        ("require: k-anonymity", "line 10: require: must be a list with a dash before each requirement"),
+        ("require: [k-anonymity]", "line 10: requirement 1: must be one requirement with what it asks for, such as k-anonymity: 5"),
+        ("require: [{}]", "line 10: requirement 1: must be one requirement"),
+        ("require:\n  - k-anonymity: 5\n    entropy-diversity: {l: 2, of: disease}", "line 11: requirement 1: must be one requirement"),
+        ("require:\n  - k-anonymity: 5\n  - k-anonimity: 5", "line 12: the key 'k-anonimity' is unknown in requirement 2. Did you mean 'k-anonymity'?"),
+        ("require: [entropy-diversity: {l: 0.5, of: disease}]", "line 10: requirement 1, entropy-diversity l: must be a number of at least 1."),
+        ("require: [entropy-diversity: {of: disease}]", "line 10: requirement 1, entropy-diversity: the key 'l' is missing."),
+        ("require: [entropy-diversity: 3]", "line 10: requirement 1, entropy-diversity: must be a mapping such as {l: 3, of: disease}."),
+        ("require: [entropy-diversity: {l: 2, of: [disease]}]", "line 10: requirement 1, entropy-diversity of: must be the name of one column."),
+        ("require: [entropy-diversity: {l: 2, of: }]", "line 10: requirement 1, entropy-diversity of: must be the name of one column."),
+        ("require: [entropy-diversity: {l: 2, of: diseases}]", "line 10: requirement 1, entropy-diversity of: column 'diseases' does not stand under attributes. Did you mean 'disease'?"),
+        *(
+            (f"require: [entropy-diversity: {{l: 2, of: {name}}}]",
+             (f"line 10: requirement 1, entropy-diversity of: diversity is of a sensitive attribute, and column '{name}' "
+             f"has the role {role}; give it the role sensitive, or name another column."))
+            for name, role in [("id", "identifier"), ("zip", "quasi-identifier"), ("job", "other"), ("notes", "drop")]
+        ),
+        ("require: [recursive-diversity: {c: 0, l: 2, of: disease}]", "line 10: requirement 1, recursive-diversity c: must be a number above 0."),
+        ("require: [recursive-diversity: {c: 2, l: 0, of: disease}]", "line 10: requirement 1, recursive-diversity l: must be a whole number of at least 1."),
+        ("require: [recursive-diversity: {c: 2, l: 1.5, of: disease}]", "line 10: requirement 1, recursive-diversity l: must be a whole number"),
+        ("require: [recursive-diversity: {l: 2, of: disease}]", "line 10: requirement 1, recursive-diversity: the key 'c' is missing."),
+        ("require: [recursive-diversity: 2]", "line 10: requirement 1, recursive-diversity: must be a mapping such as {c: 2, l: 3, of: disease}."),
+        ("require: [variance-diversity: {at-least: -1, of: salary}]", "line 10: requirement 1, variance-diversity at-least: must be a number of at least 0."),
+        ("require: [variance-diversity: {at-most: 1, of: salary}]", "line 10: the key 'at-most' is unknown in requirement 1, variance-diversity. Did you mean 'at-least'?"),
+        ("require: [variance-diversity: 1]", "line 10: requirement 1, variance-diversity: must be a mapping such as {at-least: 1.0e+8, of: salary}."),
+        ("require: [variance-diversity: {at-least: 1, of: disease}]", "line 10: requirement 1, variance-diversity of: column 'disease' is not a number; add type: number, or ask for entropy-diversity."),
+        ("workload: []", "the key 'require' is missing: list what must hold of every group, such as - k-anonymity: 5, or write require: [] to promise nothing."),
+        ("method: tds", "the key 'require' is missing"),
+        ("requires: []", "line 10: the key 'requires' is unknown. Did you mean 'require'?"),
+        ("require: []\nfoo: 1", "line 11: the key 'foo' is unknown. Known here: attributes, require, workload, method, unit, suppress, output, missing."),
+        ("require: []\n'" + "x" * 200 + "': 1", "line 11: the key '" + "x" * 57 + "...' is unknown. Known here: "),
+        ("require: []\nworkload: {classify: job}", "line 11: workload: must be a list with a dash before each task, such as - classify: income."),
+        ("require: []\nworkload: [job]", "line 11: task 1: must be one task with its target, such as classify: income, with a dash before each."),
+        ("require: []\nworkload: [clasify: job]", "line 11: the key 'clasify' is unknown in task 1. Did you mean 'classify'?"),
+        ("require: []\nworkload: [classify: ]", "line 11: task 1, classify: must be the name of the target, {target: income} or {targets: [income, sex]}."),
+        ("require: []\nworkload: [classify: [job]]", "line 11: task 1, classify: must be the name of the target"),
+        ("require: []\nworkload: [classify: {weight: 2}]", "line 11: task 1, classify: must hold either target, such as {target: income, weight: 2}, or targets"),
+        ("require: []\nworkload: [classify: {target: job, targets: [zip]}]", "line 11: task 1, classify: must hold either target"),
+        ("require: []\nworkload: [classify: {targets: []}]", "line 11: task 1, classify targets: must be a list of columns, none of them twice"),
+        ("require: []\nworkload: [classify: {targets: [job, job]}]", "line 11: task 1, classify targets: must be a list of columns, none of them twice"),
+        ("require: []\nworkload: [classify: {target: job, joint: 1}]", "line 11: task 1, classify joint: must be true or false."),
+        ("require: []\nworkload: [classify: {target: job, weight: 0}]", "line 11: task 1, classify weight: must be a number above 0."),
+        ("require: []\nworkload: [regress: {target: hours, weight: heavy}]", "line 11: task 1, regress weight: must be a number above 0."),
+        ("require: []\nworkload: [regress: {targets: [hours, age], joint: true}]", "line 11: the key 'joint' is unknown in task 1, regress. Known here: target, targets, features, weight."),
+        ("require: []\nworkload: [classify: jobs]", "line 11: task 1, classify: column 'jobs' does not stand under attributes. Did you mean 'job'?"),
+        ("require: []\nworkload: [classify: id]", "line 11: task 1, classify: column 'id' has the role identifier and is not published; choose another target, or give it the role other."),
+        ("require: []\nworkload: [classify: job, regress: notes]", "line 11: task 2, regress: column 'notes' has the role drop and is not published"),
+        ("require: []\nworkload: [regress: job]", "line 11: task 1, regress: column 'job' is not a number; add type: number, or classify it."),
+        ("require: []\nmethod: mondrain", "line 11: method: 'mondrain' is not one of mondrian, tds, diffgen, risk-utility. Did you mean 'mondrian'?"),
+        ("require: []\nmethod: {mondrain: {}}", "line 11: the key 'mondrain' is unknown in method. Did you mean 'mondrian'?"),
+        ("require: []\nmethod: [mondrian]", "line 11: method: must be the name of one method, such as mondrian, or that name with its options"),
+        ("require: []\nmethod: {}", "line 11: method: must be the name of one method"),
+        ("require: []\nmethod: {mondrian: 5}", "line 11: method mondrian: must be a mapping or nothing."),
+        ("require: []\nmethod: {mondrian: {split_only: [age]}}", "line 11: the key 'split_only' is unknown in method mondrian. Did you mean 'split-only'?"),
+        ("require: []\nmethod: {mondrian: {split-only: []}}", "line 11: method mondrian split-only: must be a list of columns, none of them twice, such as [age, zip]."),
+        ("require: []\nmethod: {mondrian: {split-only: age}}", "line 11: method mondrian split-only: must be a list of columns"),
+        ("require: []\nmethod: {mondrian: {split-only: [agee]}}", "line 11: method mondrian split-only: column 'agee' does not stand under attributes. Did you mean 'age'?"),
+        ("require: []\nmethod: {mondrian: {split-only: [job]}}", "line 11: method mondrian split-only: column 'job' has the role other, and only quasi-identifiers are split; leave it out."),
+        ("require: []\nmethod: {mondrian: {median-below-gain: -0.1}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9, such as 0.01."),
+        ("require: []\nmethod: {mondrian: {median-below-gain: 1.1e9}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9"),
+        ("require: []\nmethod: {mondrian: {standardize: yes}}", "line 11: method mondrian standardize: must be true or false."),
+        ("method: {diffgen: {epsilon: 0}}", "line 10: method diffgen epsilon: does not fit (exclusiveMinimum: 0)."),
+        ("require: []\noutput: labels", "line 11: output: must say what to publish, such as {values: bounds}."),
+        ("require: []\noutput: {values: label}", "line 11: output values: 'label' is not one of labels, bounds, both, summary. Did you mean 'labels'?"),
+        ("require: []\nmissing: drop", "line 11: missing: 'drop' is not own-value."),
+        ("require: []\nmissing: []", "line 11: missing: must be own-value."),
+    ],
+)  # fmt: skip
+def test_a_policy_that_makes_no_sense_is_refused_with_the_way_out(text, sentence):
+    message = refusal(rest(text))
+    start = "Policy, " if sentence.startswith("line") else "Policy: "
+    assert message.startswith(start + sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("require: []", "Policy: the key 'attributes' is missing."),
+        ("attributes: {}\nrequire: []", "Policy, line 1: attributes: must name every column of the table"),
+        ("attributes: [age]\nrequire: []", "Policy, line 1: attributes: must name every column of the table"),
+        ("attributes:\n  age: {role: other}\nrequire: []",
+         "Policy, line 1: attributes: no column has the role quasi-identifier; at least one must."),
+        ("attributes:\n  age: {rol: other}\nrequire: []",
+         "Policy, line 2: the key 'rol' is unknown in column 'age'. Did you mean 'role'?"),
+        ("attributes:\n  age: {role: other, missing_values: []}\nrequire: []",
+         "Policy, line 2: the key 'missing_values' is unknown in column 'age'. Did you mean 'missing-values'?"),
+        ("attributes:\n  age: {role: other, hierarchy: {maks: 5}}\nrequire: []",
+         "Policy, line 2: the key 'maks' is unknown in column 'age', hierarchy. Did you mean 'mask'?"),
+    ],
+)  # fmt: skip
+def test_attributes_that_make_no_sense_are_refused(text, sentence):
+    assert refusal(text).startswith(sentence)
+
+
+LATER = "is planned but not yet part of this version of sfumato."
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("method: diffgen", "line 10: 'diffgen' in method"),
+        ("method: {diffgen: {epsilon: 1.0, variant: tuned, specializations: 10, score: max, max-cells: 9, cuts: {}}}",
+         "line 10: 'diffgen' in method"),
+        ("method: risk-utility", "line 10: 'risk-utility' in method"),
+        (("method: {risk-utility: {optimizer: auto, utility-at-least: 0.6, objective: log-risk, lambda: 1, kappa: 1, "
+         "utility: depth, weights: {age: 2}, floor: 0.1, side-table: voters.csv, "
+         "private: {epsilon: 1.0, delta: 1.0e-6, sample: 0.5, variant: repaired}}}"), "line 10: 'risk-utility' in method"),
+        ("require: []\nmethod: tds", "line 11: 'tds' in method"),
+        ("require: []\nmethod: {tds: {}}", "line 11: 'tds' in method"),
+        *(
+            (f"require: []\nmethod: {{mondrian: {{{option}}}}}", f"line 11: '{option.split(':')[0]}' in method mondrian")
+            for option in (
+                "scale: rothko-t", "scale: rothko-s", "rows-in-memory: 1e6", "frequency-groups: 100", "sample: 0.1",
+                "alpha: 0.05", "tests: false", "max-height: 20", "fallback: none",
+            )
+        ),
+        *(
+            (f"require: [{word}: {given}]", f"line 10: '{word}' in requirement 1")
+            for word, given in [
+                ("distinct-diversity", "{l: 3, of: disease}"), ("t-closeness", "{t: 0.2, of: disease}"),
+                ("alpha-k", "{alpha: 0.5, k: 5, of: disease}"), ("beta-likeness", "{beta: 1, of: disease}"),
+                ("delta-disclosure", "{delta: 1, of: disease}"), ("delta-presence", "{at-most: 0.5, population: p.csv}"),
+                ("k-map", "5"), ("k-map", "{k: 5, population: p.csv}"),
+            ]
+        ),
+        ("require: []\nworkload: [select: {where: \"age >= 40 and sex = 'Male'\", weight: 2}]", "line 11: 'select' in task 1"),
+        ("require: []\nworkload: [aggregate: [range, mean]]", "line 11: 'aggregate' in task 1"),
+        ("require: []\nworkload: [classify: {target: job, features: [age]}]", "line 11: 'features' in task 1, classify"),
+        ("require: []\nworkload: [regress: {target: hours, features: [age]}]", "line 11: 'features' in task 1, regress"),
+        ("require: []\nunit: id", "line 11: 'unit'"),
+        ("require: []\nsuppress: {at-most: 1%}", "line 11: 'suppress'"),
+        ("require: []\noutput: {values: summary}", "line 11: 'summary' in output values"),
+        ("require: []\noutput: {rows: expanded}", "line 11: 'rows' in output"),
+    ],
+)  # fmt: skip
+def test_what_comes_later_is_not_yet_rather_than_unknown(text, what):
+    assert refusal(rest(text), kind=NotYet) == f"Policy, {what} {LATER}"
+
+
+def test_no_message_repeats_a_long_value_of_the_document():
+    secret = "s3cret" * 40
+    for text in [
+        column(f"{{role: {secret}}}"),
+        column(f"{{role: other, values: [{secret}, {secret}]}}"),
+        column(f"{{role: other, type: number, bounds: [{secret}, {secret}]}}"),
+        column(f"{{role: other, hierarchy: {{tree: {{a: [{secret}, {secret}]}}}}}}"),
+        rest(f"require: [entropy-diversity: {{l: 2, of: {secret}}}]"),
+        rest(f"require: [k-anonymity: {secret}]"),
+        rest(f"require: !{secret} []"),
+        rest(f"require: {secret}: 1"),
+    ]:
+        with pytest.raises(InputError) as caught:
+            Policy.parse(text)
+        assert secret[:70] not in str(caught.value)
+
+
+# --- the same checks for a policy put together in code ----------------------------------------------------
+
+AGE = Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER)
+JOB = Attribute("job", Role.SENSITIVE)
+
+
+def test_a_policy_is_put_together_in_code():
+    policy = Policy(Schema((AGE, JOB)), (KAnonymity(5),), (Classify("job"),))
+    assert policy.output is Output.LABELS
+    assert Policy.from_dict(policy.as_dict()) == policy
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Policy(Schema((JOB,))), "Policy: attributes: no column has the role quasi-identifier"),
+        (lambda: Policy(Schema((AGE, AGE))), "Policy: column 'age': the column is declared twice."),
+        (lambda: Policy(Schema((replace(AGE, bounds=(2, 1)),))), "Policy: column 'age', bounds: the first must be below"),
+        (lambda: Policy(Schema((replace(AGE, bounds=(0, 9), step=-1),))), "Policy: column 'age', step: must be a number"),
+        (lambda: Policy(Schema((AGE, replace(JOB, values=())))), "Policy: column 'job', values: must be a list"),
+        (lambda: Policy(Schema((AGE, JOB)), workload=(Regress("job"),)), "Policy: task 1, regress: column 'job' is not"),
+        (lambda: Policy(Schema((AGE, JOB)), method=MondrianOptions(median_below_gain=-1.0)),
+         "Policy: method mondrian median-below-gain: must be a number from 0 to 1e9"),
+    ],
+)  # fmt: skip
+def test_a_policy_put_together_in_code_is_checked_too(make, sentence):
+    with pytest.raises(PolicyError, match="^" + re.escape(sentence)):
+        make()
+
+
+# --- there and back ---------------------------------------------------------------------------------------
+
+
+def test_a_policy_survives_its_dictionary_json_and_yaml(everything):
+    plain = everything.as_dict()
+    assert Policy.from_dict(plain) == everything
+    assert Policy.from_dict(json.loads(json.dumps(plain))) == everything
+    assert Policy.parse(everything.to_yaml(), "/nowhere") == everything
+    assert Policy.parse(json.dumps(plain)) == everything, "JSON is YAML"
+    assert Policy.from_dict(plain).as_dict() == plain
+
+
+def test_the_dictionary_is_normalized_and_needs_no_file(everything):
+    plain = everything.as_dict()
+    assert plain["attributes"]["education"] == {
+        "role": "quasi-identifier",
+        "type": "category",
+        "hierarchy": {"tree": {"*": {"Higher": ["BSc", "MSc"], "None": None}}},
+    }
+    assert plain["attributes"]["born"]["bounds"] == ["1900-01-01", "2024-12-31"]
+    assert plain["require"][0] == {"k-anonymity": 10}
+    assert plain["workload"][0] == {"classify": {"targets": ["income"], "joint": False, "weight": 1.0}}
+    assert plain["method"] == {
+        "mondrian": {"split-only": ["age", "zip"], "median-below-gain": 0.01, "standardize": True}
+    }
+    assert plain["output"] == {"values": "both"}
+    assert plain["missing"] == "own-value"
+
+
+def test_changing_the_dictionary_does_not_change_the_policy(everything):
+    before = everything.to_yaml()
+    plain = everything.as_dict()
+    plain["attributes"]["zip"]["hierarchy"]["mask"] = 1
+    plain["attributes"]["admitted"]["hierarchy"]["dates"].clear()
+    assert everything.to_yaml() == before
+
+
+def test_the_yaml_reads_well():
+    policy = Policy.parse(rest("require: [k-anonymity: 5]\nworkload: [classify: job]"))
+    assert policy.to_yaml().splitlines()[:3] == [
+        "attributes:",
+        "  id: {role: identifier, type: category}",
+        "  zip: {role: quasi-identifier, type: category}",
+    ]
+    assert "require:\n  - {k-anonymity: 5}\nworkload:\n  - {classify: " in policy.to_yaml()
+
+
+NASTY = ["on", "no", "1", "01", "1e3", "a: b", "'", '"', "\\", "é ü 😀", "", " x ", "#", "- a", "null", "~", "\n", "\t", "*",
+         "&a", "!x", "{", "]", "%", "@", "`", "?", ": ", "a #b", "\x07", "\x85", "\u2028", "\ufeff", "x" * 2000, "yes", "=", "<<"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_names_values_and_labels_survive(name):
+    label = name or "empty"
+    policy = Policy(
+        Schema(
+            (
+                AGE,
+                Attribute(name, Role.SENSITIVE, values=(label,), missing_values=(name + "?",)),
+                Attribute("tree", Role.OTHER, hierarchy=Hierarchy.from_tree({"r": {label: ["a", label + "b"], "c": None}})),
+            )
+        ),
+        (EntropyDiversity(1.5, of=name),),
+        (Classify(["age", name], joint=True),),
+    )  # fmt: skip
+    assert Policy.parse(policy.to_yaml()) == policy
+    assert Policy.from_dict(policy.as_dict()) == policy
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None)
+@given(
+    names=st.lists(texts.filter(lambda name: name != "age"), min_size=1, max_size=4, unique=True),
+    values=st.lists(texts.filter(bool), min_size=1, max_size=4, unique=True),
+    missing=st.lists(texts, max_size=2, unique=True),
+    bounds=st.tuples(finite, finite).filter(lambda pair: pair[0] < pair[1]),
+    l=st.floats(1, 1e300),
+    gain=st.none() | st.floats(0, 1e9),
+)
+def test_any_policy_survives_its_dictionary_and_its_yaml(names, values, missing, bounds, l, gain):  # noqa: E741
+    columns = [
+        Attribute(
+            name,
+            Role.SENSITIVE,
+            values=tuple(values),
+            missing_values=tuple(m for m in missing if m not in values),
+        )
+        for name in names
+    ]
+    policy = Policy(
+        Schema((replace(AGE, bounds=bounds), *columns)),
+        (EntropyDiversity(l, of=names[0]),),
+        (Classify(names), Regress("age", weight=l)),
+        MondrianOptions(median_below_gain=gain),
+    )
+    assert Policy.parse(policy.to_yaml()) == policy
+    assert Policy.from_dict(json.loads(json.dumps(policy.as_dict()))) == policy
+
+
+# --- the columns of a table -------------------------------------------------------------------------------
+
+
+def test_a_table_with_the_columns_of_the_policy_is_accepted_in_any_order():
+    Policy(Schema((AGE, JOB))).check_columns(["job", "age"])
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["age", "jobs"], "The table has no column 'job' that the policy names. Did you mean 'jobs'?"),
+        (["x"], "The table has no column 'age' and 1 more that the policy names."),
+        (["age", "job", "zip"],
+         "The policy does not name column 'zip' of the table. Add each under attributes; the role drop leaves a column out."),
+        (["age", "job", "zip", "a", "b"], "The policy does not name column 'zip' and 2 more of the table. Add each"),
+    ],
+)  # fmt: skip
+def test_a_table_with_other_columns_is_refused_by_name(names, sentence):
+    with pytest.raises(PolicyError, match="^" + re.escape(sentence)):
+        Policy(Schema((AGE, JOB))).check_columns(names)
