@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
-from sfumato.encoding import MISSING, Domain, OrderedDomain, TreeDomain
+from sfumato.encoding import MISSING, Domain, OrderedDomain
 from sfumato.errors import InputError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.route import fill_boxes, fill_places
@@ -186,10 +186,15 @@ class Recoding:
         out: dict[str, Any] = {}
         for name in source.names:
             if name in quasi:
-                out |= {key: column for key, column in recoded.items() if _is_of(key, name, self)}
+                out |= self.of_attribute(recoded, name)
             elif keep is None or name not in keep or keep[name].role.is_published:
                 out[name] = source.column(name)
         return tables.compact(pa.table(out))
+
+    def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
+        """Those of the published columns that stand for attribute ``name``."""
+        names = (name,) if self.output is Output.LABELS else (name, f"{name}_low", f"{name}_high")
+        return {key: columns[key] for key in names if key in columns}
 
     # -- published cells ---------------------------------------------------------------------------
 
@@ -436,13 +441,6 @@ def _nulled(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
     )
 
 
-def _is_of(key: str, name: str, recoding: Recoding) -> bool:
-    """Is ``key`` one of the published columns of attribute ``name``?"""
-    if key == name:
-        return True
-    return recoding.output is not Output.LABELS and key in (f"{name}_low", f"{name}_high")
-
-
 def _stacked(columns: list[NDArray[Any]], n_rows: int, dtype: Any) -> NDArray[Any]:
     return np.stack(columns, axis=1).astype(dtype) if columns else np.zeros((n_rows, 0), dtype=dtype)
 
@@ -482,6 +480,3 @@ def _tree_from(nodes: pa.Table, n_axes: int) -> Tree:
         column("branch", np.int32),
         cover,
     )
-
-
-__all__ = ["Axis", "OrderedAxis", "Recoding", "Role", "Tree", "TreeAxis", "TreeDomain", "axis_of"]

@@ -382,6 +382,7 @@ def test_a_flat_hierarchy_keeps_its_order_and_refuses_repeats():
         "a;North;*\nb;North;*\nc;South;*\n",
         "a,North,*\nb,North,*\nc,South,*",
         "a;North;*\r\nb;North;*\r\nc;South;*\r\n",
+        "a;North;*\rb;North;*\rc;South;*",
         "\ufeffa;North;*\n\n  b ;\tNorth ; *\n\n \nc;South;*\n\n",
         '"a";"North";"*"\n" b ";"North" ; "*"\nc;South;*',
         "a;North\nb;North\nc;South",
@@ -914,7 +915,7 @@ def test_balanced_trees_are_as_low_as_they_can_be(fan_out, upper):
 
 
 def test_numbers_are_matched_with_the_leaves_of_a_tree_by_value():
-    age = numbers({"tree": {"*": {"young": ["1.0", "2e0"], "old": ["70", "?", "inf", "1_0", "nan"]}}})
+    age = numbers({"tree": {"*": {"young": ["1.0", "2e0"], "old": ["70", "?", "-inf", "inf", "1_0", "nan"]}}})
     built = build(age, [])
     assert locate(age, built, np.array([70, 2, 1, 10, np.nan, np.inf])).tolist() == [2, 1, 0, -1, -1, -1]
     assert locate(age, built.with_missing(), np.array([70.0])).tolist() == [2]

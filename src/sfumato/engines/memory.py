@@ -103,9 +103,7 @@ class _Grower:
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
         self.progress = progress
-        self.table = (
-            information_table(len(rows)) if len(targets.class_column) else np.zeros(1, dtype=np.int64)
-        )
+        self.table = information_table(len(rows)) if len(targets.class_column) else np.zeros(1)
         self.whole_below = max(len(rows) // 64, SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
@@ -184,13 +182,13 @@ def whole_range(
     return low, high, axes.root.copy()
 
 
-def information_table(n: int) -> NDArray[np.int64]:
-    """x log2 x for x = 0..n in fixed point."""
+def information_table(n: int) -> NDArray[np.float64]:
+    """x log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
     x = np.arange(n + 1, dtype=np.float64)
     x[0] = 1.0
     x *= np.log2(x)
     x *= FIXED_POINT
-    return np.rint(x).astype(np.int64)
+    return np.rint(x)
 
 
 def new_scratch(
@@ -200,7 +198,7 @@ def new_scratch(
     widest = int(codes.max(initial=0)) + 1
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
-    distinct = min(n, max(widest, children)) + 1
+    distinct = min(n, max(widest, children)) + 2
     n_values = int(rules.values_start[-1])
     n_recursive = len(rules.recursive_of)
     needs_order = not rules.count_only or bool(axes.is_tree.any())

@@ -15,14 +15,17 @@ import numpy as np
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.frequency import (
+    add_packed,
     add_row,
     add_sums,
     add_words,
     child_of,
     cover,
+    fill_packed,
     fill_sums,
     fill_words,
     is_single,
+    packing,
     range_of,
     select_median,
     single_column,
@@ -35,10 +38,10 @@ NO_SCORE = -1e300
 
 @inner
 def information(x, table):
-    """F(x) = x log2 x in fixed point, 0 for 0."""
+    """F(x) = x log2 x in fixed point, 0 for 0: a whole number, exact as a float."""
     if x < table.shape[0]:
         return table[x]
-    return np.int64(np.rint(x * np.log2(x) * FIXED_POINT))
+    return np.rint(x * np.log2(x) * FIXED_POINT)
 
 
 @inner
@@ -122,28 +125,17 @@ def fill_word_scores(total, m, first, last, targets, table, out):
 
 
 @inner
-def fill_scores(total, m, first, last, targets, single, table, out):
-    """Score the thresholds [first, last): threshold t sends the codes up to the t-th to the left."""
-    if not single:
-        fill_word_scores(total, m, first, last, targets, table, out)
-    elif targets.class_column.shape[0] == 1:
-        n, x = total[0, m - 1], total[1, m - 1]
-        fill_label_scores(total[0, first:last], total[1, first:last], n, x, table, out[first:last])
-    else:
-        n, x = total[0, m - 1], total[1, m - 1]
-        fill_number_scores(total[0, first:last], total[1, first:last], n, x, out[first:last])
-
-
-@inner
 def best_score(rows_to, n, score, first):
     """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
-    best, high, least = -1, NO_SCORE, n
+    high = score[0]
     for t in range(score.shape[0]):
-        if score[t] < high:
-            continue
-        largest = max(rows_to[t], n - rows_to[t])
-        if score[t] > high or largest < least:
-            best, high, least = first + t, score[t], largest
+        high = max(high, score[t])
+    best, least = np.int64(-1), n + 1
+    for t in range(score.shape[0]):
+        if score[t] == high:
+            largest = max(rows_to[t], n - rows_to[t])
+            if largest < least:
+                best, least = np.int64(first + t), largest
     return best
 
 
@@ -152,13 +144,13 @@ def best_allowable(m, first, last, by_score, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
     n = rows_to[m - 1]
-    best, high, least = -1, NO_SCORE, n
+    best, high, least = np.int64(-1), NO_SCORE, n
     for t in range(first, last):
         if not (scratch.left_ok[t] and scratch.right_ok[t]) or (by_score and score[t] < high):
             continue
         largest = max(rows_to[t], n - rows_to[t])
         if best < 0 or (by_score and score[t] > high) or largest < least:
-            best, least = t, largest
+            best, least = np.int64(t), largest
             if by_score:
                 high = score[t]
     return best
@@ -216,24 +208,19 @@ def beats(score, largest, best, best_largest):
 
 
 @inner
-def choose_ordered(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch):
-    """The best allowable threshold of an ordered attribute that beats the incumbent, -1 if none.
+def allowable_threshold(rows, start, end, axis, m, first, last, t, best, best_largest, rules, scratch):
+    """The best allowable threshold of an attribute that beats the incumbent, -1 if none.
 
-    Allowability is tested only for a threshold that beats the incumbent: first the best one, and if that
-    fails all of them by one walk.
+    ``t``, the best by score, beats it already: only it is tested, and if it fails all of them by one walk.
     """
-    n = end - start
-    rows_to = scratch.total[0]
-    t = best_score(rows_to[first:last], n, scratch.score[first:last], first)
-    if t < 0 or not beats(scratch.score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
-        return -1
-    if rules.count_only or threshold_holds(rows, start, end, axis, scratch.code[t], rules, scratch):
+    if threshold_holds(rows, start, end, axis, scratch.code[t], rules, scratch):
         return t
     fill_allowable(rows, start, end, axis, m, rules, scratch)
     t = best_allowable(m, first, last, True, scratch)
-    if t < 0 or not beats(scratch.score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
-        return -1
-    return t
+    if t < 0:
+        return t
+    left = scratch.total[0, t]
+    return t if beats(scratch.score[t], max(left, end - start - left), best, best_largest) else np.int64(-1)
 
 
 @inner
@@ -346,10 +333,16 @@ def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, t
     single = is_single(targets)
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, end - start
     bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
-    flat = bins.reshape(-1)
+    rows_to, sum_to, flat = total[0], total[min(1, total.shape[0] - 1)], bins.reshape(-1)
+    n = end - start
+    is_label = single and targets.class_column.shape[0] == 1
     listed = np.empty(n_axes, dtype=np.uint64)
     base = np.empty(n_axes, dtype=np.uint64)
     part = rows[start:end]
+    column, shift = np.int64(0), 0
+    if single:
+        column = single_column(targets)
+        shift = packing(end - start, np.int64(targets.largest))
     done = 0
     while done < n_axes:
         # frequency sets of as many ordered attributes as the bins can hold, in one pass over the rows
@@ -364,8 +357,10 @@ def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, t
                 n_listed += 1
                 lines += width
             done += 1
-        if single:
-            add_sums(part, single_column(targets), listed[:n_listed], base[:n_listed], flat)
+        if single and shift > 0:
+            add_packed(part, column, listed[:n_listed], base[:n_listed], shift, flat)
+        elif single:
+            add_sums(part, column, listed[:n_listed], base[:n_listed], flat)
         else:
             add_words(
                 part, targets.class_column, targets.n_classes, targets.number_column,
@@ -375,19 +370,38 @@ def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, t
         for j in range(n_listed):
             axis = np.int64(listed[j])
             width = high[axis] - low[axis] + 1
-            if single:
-                m = fill_sums(flat[2 * lines : 2 * (lines + width)], low[axis], code, total)
+            if single and shift > 0:
+                m = fill_packed(flat[lines : lines + width], low[axis], shift, code, rows_to, sum_to)
+            elif single:
+                m = fill_sums(flat[2 * lines : 2 * (lines + width)], low[axis], code, rows_to, sum_to)
             else:
                 m = fill_words(bins[lines : lines + width], low[axis], code, total)
             lines += width
             low[axis], high[axis] = code[0], code[m - 1]
-            first, last = within_limit(total[0], m, rules.least_rows)
-            if first < last:
-                fill_scores(total, m, first, last, targets, single, table, score)
-                t = choose_ordered(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
-                if t >= 0:
-                    best_axis, best_code, best = axis, code[t], score[t]
-                    best_largest = max(total[0, t], end - start - total[0, t])
+            first, last = within_limit(rows_to, m, rules.least_rows)
+            if first >= last:
+                continue
+            # few arguments to each call here: this is the innermost loop over attributes
+            if is_label:
+                fill_label_scores(
+                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], table, score[first:last]
+                )
+            elif single:
+                fill_number_scores(
+                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], score[first:last]
+                )
+            else:
+                fill_word_scores(total, m, first, last, targets, table, score)
+            t = best_score(rows_to[first:last], n, score[first:last], first)
+            if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+                continue
+            if not rules.count_only:
+                t = allowable_threshold(
+                    rows, start, end, axis, m, first, last, t, best, best_largest, rules, scratch
+                )
+            if t >= 0:
+                best_axis, best_code, best = axis, code[t], score[t]
+                best_largest = max(rows_to[t], n - rows_to[t])
     for axis in range(n_axes):
         if axes.is_tree[axis] and axes.may_split[axis] and axes.n_children[cover_of[axis]] > 0:
             m = fill_children(rows, start, end, axis, cover_of[axis], axes, scratch)

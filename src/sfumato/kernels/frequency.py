@@ -52,16 +52,42 @@ def add_row(row, line, class_column, n_classes, number_column, out):
         word += 1
 
 
+@inner
+def packing(n, largest):
+    """By how many bits the rows of a line are shifted above its sum, so that both fit into one word.
+
+    0 if they do not fit: n rows of values up to ``largest``.
+    """
+    sum_bits = 1
+    while (n * largest) >> sum_bits > 0 and sum_bits < 63:
+        sum_bits += 1
+    row_bits = 1
+    while n >> row_bits > 0:
+        row_bits += 1
+    return sum_bits if sum_bits + row_bits <= 62 else 0
+
+
 @kernel
-def add_sums(part, column, listed, base, out):
+def add_packed(part, column, listed, base, shift, out):
     """Add the rows of ``part`` to the frequency sets of several ordered attributes, in one pass.
 
-    listed   (sets,) the attributes                          uint64  IN
-    base     (sets,) base + code is the line of a code       uint64  IN
-    out      (2 * lines,) rows, sum of ``column``, by turns  int64   IN+OUT
+    listed   (sets,) the attributes                               uint64  IN
+    base     (sets,) base + code is the line of a code            uint64  IN
+    out      (lines,) rows << shift | sum of ``column``           int64   IN+OUT
 
-    Unsigned throughout: numba then skips its test for negative indices.
+    Unsigned indices throughout: numba then skips its test for negative ones.
     """
+    one = np.int64(1) << shift
+    for i in range(part.shape[0]):
+        row = part[i]
+        word = one + np.int64(row[column])
+        for j in range(listed.shape[0]):
+            out[base[j] + np.uint64(row[listed[j]])] += word
+
+
+@kernel
+def add_sums(part, column, listed, base, out):
+    """``add_packed`` where rows and sum do not fit one word; out is (2 * lines,), rows and sum by turns."""
     for i in range(part.shape[0]):
         row = part[i]
         x = np.int64(row[column])
@@ -81,28 +107,44 @@ def add_words(part, class_column, n_classes, number_column, listed, base, out):
 
 
 @kernel
-def fill_sums(lines, first_code, code, total):
+def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
     """Compact the lines in use into running totals, clear them, and return how many there are.
 
-    lines    (2 * lines,) as ``add_sums`` left them      IN, cleared
-    code     (distinct,)  the codes in use, ascending    OUT
-    total    (2, distinct) running rows and sum          OUT
+    lines            (lines,) as ``add_packed`` left them    IN, cleared
+    code             (distinct,) the codes in use, ascending OUT
+    rows_to, sum_to  (distinct,) rows and sum up to each     OUT
+
+    Every line is written down, and the place moves on only if it is in use: no branch to mispredict.
     """
-    rows_to, sum_to = total[0], total[1]
-    m = 0
+    m = np.uint64(0)
+    mask = (np.int64(1) << shift) - 1
+    total = np.int64(0)
+    for line in range(lines.shape[0]):
+        here = lines[line]
+        total += here
+        code[m] = first_code + line
+        rows_to[m] = total >> shift
+        sum_to[m] = total & mask
+        m += np.uint64(here != 0)
+    lines[:] = 0
+    return np.int64(m)
+
+
+@kernel
+def fill_sums(lines, first_code, code, rows_to, sum_to):
+    """``fill_packed`` of what ``add_sums`` left."""
+    m = np.uint64(0)
     n, x = np.int64(0), np.int64(0)
     for line in range(lines.shape[0] // 2):
         here = lines[2 * line]
-        if here > 0:
-            n += here
-            x += lines[2 * line + 1]
-            lines[2 * line] = 0
-            lines[2 * line + 1] = 0
-            code[m] = first_code + line
-            rows_to[m] = n
-            sum_to[m] = x
-            m += 1
-    return m
+        n += here
+        x += lines[2 * line + 1]
+        code[m] = first_code + line
+        rows_to[m] = n
+        sum_to[m] = x
+        m += np.uint64(here != 0)
+    lines[:] = 0
+    return np.int64(m)
 
 
 @inner

@@ -45,6 +45,7 @@ class Targets(NamedTuple):
     class_weight: NDArray[np.float64]  # (labels,)
     number_column: NDArray[np.int64]  # (numbers,)
     number_weight: NDArray[np.float64]  # (numbers,)
+    largest: int  # greatest value of a single target's column
     gain_scale: float  # makes a gain per row comparable with median_below_gain
     median_below_gain: float  # 0: never
 

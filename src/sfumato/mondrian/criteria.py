@@ -102,6 +102,7 @@ def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: E
         class_weight=np.array([weight(target) for target in labels], dtype=np.float64),
         number_column=np.array([target.place for target in numbers], dtype=np.int64),
         number_weight=np.array([weight(target) for target in numbers], dtype=np.float64),
+        largest=int(extra.columns[targets[0].place - extra.n_axes].max()) if len(targets) == 1 else 0,
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )

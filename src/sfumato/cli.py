@@ -1,0 +1,386 @@
+"""The ``sfumato`` command: one function per subcommand, nothing computed here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.errors import InputError, InternalError, NotYet, SfumatoError
+
+LATER_COMMANDS = {
+    "evaluate": "utility for the workload on held-out rows",
+    "risk": "re-identification risk and simulated attacks",
+    "compare": "the risk-utility frontier",
+    "serve": "the workbench in a browser",
+}
+DEMO_MARK = ".made-by-sfumato-demo"
+LEAST_MEMORY = 4_000_000
+
+
+def main() -> None:
+    """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code: 0 done, 1 a requirement does not hold or cannot be met, 2 wrong usage or bad input."""
+    try:
+        commands.main(arguments, prog_name="sfumato", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except SfumatoError as error:
+        return _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        return _complain("Interrupted; nothing was written.", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except MemoryError:
+        return _complain("There is not enough memory for this table; give it fewer rows or columns.", 2)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        return _complain(f"{error.strerror or 'The system refused to read or write'}{where}.", 2)
+    except Exception as error:  # noqa: BLE001 - the message of an unknown error may hold a cell
+        return _complain(_where(error), InternalError.exit_code)
+    return 0
+
+
+def _complain(sentence: str, code: int) -> int:
+    click.echo(f"sfumato: {sentence}", err=True)
+    return code
+
+
+def _where(error: BaseException) -> str:
+    """An unexpected error without its message, which could hold a cell: its type and place only."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "unknown"
+    return f"This is a bug in sfumato ({type(error).__name__} at {place}); nothing was written. Please report it."
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("sfumato"), prog_name="sfumato")
+def commands() -> None:
+    """Publish a table about people without publishing the people in it.
+
+    TABLE is a CSV file (delimiter sniffed, .gz too), Parquet (file, folder or glob), Arrow IPC,
+    or - for CSV on standard input.
+    """
+
+
+@commands.command()
+@click.option(
+    "--out",
+    default="sfumato-demo",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder to make.",
+)
+def demo(out: Path) -> None:
+    """Run the whole job on a generated hospital table."""
+    from sfumato import demo as example  # noqa: PLC0415 - each command imports what it needs: --help stays quick
+
+    _claim_demo_folder(out)
+    table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
+    click.echo(f"A hospital wants to publish 10,000 stays; it made up {table} for you.")
+    example.write_example(out)
+    if release.exists():
+        shutil.rmtree(release)
+    _publish(
+        str(table), policy, release, seed=None, threads=None, file_format=None, overwrite=False, quiet=False
+    )
+    verify.callback(str(release), None, None)  # type: ignore[misc]
+    click.echo(
+        f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
+        f"  {release / 'release.csv'}    the rows that can be published\n"
+        f"  {policy}    what the owner asked for; change it and run\n"
+        f"  sfumato publish {table} --policy {policy} --out my-release"
+    )
+
+
+def _claim_demo_folder(folder: Path) -> None:
+    if folder.exists() and not (folder / DEMO_MARK).exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} was not made by an earlier demo and stays as it is; give another --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DEMO_MARK).write_text("sfumato demo may overwrite this folder.\n", encoding="utf-8")
+
+
+@commands.command()
+@click.argument("table")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
+)
+def profile(table: str, out: Path | None) -> None:
+    """Look at TABLE and draft a policy for it, each guess with its reason.
+
+    The draft publishes as it stands, but it is a guess: read it before you publish.
+    """
+    from sfumato import profile as profiling  # noqa: PLC0415
+    from sfumato.tables import replace_atomically  # noqa: PLC0415
+
+    draft = profiling.draft_policy(table)
+    if out is None:
+        click.echo(draft, nl=False)
+        return
+    with replace_atomically(out) as temporary:
+        temporary.write_text(draft, encoding="utf-8")
+    click.echo(f"Wrote {out}. Read it, then: sfumato publish {table} --policy {out} --out release")
+
+
+@commands.command()
+@click.argument("table")
+@click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the release.")
+@click.option("--engine", type=click.Choice(["auto", "memory", "disk", "spark"]), default="auto", show_default=True,
+              help="Where the rows live while they are worked on.")  # fmt: skip
+@click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["csv", "parquet"]),
+    help="Of the release; as the input if not given.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Repeat the order of rows exactly; secret otherwise."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="All cores if not given.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="For differentially private methods.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("--verbose", is_flag=True, help="Print figures of the run.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier release.")
+def publish(
+    table: str,
+    policy: Path,
+    out: Path,
+    engine: str,
+    memory: str | None,
+    file_format: str | None,
+    seed: int | None,
+    threads: int | None,
+    ledger: Path | None,
+    *,
+    quiet: bool,
+    verbose: bool,
+    overwrite: bool,
+) -> None:
+    """Make a verified release of TABLE."""
+    if engine in ("disk", "spark"):
+        raise NotYet(f"--engine {engine}")
+    if ledger is not None:
+        raise NotYet("--ledger")
+    _publish(
+        table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
+        verbose=verbose, memory=None if memory is None else parse_size(memory),
+    )  # fmt: skip
+
+
+def _publish(
+    table: str,
+    policy: Path,
+    out: Path,
+    *,
+    seed: int | None,
+    threads: int | None,
+    file_format: str | None,
+    overwrite: bool,
+    quiet: bool,
+    verbose: bool = False,
+    memory: int | None = None,
+) -> None:
+    from sfumato import publish as publishing  # noqa: PLC0415
+    from sfumato.policy import Policy  # noqa: PLC0415
+
+    with _progress_bar(quiet=quiet) as progress:
+        release = publishing.publish_to(
+            out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
+            overwrite=overwrite, memory=memory, progress=progress,
+        )  # fmt: skip
+    if quiet:
+        return
+    claims = release.certificate.claims
+    click.echo(f"{out}: {claims['rows']:,} rows in {claims['groups']:,} groups, verified.")
+    for line in publishing.promises(release):
+        click.echo(f"  {line}")
+    if verbose:
+        for name, figure in release.certificate.figures.items():
+            click.echo(f"  {name}: {figure}")
+
+
+@commands.command()
+@click.argument("release")
+@click.option(
+    "--policy", type=click.Path(path_type=Path), help="Judge a table that any tool made by this policy."
+)
+@click.option("--side-table", help="For risk against an outside table.")
+def verify(release: str, policy: Path | None, side_table: str | None) -> None:
+    """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
+    from sfumato import verify as verifying  # noqa: PLC0415
+    from sfumato.policy import Policy  # noqa: PLC0415
+
+    if side_table is not None:
+        raise NotYet("--side-table")
+    if policy is not None:
+        verdict = verifying.verify_table(release, Policy.read(policy))
+    else:
+        verdict = verifying.verify_folder(Path(release))
+    for check in verdict.checks:
+        click.echo(
+            f"{'ok  ' if check.passed else 'FAIL'}  {check.claim}{': ' + check.detail if check.detail else ''}"
+        )
+    verdict.raise_if_failed()
+
+
+@commands.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
+)
+@click.option("--side-table", help="For risk-utility releases.")
+def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
+    """Recode further rows of TABLE with the recoding of RELEASE, a folder.
+
+    Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
+    Recoded rows carry no promise.
+    """
+    from sfumato.policy import Policy  # noqa: PLC0415
+    from sfumato.recoding import Recoding  # noqa: PLC0415
+    from sfumato.tables import open_table, write_table  # noqa: PLC0415
+
+    if side_table is not None:
+        raise NotYet("--side-table")
+    if not release.is_dir():
+        raise InputError(f"{release} is not a release folder.")
+    schema = Policy.read(release / "policy.yaml").schema
+    recoded = Recoding.read(release, schema).apply_to(open_table(table), keep=schema)
+    write_table(recoded, out)
+    click.echo(f"{out}: {recoded.num_rows:,} rows recoded. They carry no promise.")
+
+
+@commands.group()
+def generate() -> None:
+    """Make the synthetic data of the papers."""
+
+
+@generate.command()
+@click.option("--rows", required=True, metavar="N", help="Number of rows, such as 100000 or 1e6.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
+)
+@click.option("--function", default="C2", show_default=True, help="Class function.")
+@click.option("--seed", type=click.IntRange(min=0), help="Same seed, same rows.")
+@click.option("--salary", default="uniform", show_default=True, help="Distribution of salaries.")
+@click.option("--vary-constants", is_flag=True, help="Draw the constants of the function at random.")
+def agrawal(
+    rows: str, out: Path, function: str, seed: int | None, salary: str, *, vary_constants: bool
+) -> None:
+    """The nine attributes of Agrawal et al. and a class."""
+    from sfumato import generate as generating  # noqa: PLC0415
+
+    n_rows = parse_count(rows)
+    with _progress_bar(quiet=False) as progress:
+        done = 0
+
+        def count(n: int) -> None:
+            nonlocal done
+            done += n
+            progress("generating", done, n_rows)
+
+        generating.write_agrawal(
+            n_rows,
+            out,
+            function=function,
+            seed=seed,
+            salary=salary,
+            vary_constants=vary_constants,
+            progress=count,
+        )
+    click.echo(f"{out}: {n_rows:,} rows.")
+
+
+def _later(name: str, purpose: str) -> click.Command:
+    def refuse(**_: Any) -> None:
+        raise NotYet(f"sfumato {name} ({purpose})")
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, callback=refuse, hidden=True, context_settings=settings)
+
+
+for _name, _purpose in LATER_COMMANDS.items():
+    commands.add_command(_later(_name, _purpose))
+
+
+def parse_count(text: str) -> int:
+    """A whole number, also as 1e6 or 1_000_000.
+
+    >>> parse_count("1e6")
+    1000000
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if number < 1 or number != int(number):
+        raise InputError("--rows must be a whole number of at least 1, such as 100000 or 1e6.")
+    return int(number)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 512MB or 2GB; at least 4MB.
+
+    >>> parse_size("512MB")
+    512000000
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?i?B)\s*", text, re.IGNORECASE)
+    if not found:
+        raise InputError("--memory must be a size such as 512MB or 2GB.")
+    number, unit = found.groups()
+    base = 1024 if "i" in unit.lower() else 1000
+    size = int(float(number) * base ** "bkmgt".index(unit[0].lower()))
+    if size < LEAST_MEMORY:
+        raise InputError("--memory must be at least 4MB.")
+    return size
+
+
+@contextmanager
+def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, nothing when piped."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description:<24}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("starting", total=None)
+        shown = ""
+
+        def progress(stage: str, done: int, total: int) -> None:
+            nonlocal shown
+            if stage != shown:
+                bars.reset(task, description=stage, total=total)
+                shown = stage
+            bars.update(task, completed=done, total=total)
+
+        yield progress
+
+
+__all__ = ["commands", "main", "parse_count", "parse_size", "run"]

@@ -1,0 +1,141 @@
+"""The one path: table + policy -> verified release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato import report, tables
+from sfumato.errors import InputError, NotYet
+from sfumato.mondrian.grow import Partition, Progress, no_progress, partition
+from sfumato.policy import Output, Policy
+from sfumato.randomness import generator
+from sfumato.release import Certificate, Release, check_target
+from sfumato.tables import Source
+from sfumato.verify import claims, verify_folder
+
+BYTES_PER_CELL = 4
+COPIES = 3
+"""Memory that publishing takes, in encoded tables."""
+
+
+def publish(
+    table: Any,
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    threads: int | None = None,
+    file_format: str | None = None,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+) -> Release:
+    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
+
+    Without a ``seed`` the order of the published rows is secret; with one it can be repeated.
+
+    >>> rows = pa.table({"age": ["23", "25", "41", "44"], "disease": ["flu", "cold", "flu", "asthma"]})
+    >>> policy = Policy.parse('''
+    ... attributes: {age: {role: quasi-identifier, type: number}, disease: {role: sensitive}}
+    ... require: [k-anonymity: 2]
+    ... ''')
+    >>> release = publish(rows, policy)
+    >>> release.table.column("age").to_pylist()
+    ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
+    """
+    source = tables.open_table(table)
+    policy.check_columns(source.names)
+    _check_names(policy)
+    _check_memory(source, policy, memory)
+    groups = partition(
+        source,
+        policy.schema,
+        policy.requirements,
+        workload=policy.workload,
+        options=policy.method,
+        output=policy.output,
+        threads=threads,
+        progress=progress,
+    )
+    progress("publishing", 0, 1)
+    rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
+    certificate = Certificate.of(policy, claims(rows, policy), figures={"splits": groups.recoding.n_splits()})
+    release = Release(
+        rows,
+        certificate,
+        policy,
+        groups.recoding,
+        format=file_format or tables.release_format(source),
+        kind=source.kind,
+        check=lambda folder: verify_folder(folder).raise_if_failed(),
+    )
+    progress("reporting", 0, 1)
+    return release.with_report(report.render(release))
+
+
+def publish_to(
+    folder: str | PathLike[str],
+    table: Any,
+    policy: Policy,
+    *,
+    overwrite: bool = False,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Release:
+    """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
+    check_target(folder, overwrite=overwrite)
+    release = publish(table, policy, progress=progress, **options)
+    progress("writing and verifying", 0, 1)
+    release.write(folder, overwrite=overwrite)
+    return release
+
+
+def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
+    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
+    order = pa.array(groups.order(random))
+    recoded = groups.recoding.columns(np.repeat(groups.leaf, groups.size))
+    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    columns: dict[str, Any] = {}
+    for name in source.names:
+        if name in quasi:
+            columns |= groups.recoding.of_attribute(recoded, name)
+        elif policy.schema[name].role.is_published:
+            columns[name] = source.column(name).combine_chunks().take(order)
+    return tables.compact(pa.table(columns))
+
+
+def promises(release: Release) -> Iterator[str]:
+    """What the release promises, a line each."""
+    if release.certificate.promises_nothing:
+        yield "Nothing is promised: the policy requires nothing."
+    for requirement, claim in zip(
+        release.policy.requirements, release.certificate.claims.requirements, strict=True
+    ):
+        yield f"{requirement}: {claim.figure} {claim.achieved:,.6g}"
+
+
+def _check_names(policy: Policy) -> None:
+    """Published bounds need names of their own."""
+    if policy.output is Output.LABELS:
+        return
+    for attribute in policy.schema.quasi_identifiers:
+        for name in (f"{attribute.name}_low", f"{attribute.name}_high"):
+            if attribute.is_ordered and name in policy.schema:
+                raise InputError(
+                    f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."
+                )
+
+
+def _check_memory(source: Source, policy: Policy, memory: int | None) -> None:
+    needed = source.n_rows * (len(policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
+    if memory is not None and needed > memory:
+        raise NotYet(
+            f"Publishing {source.n_rows:,} rows in {memory / 1e6:,.0f} MB (about {needed / 1e6:,.0f} MB are "
+            "needed in memory; the engine for larger tables)"
+        )
+
+
+__all__ = ["promises", "publish", "publish_to", "published_rows"]

@@ -1,0 +1,531 @@
+"""A release: the published rows, the certificate that says what they promise, and the folder that holds both.
+
+::
+
+    out/
+      release.csv or release.parquet   the rows
+      certificate.json                 what is claimed of them, and the SHA-256 of what lies beside it
+      policy.yaml                      the policy, complete in itself
+      recoding.json (recoding.parquet) how further rows are recoded
+      report.html                      for people
+
+The folder is written under a temporary name and renamed when it is complete and checked. Nothing in it
+tells when, where or from which seed it was made: the same release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from sfumato.errors import InputError, InternalError, TableError
+from sfumato.policy import Policy
+from sfumato.schema import Attribute, Role
+from sfumato.tables import open_table, texts, write_table
+
+FORMAT = 1
+CERTIFICATE = "certificate.json"
+POLICY = "policy.yaml"
+REPORT = "report.html"
+RELEASES = {"csv": "release.csv", "parquet": "release.parquet"}
+RECODINGS = ("recoding.json", "recoding.parquet")
+CERTIFIED = (*RELEASES.values(), POLICY, *RECODINGS)
+"""The files whose SHA-256 the certificate may name, in the order in which it does."""
+
+MISSING = "own-value: a missing quasi-identifier matches only missing"
+NO_PROMISE = "nothing is promised"
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2 in Linux
+
+
+class WritableRecoding(Protocol):
+    """How further rows are recoded; it knows how to write itself into a release folder."""
+
+    def write(self, folder: Path) -> None: ...
+
+
+# ---- the certificate -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One requirement, as the policy writes it, and the figure that the worst group reaches.
+
+    ``achieved`` is infinite where no finite figure is enough; JSON knows no infinity and holds null then.
+    """
+
+    requirement: Mapping[str, Any]
+    figure: str
+    achieved: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What can be checked from the release folder alone.
+
+    ``sha256`` is empty until the release is written: it is of the files, not of the rows.
+    """
+
+    rows: int
+    groups: int
+    requirements: tuple[Claim, ...] = ()
+    suppressed: int = 0
+    sha256: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        requirements = [
+            {
+                "requirement": dict(claim.requirement),
+                "figure": claim.figure,
+                "achieved": float(claim.achieved) if math.isfinite(claim.achieved) else None,
+            }
+            for claim in self.requirements
+        ]
+        return {
+            "rows": self.rows,
+            "suppressed": self.suppressed,
+            "groups": self.groups,
+            "requirements": requirements,
+            "sha256": {name: self.sha256[name] for name in CERTIFIED if name in self.sha256},
+        }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("sfumato")
+    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
+        return "0+unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a release says about itself, for machines.
+
+    ``claims`` can be recomputed from the folder; ``figures`` are statements of the run that cannot.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: []}")
+    >>> certificate = Certificate.of(policy, Claims(rows=10, groups=2))
+    >>> certificate.promises_nothing, Certificate.from_json(certificate.to_json()) == certificate
+    (True, True)
+    """
+
+    policy: Mapping[str, Any]
+    method: Mapping[str, Any]
+    claims: Claims
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = MISSING
+    version: str = field(default_factory=_version)
+
+    @classmethod
+    def of(cls, policy: Policy, claims: Claims, *, figures: Mapping[str, Any] | None = None) -> Certificate:
+        return cls(policy.as_dict(), policy.method.as_policy(), claims, dict(figures or {}))
+
+    @property
+    def promises_nothing(self) -> bool:
+        return not self.claims.requirements
+
+    def to_json(self) -> str:
+        """The same text for the same certificate, to the last byte."""
+        document = {
+            "sfumato": self.version,
+            "format": FORMAT,
+            **({"promise": NO_PROMISE} if self.promises_nothing else {}),
+            "method": self.method,
+            "policy": self.policy,
+            "missing": self.missing,
+            "claims": self.claims.as_dict(),
+            "figures": self.figures,
+        }
+        try:
+            return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        except (TypeError, ValueError):
+            raise InternalError("A figure of the certificate is not plain JSON.") from None
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Certificate:
+        """The certificate in a JSON text. An InputError says what is wrong with one that is none."""
+        data = _fields(_parsed(text), "it", _CERTIFICATE, optional=("promise",))
+        if data["format"] != FORMAT:
+            raise _rubbish(f"format is {data['format']}, and this version reads {FORMAT} only")
+        claims = _claims(data["claims"])
+        if data.get("promise") != (None if claims.requirements else NO_PROMISE):
+            raise _rubbish(f"promise must be {NO_PROMISE!r} where nothing is required, and absent otherwise")
+        return cls(data["policy"], data["method"], claims, data["figures"], data["missing"], data["sfumato"])
+
+
+_CERTIFICATE: dict[str, tuple[type, ...]] = {
+    "sfumato": (str,),
+    "format": (int,),
+    "promise": (str,),
+    "method": (dict,),
+    "policy": (dict,),
+    "missing": (str,),
+    "claims": (dict,),
+    "figures": (dict,),
+}
+_CLAIMS: dict[str, tuple[type, ...]] = {
+    "rows": (int,),
+    "suppressed": (int,),
+    "groups": (int,),
+    "requirements": (list,),
+    "sha256": (dict,),
+}
+_CLAIM: dict[str, tuple[type, ...]] = {
+    "requirement": (dict,),
+    "figure": (str,),
+    "achieved": (int, float, type(None)),
+}
+_KINDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a mapping",
+    list: "a list",
+    type(None): "null",
+}
+
+
+def _rubbish(what: str) -> InputError:
+    return InputError(f"{CERTIFICATE} is no certificate of a release: {what}.")
+
+
+def _parsed(text: str | bytes) -> Any:
+    try:
+        return json.loads(
+            text.decode("utf-8") if isinstance(text, bytes) else text,
+            object_pairs_hook=_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except UnicodeDecodeError:
+        raise _rubbish("it is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise _rubbish(f"its JSON is cut off or wrong in line {error.lineno}") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets without end
+        raise _rubbish("its JSON cannot be read") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that stands twice means one thing to one reader and another to the next."""
+    if len(dict(pairs)) < len(pairs):
+        raise _rubbish("a key stands twice in one mapping")
+    return dict(pairs)
+
+
+def _refuse_constant(word: str) -> float:
+    raise _rubbish(f"it holds {word}, which is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _rubbish("it holds a number that is too large")
+    return number
+
+
+def _fields(
+    value: Any, place: str, kinds: Mapping[str, tuple[type, ...]], *, optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """``value`` itself, if it is a mapping of exactly these keys and kinds. (True is no whole number.)"""
+    if type(value) is not dict:
+        raise _rubbish(f"{place} must be a mapping")
+    for name, allowed in kinds.items():
+        if name not in value and name not in optional:
+            raise _rubbish(f"{place} lacks {name!r}")
+        if name in value and type(value[name]) not in allowed:
+            raise _rubbish(f"{name!r} must be {' or '.join(_KINDS[kind] for kind in allowed)}")
+    if n_unknown := len(value.keys() - kinds.keys()):
+        raise _rubbish(f"{place} has {n_unknown} keys that do not belong there")
+    return value
+
+
+def _claims(value: Any) -> Claims:
+    data = _fields(value, "'claims'", _CLAIMS)
+    for name in ("rows", "suppressed", "groups"):
+        if data[name] < 0:
+            raise _rubbish(f"{name!r} is below 0")
+    for name, digest in data["sha256"].items():
+        if name not in CERTIFIED or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise _rubbish("'sha256' must give 64 hexadecimal digits for files of a release")
+    return Claims(
+        rows=data["rows"],
+        groups=data["groups"],
+        requirements=tuple(_claim(item) for item in data["requirements"]),
+        suppressed=data["suppressed"],
+        sha256=data["sha256"],
+    )
+
+
+def _claim(value: Any) -> Claim:
+    data = _fields(value, "an item of 'requirements'", _CLAIM)
+    achieved = data["achieved"]
+    try:
+        return Claim(data["requirement"], data["figure"], math.inf if achieved is None else float(achieved))
+    except OverflowError:
+        raise _rubbish("'achieved' is too large") from None
+
+
+# ---- hashes ----------------------------------------------------------------------------------------
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal digits; of a folder of parts, over the sorted hashes of its files.
+
+    >>> import tempfile
+    >>> empty = Path(tempfile.mkdtemp(), "empty")
+    >>> empty.touch()
+    >>> sha256_of(empty)[:16], sha256_of(empty.parent)[:16]
+    ('e3b0c44298fc1c14', 'cd372fb85148700f')
+    """
+    if path.is_dir():
+        parts = sorted(sha256_of(part) for part in path.rglob("*") if part.is_file())
+        return hashlib.sha256("".join(parts).encode("ascii")).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hashes_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a release that a certificate names, as they stand in the folder."""
+    return {name: sha256_of(folder / name) for name in CERTIFIED if (folder / name).exists()}
+
+
+# ---- the release -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is published. ``format`` (csv or parquet) is that of the rows on disk; ``report`` is HTML."""
+
+    table: pa.Table
+    certificate: Certificate
+    policy: Policy
+    recoding: WritableRecoding | None = None
+    format: str = "parquet"
+    report: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in RELEASES:
+            raise InputError("The rows of a release are written as csv or parquet.")
+
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        check: Callable[[Path], None] | None = None,
+    ) -> Certificate:
+        """Write the release folder, whole or not at all, and return the certificate as it stands there.
+
+        ``check`` is called with the complete folder while it still has its temporary name; if it
+        raises, nothing is published. ``overwrite`` replaces an earlier release and nothing else.
+        """
+        with _put_in_place(folder, overwrite=overwrite) as temporary:
+            certificate = self._write_into(temporary)
+            if check is not None:
+                check(temporary)
+        return certificate
+
+    def _write_into(self, folder: Path) -> Certificate:
+        write_table(self.table, folder / RELEASES[self.format])
+        _write_text(folder / POLICY, self.policy.to_yaml())
+        if self.recoding is not None:
+            self.recoding.write(folder)
+        if self.report is not None:
+            _write_text(folder / REPORT, self.report)
+        if {path.name for path in folder.iterdir()} - {*CERTIFIED, REPORT}:
+            raise InternalError("A recoding wrote a file that does not belong into a release.")
+        claims = replace(self.certificate.claims, sha256=hashes_of(folder))
+        certificate = replace(self.certificate, claims=claims)
+        _write_text(folder / CERTIFICATE, certificate.to_json())
+        return certificate
+
+    @classmethod
+    def read(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        recoding: Callable[[Path, Policy], WritableRecoding] | None = None,
+    ) -> Release:
+        """The release in a folder, taken at its word: ``verify`` is what checks it.
+
+        ``recoding`` reads the recoding, given the folder and the policy; without it there is none.
+        Empty cells of a CSV file are missing.
+        """
+        path = Path(folder)
+        certificate = Certificate.from_json(read_piece(path, CERTIFICATE))
+        format_ = next((word for word, name in RELEASES.items() if (path / name).exists()), None)
+        if format_ is None:
+            raise InputError(f"{path} holds no rows: neither {' nor '.join(RELEASES.values())} is there.")
+        policy = Policy.read(path / POLICY)
+        read_recoding = recoding if any((path / name).exists() for name in RECODINGS) else None
+        return cls(
+            table=_read_rows(path / RELEASES[format_], format_),
+            certificate=certificate,
+            policy=policy,
+            recoding=read_recoding(path, policy) if read_recoding else None,
+            format=format_,
+            report=read_piece(path, REPORT).decode("utf-8", "replace") if (path / REPORT).exists() else None,
+        )
+
+
+def read_piece(folder: Path, name: str) -> bytes:
+    """The bytes of one file of a release folder."""
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        where = f"{folder} has no {name}" if folder.is_dir() else f"There is no folder {folder}"
+        raise InputError(f"{where}; is it a release folder?") from None
+    except OSError as error:
+        raise InputError(f"{folder / name} cannot be read: {_reason(error)}.") from None
+
+
+def _read_rows(path: Path, format_: str) -> pa.Table:
+    source = open_table(path)
+    columns = [source.column(name) for name in source.names]
+    if format_ == "csv":
+        named = zip(columns, source.names, strict=True)
+        columns = [texts(column, Attribute(name, Role.OTHER)) for column, name in named]
+    return pa.Table.from_arrays(columns, names=list(source.names))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("utf-8"))  # no line ends of the platform: same release, same bytes
+
+
+# ---- a folder that appears whole or not at all -----------------------------------------------------
+
+
+def check_target(folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Raise unless a release may be written to ``folder``. Ask before the work, not after it."""
+    try:
+        _check_target(Path(folder), overwrite=overwrite)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {_reason(error)}.") from None
+
+
+def _check_target(folder: Path, *, overwrite: bool) -> None:
+    target = folder.resolve()
+    if not target.exists():
+        if not target.parent.is_dir():
+            raise InputError(
+                f"{folder} cannot be written: there is no folder {target.parent}; make it first."
+            )
+        return
+    if not target.is_dir():
+        raise InputError(f"{folder} cannot be written: it is a file; name a folder.")
+    if not overwrite:
+        raise InputError(f"The folder {folder} already exists; name another one, or allow overwriting it.")
+    names = {path.name for path in target.iterdir()}
+    if names and CERTIFICATE not in names:
+        raise InputError(f"The folder {folder} is no release, so it is not overwritten; name another one.")
+    foreign = [name for name in names - {*CERTIFIED, CERTIFICATE, REPORT} if not name.startswith(".")]
+    if foreign:
+        raise InputError(
+            f"The folder {folder} holds more than a release ({len(foreign)} other files), "
+            "so it is not overwritten; move them away, or name another folder."
+        )
+
+
+@contextmanager
+def _put_in_place(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
+    """Yield a new folder beside ``folder``; it takes its place on success, and is removed on any failure."""
+    check_target(folder, overwrite=overwrite)
+    target = Path(folder).resolve()  # a link stays a link
+    temporary = target.with_name(f".{target.name[:40]}.sfumato-{uuid.uuid4().hex[:12]}")
+    try:
+        temporary.mkdir()
+        yield temporary
+        _sync(temporary)
+        _move(temporary, target)
+        _sync_folder(target.parent)
+    except TableError as error:
+        raise TableError(str(error).replace(str(temporary), str(folder))) from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {_reason(error)}.") from None
+    finally:
+        _remove(temporary)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Rename into place. What stood there before has the temporary name afterwards, and is removed with it.
+
+    A folder is exchanged in one step where the system can, so that even a crash leaves the old release
+    or the new one. Elsewhere there is a moment between two renames when a crash leaves both under other
+    names; any failure short of a crash puts the old one back.
+    """
+    if not target.exists():
+        temporary.rename(target)
+    elif not _exchange(temporary, target):
+        _swap(temporary, target)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where the system or the file system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux
+        return False
+    paths = os.fsencode(one), os.fsencode(other)
+    return bool(renameat2(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)
+
+
+def _swap(temporary: Path, target: Path) -> None:
+    aside = temporary.with_name(f"{temporary.name}-old")
+    try:
+        target.rename(aside)
+        temporary.rename(target)
+    except BaseException:
+        if aside.exists() and not target.exists():
+            aside.rename(target)
+        raise
+    finally:
+        if target.exists():
+            _remove(aside)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:  # Ctrl-C in the middle of it
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _sync(folder: Path) -> None:
+    """Everything in the folder is on the disk before its name is."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        else:
+            _sync_folder(path)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno or errno.EIO)

@@ -1,0 +1,362 @@
+"""What a release says about itself in numbers: its groups, its promises, what became of each attribute.
+
+Everything is read from the published rows, the recoding and the certificate. Rows are touched only to find
+where a stretch of equal boxes ends and the next one begins; from there on it is groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato import hierarchy
+from sfumato.hierarchy import Hierarchy
+from sfumato.policy import Policy
+from sfumato.recoding import Axis, Recoding, TreeAxis
+from sfumato.release import Claim, Release
+from sfumato.requirement import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.schema import Attribute, Role
+from sfumato.tables import Source
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# ---- groups ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves:
+    """The leaves of a recoding's tree with the rows that were published there, and the box of each."""
+
+    recoding: Recoding
+    rows: Ints
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The published groups: ``size`` in rows, and ``leaves`` if rows and recoding fit together.
+
+    ``cells`` are the quasi-identifier cells, as text, of each run of equal rows; ``length`` is of the runs.
+    """
+
+    size: Ints
+    cells: Mapping[str, pa.Array]
+    length: Ints
+    leaves: Leaves | None
+
+
+def groups_of(source: Source, policy: Policy, recoding: Recoding | None) -> Groups:
+    """The published rows that agree in every cell of the quasi-identifiers."""
+    names = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
+    columns = {name: _encoded(source.column(name)) for name in names}
+    starts = _run_starts(list(columns.values()), source.n_rows)
+    length = np.diff(starts, append=source.n_rows)
+    cells = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
+    known = _leaf_cells(recoding)
+    if recoding is None or known.keys() != cells.keys():
+        return Groups(_sizes(_keys(list(cells.values())), length), cells, length, None)
+    key = _keys([pa.concat_arrays([known[name], cells[name]]) for name in names])
+    n_leaves = recoding.n_groups
+    size = _sizes(key[n_leaves:], length, n_keys=int(key.max()) + 1)
+    rows = np.zeros(n_leaves, dtype=np.int64)
+    distinct, at = np.unique(key[:n_leaves], return_index=True)
+    rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
+    leaves = _leaves(recoding, rows) if rows.sum() == source.n_rows else None
+    return Groups(size[size > 0], cells, length, leaves)
+
+
+def cells_of(attribute: Attribute, source: Source) -> list[str]:
+    """The published columns that stand for a quasi-identifier."""
+    bounds = [f"{attribute.name}_low", f"{attribute.name}_high"] if attribute.is_ordered else []
+    return [name for name in (attribute.name, *bounds) if name in source.names]
+
+
+def _leaf_cells(recoding: Recoding | None) -> dict[str, pa.Array]:
+    if recoding is None:
+        return {}
+    columns = recoding.columns(np.flatnonzero(recoding.tree.is_leaf))
+    return {name: _as_text(column) for name, column in columns.items()}
+
+
+def _leaves(recoding: Recoding, rows: Ints) -> Leaves:
+    low, high = recoding.boxes()
+    is_leaf = recoding.tree.is_leaf
+    has_rows = rows > 0
+    return Leaves(recoding, rows[has_rows], low[is_leaf][has_rows], high[is_leaf][has_rows])
+
+
+def _encoded(column: Any) -> pa.DictionaryArray:
+    cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+
+
+def _run_starts(columns: Sequence[pa.DictionaryArray], n_rows: int) -> Ints:
+    differs = np.zeros(n_rows, dtype=np.bool_)
+    differs[:1] = True
+    for column in columns:
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        differs[1:] |= codes[1:] != codes[:-1]
+    return np.flatnonzero(differs)
+
+
+def _as_text(cells: pa.Array) -> pa.Array:
+    return cells.cast(pa.string()).fill_null("")
+
+
+def _keys(columns: Sequence[pa.Array]) -> Ints:
+    """One number for each combination of texts."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for cells in columns:
+        codes = cells.dictionary_encode().indices.to_numpy().astype(np.int64)
+        joint = pa.array(key * (codes.max(initial=0) + 1) + codes).dictionary_encode()
+        key = joint.indices.to_numpy().astype(np.int64)
+    return key
+
+
+def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
+    return np.bincount(key, weights=length, minlength=n_keys).astype(np.int64)
+
+
+# ---- promises --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One requirement: what was asked, what the worst group reaches, and how much lies between."""
+
+    name: str
+    meaning: str
+    asked: str
+    achieved: str
+    margin: str
+    holds: bool
+
+
+def promises_of(release: Release) -> list[Promise]:
+    claims = release.certificate.claims.requirements
+    return [_promise(*pair) for pair in zip(release.policy.requirements, claims, strict=True)]
+
+
+def _promise(requirement: Requirement, claim: Claim) -> Promise:
+    achieved = claim.achieved
+    match requirement:
+        case KAnonymity(k=k):
+            return Promise(
+                f"{k:,}-anonymity",
+                f"Every group holds at least {n_rows(k)}: whoever knows all quasi-identifiers of a person is "
+                f"left with {n_rows(k)} or more that could be theirs.",
+                f"at least {n_rows(k)}",
+                n_rows(int(achieved)),
+                "met exactly" if achieved == k else f"{achieved - k:+,.0f} rows",
+                achieved >= k,
+            )
+        case EntropyDiversity(l=least, of=of):
+            return Promise(
+                f"entropy {least:g}-diversity of {of}",
+                f"Within every group, {of} is at least as uncertain as a draw from {least:g} equally frequent values.",
+                f"at least {least:g} values",
+                f"{achieved:.4g} values",
+                _ahead(achieved, least),
+                math.log(max(achieved, 1.0)) >= math.log(least) - 1e-9,
+            )
+        case RecursiveDiversity(c=c, l=rank, of=of):
+            return Promise(
+                f"recursive ({c:g}, {rank})-diversity of {of}",
+                f"Within every group, the most frequent value of {of} has fewer rows than {c:g} times all values "
+                f"from the {_ordinal(rank)} most frequent on.",
+                f"a ratio below {c:g}",
+                f"a ratio of {achieved:.4g}",
+                "always holds" if rank == 1 else _ahead(c, achieved),
+                rank == 1 or achieved < c * (1 + 1e-12),
+            )
+        case VarianceDiversity(at_least=least, of=of):
+            return Promise(
+                f"variance diversity of {of}",
+                f"Within every group, {of} has a variance of at least {least:,.6g}.",
+                f"at least {least:,.6g}",
+                f"{achieved:,.6g}",
+                _ahead(achieved, least),
+                achieved >= least * (1 - 1e-9),
+            )
+
+
+def n_rows(n: int) -> str:
+    """
+    >>> n_rows(1), n_rows(1000)
+    ('1 row', '1,000 rows')
+    """
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
+def _ahead(large: float, small: float) -> str:
+    """By how much of the smaller figure the larger one exceeds it."""
+    if small == 0 or not math.isfinite(large / small):
+        return "–"
+    share = large / small - 1
+    return "met exactly" if abs(share) < 5e-4 else f"{100 * share:+,.1f} %"
+
+
+def _ordinal(n: int) -> str:
+    """
+    >>> [_ordinal(n) for n in (2, 3, 11, 22)]
+    ['2nd', '3rd', '11th', '22nd']
+    """
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+# ---- attributes ------------------------------------------------------------------------------------
+
+LEVELS = ("exact value", "narrowed", "whole range", "missing")
+"""How much a published cell tells; a missing cell tells that the value was missing."""
+
+EXACT, NARROWED, WHOLE, MISSING = range(len(LEVELS))
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeFacts:
+    """What became of one column. ``levels`` are rows per level of detail (see LEVELS), where known.
+
+    ``n_missing`` rows show an empty cell; ``n_hidden`` rows have a box that missing is only a part of.
+    """
+
+    attribute: Attribute
+    happened: str
+    n_distinct: int | None = None
+    n_missing: int = 0
+    n_hidden: int = 0
+    n_splits: int | None = None
+    levels: tuple[int, ...] | None = None
+
+
+def attributes_of(release: Release, source: Source, groups: Groups) -> list[AttributeFacts]:
+    out = []
+    for attribute in release.policy.schema:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            out.append(_generalized(attribute, source, groups))
+        elif attribute.name in source.names:
+            out.append(_as_it_is(attribute, source.column(attribute.name)))
+        else:
+            out.append(AttributeFacts(attribute, "removed"))
+    return out
+
+
+def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
+    cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    n_missing = cells.null_count
+    if pa.types.is_dictionary(cells.type):
+        n_distinct = len(pc.unique(cells.indices.drop_null()))
+    else:
+        n_distinct = pc.count_distinct(cells, mode="only_valid").as_py()
+    return AttributeFacts(attribute, "published as it is", n_distinct, n_missing)
+
+
+def _generalized(attribute: Attribute, source: Source, groups: Groups) -> AttributeFacts:
+    columns = [groups.cells[name] for name in cells_of(attribute, source)]
+    key = _keys(columns) if columns else np.zeros(len(groups.length), dtype=np.int64)
+    is_empty = np.logical_and.reduce([_is_empty(cells) for cells in columns])
+    n_missing = int(groups.length[is_empty].sum())
+    n_distinct = int(key.max(initial=-1)) + 1 - bool(is_empty.any())
+    if groups.leaves is None:
+        return AttributeFacts(attribute, "generalized", n_distinct, n_missing)
+    return _with_levels(attribute, n_distinct, groups.leaves)
+
+
+def _is_empty(cells: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(pc.equal(cells, "").to_numpy(zero_copy_only=False))
+
+
+def _with_levels(attribute: Attribute, n_distinct: int, leaves: Leaves) -> AttributeFacts:
+    recoding = leaves.recoding
+    a = [axis.attribute.name for axis in recoding.axes].index(attribute.name)
+    axis, low, high = recoding.axes[a], leaves.low[:, a], leaves.high[:, a]
+    level = _levels(axis, low, high)
+    rows = np.bincount(level, weights=leaves.rows, minlength=len(LEVELS)).astype(np.int64)
+    n_hidden = int(leaves.rows[_hides_missing(axis, low, level)].sum())
+    if rows[EXACT] + rows[MISSING] == rows.sum():
+        happened = "published as it is"
+    elif rows[WHOLE] == rows.sum():
+        happened = "hidden"
+    else:
+        happened = "generalized"
+    return AttributeFacts(
+        attribute,
+        happened,
+        n_distinct,
+        int(rows[MISSING]),
+        n_hidden,
+        recoding.n_splits()[attribute.name],
+        tuple(rows.tolist()),
+    )
+
+
+def _levels(axis: Axis, low: Floats, high: Floats) -> Ints:
+    if isinstance(axis, TreeAxis):
+        return node_levels(axis)[low.astype(np.int64)]
+    first, last = axis.ends(low, high)
+    is_whole = np.isnan(low) & np.isposinf(high)
+    may_be_missing = np.isnan(low) & axis.has_missing
+    is_exact = (first == last) & ~may_be_missing
+    choices = [(np.isneginf(high), MISSING), (is_exact, EXACT), (is_whole, WHOLE)]
+    return np.select([when for when, _ in choices], [level for _, level in choices], NARROWED)
+
+
+def node_levels(axis: TreeAxis) -> Ints:
+    """The level of detail of each node of a hierarchy.
+
+    >>> from sfumato.schema import Schema
+    >>> (sex,) = Schema.of(sex="quasi-identifier")
+    >>> [LEVELS[i] for i in node_levels(TreeAxis(sex, Hierarchy.flat(["f", "m"]).with_missing(), True))]
+    ['whole range', 'exact value', 'exact value', 'missing']
+    """
+    tree = axis.nodes
+    level = np.full(tree.n_nodes, NARROWED)
+    values = _values(axis.attribute)
+    for node, label in enumerate(tree.labels):
+        if label is None:
+            level[node] = MISSING
+        elif node == 0 or not label.strip("*"):
+            level[node] = WHOLE
+        elif values(label, int(tree.depth[node])):
+            level[node] = EXACT
+    return level
+
+
+def _values(attribute: Attribute) -> Callable[[str, int], bool]:
+    """Tells of a label and its depth if it is a single value of the column, rather than a set of them."""
+    match attribute.hierarchy:
+        case None | "flat":
+            return lambda _label, _depth: True
+        case {"mask": _}:
+            return lambda label, _depth: not label.endswith("*")
+        case {"dates": levels}:
+            return lambda _label, depth: levels[0] == "day" and depth == len(levels)
+        case {"intervals": _} | {"balanced": _}:
+            return lambda label, _depth: not label.startswith("[")
+    whole = hierarchy.build(attribute, ())
+    leaves = {(whole.labels[node], int(whole.depth[node])) for node in whole.leaf_nodes.tolist()}
+    return lambda label, depth: (label, depth) in leaves
+
+
+def _hides_missing(axis: Axis, low: Floats, level: Ints) -> NDArray[np.bool_]:
+    """Boxes that a missing value may stand in, among others."""
+    if not axis.has_missing:
+        return np.zeros(len(low), dtype=np.bool_)
+    if isinstance(axis, TreeAxis):
+        return np.asarray((low == 0) & (level != MISSING))
+    return np.isnan(low) & (level != MISSING)

@@ -1,0 +1,55 @@
+"""Inline SVG as text: one function that writes an element, with everything that it is given escaped."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+def plain(text: str) -> str:
+    """A label without control characters: they are no HTML, and some would turn the line around.
+
+    >>> plain("a\\x00b")
+    'a\ufffdb'
+    """
+    return _CONTROL.sub("\ufffd", text)
+
+
+def shortened(text: str, n_characters: int) -> str:
+    """At most so many characters, the last one an ellipsis if some were left out.
+
+    >>> shortened("Married-civ-spouse", 8)
+    'Married…'
+    """
+    text = plain(text)
+    return text if len(text) <= n_characters else text[: n_characters - 1].rstrip(" -,") + "…"
+
+
+def decimal(number: float) -> str:
+    """A coordinate: two decimals at most, so that the same picture is the same text.
+
+    >>> decimal(3.0), decimal(2 / 3), decimal(-0.0001)
+    ('3', '0.67', '0')
+    """
+    text = f"{number:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def tag(name: str, *inside: str, **attributes: str | float | None) -> Markup:
+    """One element. Underscores in attribute names are hyphens, one at the end is dropped; None is left out.
+
+    >>> tag("text", "a < b", x=1.5, text_anchor="end", class_="label")
+    Markup('<text x="1.5" text-anchor="end" class="label">a &lt; b</text>')
+    """
+    given = Markup("").join(
+        Markup(' {}="{}"').format(
+            Markup(key.rstrip("_").replace("_", "-")),
+            value if isinstance(value, str) else decimal(value),  # noqa: S704 - see above: our own keywords
+        )
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, Markup("").join(map(escape, inside)))  # noqa: S704

@@ -1,0 +1,584 @@
+r"""Does a table keep its promise? Judged from published rows and policy alone.
+
+Nothing here knows how a release was made: groups are found by comparing cells, and every requirement is
+computed anew from its definition [LDR08, definitions 2.1 to 2.4], not by the code that the methods use.
+
+- A *group* is the rows that agree in every published quasi-identifier cell, compared as text. A missing
+  cell is a value of its own and matches only missing. Rows that another tool calls suppressed (``*``
+  throughout) are rows like any others: what is published is judged.
+- A sensitive value is a text, number or date, as the policy declares the column; missing is one more.
+- Finer groups and merged sensitive values make every requirement harder to meet, so wherever a reading
+  of the cells is in doubt the stricter one is taken.
+
+``verify_folder`` re-checks a release of ours, ``verify_table`` judges a table that any tool made.
+
+What a verdict cannot say: someone who may rewrite the whole folder, hashes included, can lower a promise
+everywhere at once. The folder is then a consistent release with that weaker promise, and it is judged by it.
+A certificate protects against mistakes and partial tampering; who issued it must be known by other means.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, InternalError, VerificationFailed
+from sfumato.policy import Output, Policy
+from sfumato.release import (
+    CERTIFICATE,
+    CERTIFIED,
+    MISSING,
+    POLICY,
+    RELEASES,
+    Certificate,
+    Claim,
+    Claims,
+    read_piece,
+    sha256_of,
+)
+from sfumato.requirement import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.tables import INDEX_OF_PANDAS, Source, dates, numbers, open_table, texts
+
+ENTROPY_TOLERANCE = 1e-12
+"""In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
+
+VARIANCE_TOLERANCE = 1e-9
+"""Relative, downwards: a variance is a sum of rounded squares."""
+
+FIGURE_TOLERANCE = 1e-9
+"""Relative, both ways: how far a claimed figure may lie from the recomputed one."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+# ---- what is measured ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One requirement: the figure of the worst group, and how many groups fail it."""
+
+    requirement: Requirement
+    achieved: float
+    n_failing: int
+
+    @property
+    def holds(self) -> bool:
+        return self.n_failing == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Everything about published rows that a certificate claims."""
+
+    rows: int
+    groups: int
+    requirements: tuple[Measured, ...]
+
+
+def measure(table: Any, policy: Policy) -> Measures:
+    """Rows, groups and the figure that each requirement of the policy reaches.
+
+    ``table`` is any table of published rows; its quasi-identifier cells are taken as they stand.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
+    >>> found = measure(pa.table({"age": ["[0, 9]", "[10, 19]", "[0, 9]"]}), policy)
+    >>> found.groups, found.requirements
+    (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
+    """
+    source = table if isinstance(table, Source) else open_table(table)
+    cells = [name for _, names in _cells(policy.schema, source.names) for name in names]
+    groups = _group(_codes(source.column(name), Attribute(name, Role.OTHER)) for name in cells)
+    measured = (_measured(requirement, groups, source, policy.schema) for requirement in policy.requirements)
+    return Measures(source.n_rows, groups.n, tuple(measured))
+
+
+def claims(table: Any, policy: Policy) -> Claims:
+    """What a certificate may claim of published rows: what ``verify`` will find."""
+    found = measure(table, policy)
+    requirements = tuple(
+        Claim(item.requirement.as_policy(), item.requirement.figure, item.achieved)
+        for item in found.requirements
+    )
+    return Claims(rows=found.rows, groups=found.groups, requirements=requirements)
+
+
+def _cells(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
+    """The columns that hold the cells of each quasi-identifier: itself, its two bounds, or all three."""
+    for attribute in schema.quasi_identifiers:
+        bounds = _bounds(attribute)
+        has_bounds = all(name in names and name not in schema for name in bounds)
+        own = (attribute.name,) if attribute.name in names or not has_bounds else ()
+        yield attribute, own + (bounds if has_bounds else ())
+
+
+def _bounds(attribute: Attribute) -> tuple[str, str]:
+    return f"{attribute.name}_low", f"{attribute.name}_high"
+
+
+# ---- groups ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """A column as integers from 0 to ``n`` - 1, equal where its cells are; missing is one of them."""
+
+    of_row: NDArray[np.integer[Any]]
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The group of each row, and the number of rows of each group (none is empty)."""
+
+    of_row: Ints
+    size: Ints
+
+    @property
+    def n(self) -> int:
+        return len(self.size)
+
+
+def _codes(column: Any, attribute: Attribute) -> Codes:
+    """The values of a column as its kind reads them: ``1`` and ``1.0`` are one number, but two texts."""
+    if attribute.kind is Kind.NUMBER:
+        encoded = pc.add(numbers(column, attribute), 0).dictionary_encode()  # -0.0 + 0 is 0.0
+    elif attribute.kind is Kind.DATE:
+        encoded = dates(column, attribute).dictionary_encode()
+    else:
+        encoded = texts(column, attribute)
+    n = len(encoded.dictionary)
+    indices = pc.fill_null(encoded.indices, n) if encoded.null_count else encoded.indices
+    return Codes(indices.to_numpy(zero_copy_only=False), n + 1)
+
+
+def _group(columns: Iterator[Codes]) -> Groups:
+    """Rows that agree in every column. Any order of rows will do; rows in order of groups are faster."""
+    held = list(columns)
+    n_rows = len(held[0].of_row)
+    differs = np.zeros(n_rows, dtype=np.bool_)
+    differs[0] = True
+    for column in held:  # a run is a stretch of equal rows: from here on, one row of each is enough
+        differs[1:] |= column.of_row[1:] != column.of_row[:-1]
+    starts = np.flatnonzero(differs)
+    of_run, n_groups = _joint([Codes(column.of_row[starts], column.n) for column in held])
+    lengths = np.diff(starts, append=n_rows)
+    of_row = np.repeat(of_run, lengths)
+    return Groups(of_row, np.bincount(of_row, minlength=n_groups).astype(np.int64))
+
+
+def _joint(columns: Sequence[Codes]) -> tuple[Ints, int]:
+    """One code for each distinct combination, from 0 without gaps.
+
+    Codes are the digits of a number with mixed radices; where it would outgrow 63 bits, the combinations
+    so far are renumbered first.
+    """
+    key, radix = np.zeros(len(columns[0].of_row), dtype=np.int64), 1
+    for column in columns:
+        if radix * column.n >= 2**63:
+            key, radix = _renumbered(key)
+        key *= column.n
+        key += column.of_row
+        radix *= column.n
+    return _renumbered(key)
+
+
+def _renumbered(key: Ints) -> tuple[Ints, int]:
+    encoded = pa.array(key).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+# ---- requirements, from their definitions ----------------------------------------------------------
+
+
+def _measured(requirement: Requirement, groups: Groups, source: Source, schema: Schema) -> Measured:
+    achieved, holds = _judged(requirement, groups, source, schema)
+    worst = achieved.max() if isinstance(requirement, RecursiveDiversity) else achieved.min()
+    return Measured(requirement, float(worst), int(np.count_nonzero(~holds)))
+
+
+def _judged(
+    requirement: Requirement, groups: Groups, source: Source, schema: Schema
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """The figure of each group, and whether the requirement holds of it."""
+    if isinstance(requirement, KAnonymity):
+        return groups.size.astype(np.float64), groups.size >= requirement.k
+    attribute = schema[requirement.of]
+    column = source.column(attribute.name)
+    if isinstance(requirement, EntropyDiversity):
+        entropy = _entropy(_counts(groups, _codes(column, attribute)), groups)
+        return np.exp(entropy), entropy >= math.log(requirement.l) - ENTROPY_TOLERANCE
+    if isinstance(requirement, RecursiveDiversity):
+        return _recursive(_counts(groups, _codes(column, attribute)), requirement)
+    if isinstance(requirement, VarianceDiversity):
+        variance = _variance(numbers(column, attribute), groups)
+        return variance, variance >= requirement.at_least * (1 - VARIANCE_TOLERANCE)
+    raise InternalError(f"verify has no definition of {requirement}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often each sensitive value stands in each group: one entry per pair that occurs, by group."""
+
+    group: Ints
+    count: Ints
+
+
+def _counts(groups: Groups, values: Codes) -> Counts:
+    pair, count = np.unique(groups.of_row * values.n + values.of_row, return_counts=True)
+    return Counts(pair // values.n, count)
+
+
+def _entropy(counts: Counts, groups: Groups) -> Floats:
+    r"""The entropy of the sensitive values of each group, in nats [LDR08, definition 2.2].
+
+    .. math:: \sum_s -p(s) \log p(s)
+    """
+    share = counts.count / groups.size[counts.group]
+    return _sums(-share * np.log(share), counts.group, groups)
+
+
+def _recursive(counts: Counts, requirement: RecursiveDiversity) -> tuple[Floats, NDArray[np.bool_]]:
+    r"""Most frequent value against the tail, in exact integers [LDR08, definition 2.3].
+
+    .. math:: x_1 < c\,(x_l + x_{l+1} + \dots), \qquad x_1 \ge x_2 \ge \dots
+
+    The figure is :math:`x_1` over the tail: what c must be above. It is infinite where a group has fewer
+    than l values. (c, 1)-diversity always holds.
+    """
+    falling = np.lexsort((-counts.count, counts.group))  # within each group, most frequent first
+    count = counts.count[falling]
+    starts = np.flatnonzero(np.diff(counts.group, prepend=-1))
+    rank = np.arange(len(count)) - np.repeat(starts, np.diff(starts, append=len(count)))
+    most = count[starts]
+    tail = np.add.reduceat(np.where(rank >= requirement.l - 1, count, 0), starts)
+    figure = np.divide(most, tail, out=np.full(len(most), np.inf), where=tail > 0)
+    if requirement.l == 1:
+        return figure, np.ones(len(most), dtype=np.bool_)
+    c = Fraction(str(requirement.c))
+    holds = most.astype(object) * c.denominator < tail.astype(object) * c.numerator  # Python's integers
+    return figure, holds.astype(np.bool_)
+
+
+def _variance(values: pa.Array, groups: Groups) -> Floats:
+    r"""The population variance of the numbers of each group [LDR08, definition 2.4].
+
+    .. math:: \frac{1}{n} \sum (x - \bar x)^2
+
+    Missing numbers are left out; a group without any number has variance 0. Each group is first moved to
+    begin at 0, which changes no variance and keeps small differences between large numbers.
+    """
+    group = groups.of_row
+    if values.null_count:
+        group, values = group[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
+    number = values.to_numpy(zero_copy_only=False)
+    is_whole = number.dtype.kind == "i"
+    least = np.full(groups.n, np.iinfo(np.int64).max if is_whole else np.inf, dtype=number.dtype)
+    np.minimum.at(least, group, number)
+    with np.errstate(over="ignore", invalid="ignore"):
+        above = number - least[group]  # of whole numbers modulo 2^64, hence right as unsigned
+        above = (above.view(np.uint64) if is_whole else above).astype(np.float64)
+        n = np.maximum(np.bincount(group, minlength=groups.n), 1)
+        mean = _sums(above, group, groups) / n
+        variance = _sums((above - mean[group]) ** 2, group, groups) / n
+        return np.where(np.isfinite(mean), variance, np.inf)
+
+
+def _sums(values: Floats, group: Ints, groups: Groups) -> Floats:
+    return np.asarray(np.bincount(group, weights=values, minlength=groups.n), dtype=np.float64)
+
+
+# ---- the verdict -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One claim (it reads after "the claim that"), whether it is true, and what was found."""
+
+    claim: str
+    passed: bool
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """A sentence, for a failed claim also on its own.
+
+        >>> str(Check("the rows form 57 groups", False, "they form 56"))
+        'The claim that the rows form 57 groups is false: they form 56.'
+        """
+        found = f": {self.detail}." if self.detail else "."
+        if self.passed:
+            return self.claim[:1].upper() + self.claim[1:] + found
+        return f"The claim that {self.claim} is false{found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Every claim that was checked."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+    def raise_if_failed(self) -> None:
+        if not self.ok:
+            raise VerificationFailed(str(check) for check in self.failures)
+
+
+NOTHING_PROMISED = Check("nothing is promised", True, "the policy requires nothing of the groups")
+
+
+def _promises(found: Measures) -> Iterator[Check]:
+    if not found.requirements:
+        yield NOTHING_PROMISED
+    for item in found.requirements:
+        figure = f"{item.requirement.figure} is {item.achieved:.12g}"
+        failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
+        yield Check(f"{item.requirement} holds", item.holds, f"the {figure}{failing}")
+
+
+# ---- a table that any tool made --------------------------------------------------------------------
+
+
+def verify_table(table: Any, policy: Policy) -> Verdict:
+    """Judge a table by its cells as they stand: a path or frame of any kind, made by any tool.
+
+    Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
+    A column that the policy does not name is refused, and so is a table without the quasi-identifiers
+    (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements.
+    """
+    source = open_table(table)
+    _check_columns(source.names, policy)
+    found = measure(source, policy)
+    return Verdict((_removed(source, policy), _without_index(_stored_names(table)), *_promises(found)))
+
+
+def _check_columns(names: Sequence[str], policy: Policy) -> None:
+    needed = {*policy.schema.names(Role.QUASI_IDENTIFIER), *(item.of for item in policy.requirements)}
+    optional = [name for name in policy.schema.names() if name not in needed]
+    as_declared = dict.fromkeys(names)
+    for attribute, columns in _cells(policy.schema, names):
+        if len(columns) > 1:
+            for bound in _bounds(attribute):
+                as_declared.pop(bound, None)
+            as_declared[attribute.name] = None
+    policy.check_columns([*as_declared, *optional])
+
+
+def _removed(source: Source, policy: Policy) -> Check:
+    hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
+    telling = [name for name in hidden if _n_distinct(source, name) > 1]
+    detail = f"{_columns(telling)} still tells rows apart" if telling else ""
+    return Check("identifiers are removed", not telling, detail)
+
+
+def _n_distinct(source: Source, name: str) -> int:
+    codes = _codes(source.column(name), Attribute(name, Role.OTHER))
+    return len(np.unique(codes.of_row))
+
+
+def _without_index(names: Sequence[str]) -> Check:
+    found = any(INDEX_OF_PANDAS.fullmatch(name) for name in names)
+    return Check("no row number is shipped along", not found, "pandas stored its index" if found else "")
+
+
+def _stored_names(table: Any) -> list[str]:
+    """The columns of a Parquet file, a folder of them or an Arrow table, the index of pandas included.
+
+    Reading a table leaves an index out, so it must be looked for in the file itself.
+    """
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return list(table.schema.names)
+    if not isinstance(table, str | Path):
+        return []
+    path = Path(table)
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    return list(dict.fromkeys(name for file in files for name in _names_in_parquet(file)))
+
+
+def _names_in_parquet(path: Path) -> list[str]:
+    try:
+        return list(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):  # of another format
+        return []
+
+
+def _columns(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"column {names[0]!r}{more}"
+
+
+# ---- a release folder ------------------------------------------------------------------------------
+
+
+def verify_folder(folder: str | Path) -> Verdict:
+    """Recompute every claim of a release folder from what lies in it.
+
+    A folder that is none, or no release at all, is an InputError; whatever is wrong with a release is a
+    failed claim.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"There is no folder {path}; check the path.")
+    if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
+        raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
+    return Verdict(tuple(_folder_checks(path)))
+
+
+def _folder_checks(folder: Path) -> Iterator[Check]:
+    try:
+        certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
+        policy = Policy.from_dict(certificate.policy, folder)
+    except InputError as error:
+        yield Check("the certificate is readable and complete", False, _without_stop(error))
+        return
+    yield _complete(certificate)
+    yield _same_policy(folder, certificate, policy)
+    yield _same_requirements(certificate, policy)
+    yield from _files(folder, certificate.claims)
+    for word, name in RELEASES.items():
+        if name in certificate.claims.sha256 and (folder / name).exists():
+            yield from _rows(folder / name, word, certificate.claims, policy)
+
+
+def _complete(certificate: Certificate) -> Check:
+    claim = "the certificate is readable and complete"
+    if sum(name in certificate.claims.sha256 for name in RELEASES.values()) != 1:
+        return Check(claim, False, "it does not name one release file and its SHA-256")
+    if POLICY not in certificate.claims.sha256:
+        return Check(claim, False, f"it lacks the SHA-256 of {POLICY}")
+    return Check(claim, True)
+
+
+def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Check:
+    claim = f"{POLICY} and the certificate speak of one policy"
+    try:
+        text = read_piece(folder, POLICY)
+        as_written = policy.to_yaml().encode("utf-8", "surrogatepass")
+        is_same = text == as_written or Policy.parse(text, folder) == policy
+    except InputError as error:
+        return Check(claim, False, _without_stop(error))
+    if not is_same:
+        return Check(claim, False, "they differ")
+    if certificate.method != policy.method.as_policy():
+        return Check(claim, False, "the certificate names another method, or other options of it")
+    if certificate.missing != MISSING:
+        return Check(claim, False, "the certificate says otherwise how missing values were matched")
+    return Check(claim, True)
+
+
+def _same_requirements(certificate: Certificate, policy: Policy) -> Check:
+    claimed = [(claim.requirement, claim.figure) for claim in certificate.claims.requirements]
+    required = [(item.as_policy(), item.figure) for item in policy.requirements]
+    detail = "" if claimed == required else "they differ"
+    return Check("the certificate claims what the policy requires", claimed == required, detail)
+
+
+def _files(folder: Path, claimed: Claims) -> Iterator[Check]:
+    for name in CERTIFIED:
+        claim = f"{name} is the file that was certified"
+        is_there = (folder / name).exists()
+        if not is_there and name not in claimed.sha256:
+            continue
+        if not is_there:
+            yield Check(claim, False, "it is not there")
+        elif name not in claimed.sha256:
+            yield Check(claim, False, "the certificate does not name it")
+        else:
+            yield _same_hash(folder / name, claim, claimed.sha256[name])
+
+
+def _same_hash(path: Path, claim: str, expected: str) -> Check:
+    try:
+        is_same = sha256_of(path) == expected
+    except OSError:
+        return Check(claim, False, "it cannot be read")
+    return Check(claim, is_same, "" if is_same else "its SHA-256 differs")
+
+
+def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Check]:
+    claim = "the rows can be read and measured"
+    try:
+        source = open_table(path)
+        if source.kind != word:
+            yield Check(claim, False, f"{path.name} is not {word} inside")
+            return
+        yield _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
+        found = measure(source, policy)
+    except InputError as error:
+        yield Check(claim, False, _without_stop(error))
+        return
+    except (OSError, ValueError, csv.Error):  # a header that open_table could make sense of, and we cannot
+        yield Check(claim, False, f"the columns of {path.name} cannot be read")
+        return
+    yield Check(claim, True)
+    yield _equal("the release holds {} rows", claimed.rows, found.rows)
+    yield _equal("{} rows were suppressed", claimed.suppressed, 0, "the policy lets none be")
+    yield _equal("the rows form {} groups", claimed.groups, found.groups)
+    yield from _promises(found)
+    for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
+        yield _same_figure(item, claimed_item.achieved)
+
+
+def _published_columns(names: Sequence[str], policy: Policy) -> Check:
+    """Exactly the columns that the policy publishes, in the form that its output says, in any order."""
+    published, output = policy.schema.published, policy.output
+    expected = [name for attribute in published for name in _published(attribute, output)]
+    lacking = [name for name in expected if name not in names]
+    extra = len(names) - len(expected) + len(lacking)
+    details = [
+        *([f"{_columns(lacking)} is not there"] if lacking else []),
+        *([f"there are {extra:,} more"] if extra else []),
+    ]
+    return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
+
+
+def _published(attribute: Attribute, output: Output) -> tuple[str, ...]:
+    """The columns of one attribute: what is split by thresholds has bounds where they are asked for."""
+    if attribute.role is not Role.QUASI_IDENTIFIER or not attribute.is_ordered or output is Output.LABELS:
+        return (attribute.name,)
+    return _bounds(attribute) if output is Output.BOUNDS else (attribute.name, *_bounds(attribute))
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _equal(claim: str, claimed: int, found: int, why: str = "") -> Check:
+    detail = "" if claimed == found else why or f"there are {found:,}"
+    return Check(claim.format(f"{claimed:,}"), claimed == found, detail)
+
+
+def _same_figure(item: Measured, claimed: float) -> Check:
+    is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
+    claim = f"the {item.requirement.figure} is {claimed:.12g} for {item.requirement}"
+    return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")
+
+
+def _without_stop(error: InputError) -> str:
+    return str(error).removesuffix(".")

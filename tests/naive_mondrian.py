@@ -1,0 +1,366 @@
+"""Mondrian in plain Python: slow, short and obviously right. The tests compare the fast one with it.
+
+Nothing is imported from sfumato but the values that say what is wanted (requirements and tasks); how a
+requirement is judged, how a split is scored and which one is taken is written here a second time, from
+[LDR08, sections 2 and 3.1] and the rules for ties. Every candidate is tried, every part is looked at row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.workload import Classify
+
+MISSING = -math.inf
+"""A missing cell among the values of an ordered attribute: its own value, before all others."""
+
+Row = Mapping[str, Any]
+Path = tuple[Any, ...]
+"""A node of a hierarchy: the labels from the root down to it."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A quasi-identifier that is split by thresholds; ``number`` reads a cell that is not missing."""
+
+    name: str
+    number: Callable[[Any], float] = lambda cell: cell
+
+    def value(self, row: Row) -> float:
+        return MISSING if row[self.name] is None else self.number(row[self.name])
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A quasi-identifier that is split along a hierarchy.
+
+    ``leaves`` are all its leaves, whether they occur or not; ``path`` finds the leaf of a cell (or of a cell
+    that no leaf stands for, as much of its path as is known). Missing is one more leaf, under the root.
+    """
+
+    name: str
+    leaves: tuple[Path, ...]
+    path: Callable[[Any], Path]
+
+    def node(self, row: Row) -> Path:
+        return (self.leaves[0][0] if self.leaves else "*", None) if row[self.name] is None else self.path(row[self.name])
+
+
+Axis = Ordered | Tree
+
+
+@dataclass(frozen=True)
+class Split:
+    """A candidate: the attribute, what goes where, and for an ordered one the greatest value that goes left."""
+
+    axis: int
+    threshold: float | None
+    branches: tuple[Any, ...]
+    parts: tuple[tuple[int, ...], ...]
+
+    @property
+    def largest(self) -> int:
+        return max(map(len, self.parts))
+
+
+@dataclass
+class Node:
+    """A node of the partition tree.
+
+    ``box`` has per attribute (low, high), meaning low < value <= high with None for a low end that nothing
+    limits, or the node of its hierarchy; ``cover`` the lowest nodes of the hierarchies that cover its rows.
+    """
+
+    members: tuple[int, ...]
+    box: list[Any]
+    split: Split | None = None
+    children: list[Node] = field(default_factory=list)
+
+    def leaves(self) -> Iterator[Node]:
+        if self.split is None:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+def common(paths: Iterable[Path]) -> Path:
+    """The lowest node that covers all of these.
+
+    >>> common([("*", "North", "a"), ("*", "North", "b")])
+    ('*', 'North')
+    """
+    first, *others = paths
+    length = len(first)
+    for path in others:
+        length = next((i for i in range(min(length, len(path))) if path[i] != first[i]), min(length, len(path)))
+    return first[:length]
+
+
+# ---- requirements, by their definitions ------------------------------------------------------------
+
+
+def satisfies(rows: Sequence[Row], requirement: Any) -> bool:
+    """Do these rows, as one group, satisfy the requirement?"""
+    if isinstance(requirement, KAnonymity):  # definition 2.1
+        return len(rows) >= requirement.k
+    cells = [row[requirement.of] for row in rows]
+    if isinstance(requirement, VarianceDiversity):  # definition 2.4; a missing number has no part in it
+        return variance([exact(cell) for cell in cells if cell is not None]) >= exact(requirement.at_least)
+    counts = sorted(Counter(cells).values(), reverse=True)  # a missing value is a value
+    if isinstance(requirement, EntropyDiversity):  # definition 2.2
+        shares = [count / len(cells) for count in counts]
+        return -math.fsum(p * math.log(p) for p in shares) >= math.log(requirement.l) - 1e-12
+    assert isinstance(requirement, RecursiveDiversity)  # definition 2.3
+    return requirement.l == 1 or counts[0] < exact(requirement.c) * sum(counts[requirement.l - 1 :])
+
+
+def exact(number: Any) -> Fraction:
+    """The number as it is written, in decimals."""
+    return Fraction(repr(number))
+
+
+def variance(values: Sequence[Fraction]) -> Fraction:
+    if not values:
+        return Fraction(0)
+    mean = sum(values, Fraction(0)) / len(values)
+    return sum(((value - mean) ** 2 for value in values), Fraction(0)) / len(values)
+
+
+# ---- targets ---------------------------------------------------------------------------------------
+
+
+def information(x: int) -> int:
+    """x log2 x in fixed point, 20 binary digits after the point."""
+    return round(x * math.log2(x) * 2**20) if x else 0
+
+
+def minus_entropy(classes: Sequence[Any]) -> int:
+    """Minus the entropy of the labels times their number."""
+    return sum(map(information, Counter(classes).values())) - information(len(classes))
+
+
+@dataclass(frozen=True)
+class Label:
+    classes: tuple[Any, ...]  # of each row of the table
+    weight: float
+
+    @property
+    def whole(self) -> float:
+        """Entropy of the whole table in bits."""
+        return -minus_entropy(self.classes) / 2**20 / len(self.classes)
+
+    def score(self, part: Sequence[int], _node: Sequence[int]) -> float:
+        return minus_entropy([self.classes[i] for i in part])
+
+    def worth(self, node: Sequence[int]) -> float:
+        """The score of no split at all."""
+        return minus_entropy([self.classes[i] for i in node])
+
+
+@dataclass(frozen=True)
+class Number:
+    codes: tuple[int, ...]  # of each row, from 0 up
+    weight: float
+
+    @property
+    def whole(self) -> float:
+        return float(variance([Fraction(code) for code in self.codes]))
+
+    def score(self, part: Sequence[int], node: Sequence[int]) -> float:
+        away = sum(self.codes[i] for i in part) / len(part) - sum(self.codes[i] for i in node) / len(node)
+        return len(part) * (away * away)
+
+    def worth(self, _node: Sequence[int]) -> float:
+        return 0.0
+
+
+def number_codes(cells: Sequence[Any]) -> tuple[int, ...]:
+    """Whole numbers counted from the least; a missing target stands for the mean, rounded."""
+    least = min((cell for cell in cells if cell is not None), default=0)
+    present = [cell - least for cell in cells if cell is not None]
+    mean = round(sum(present) / len(present)) if present else 0
+    return tuple(mean if cell is None else cell - least for cell in cells)
+
+
+def targets_of(rows: Sequence[Row], workload: Iterable[Any], *, standardize: bool) -> list[Label | Number]:
+    """The targets with the weights that their scores are added with [LDR08, equations 5 and 6].
+
+    A mixture, and ``standardize``, divide each target by its value on the whole table.
+    """
+    targets: list[Label | Number] = []
+    for task in workload:
+        if isinstance(task, Classify) and task.joint:
+            targets.append(Label(tuple(tuple(row[name] for name in task.targets) for row in rows), task.weight))
+        elif isinstance(task, Classify):
+            targets += [Label(tuple(row[name] for row in rows), task.weight) for name in task.targets]
+        else:
+            targets += [Number(number_codes([row[name] for row in rows]), task.weight) for name in task.targets]
+    targets.sort(key=lambda target: isinstance(target, Number))  # labels first
+    if len(targets) == 1:
+        return [replace(targets[0], weight=1.0)]
+    is_mixed = standardize or len({type(target) for target in targets}) > 1
+
+    def weight(target: Label | Number) -> float:
+        unit = 2.0**20 if isinstance(target, Label) else 1.0
+        return target.weight / (unit * target.whole) if is_mixed and target.whole > 0 else target.weight
+
+    return [replace(target, weight=weight(target)) for target in targets]
+
+
+def gain_scale(targets: Sequence[Label | Number], *, standardize: bool) -> float:
+    """Gains are bits, or shares of the variance, or sums of shares where targets were divided by their whole."""
+    kinds = {type(target) for target in targets}
+    if len(targets) > 1 and (standardize or len(kinds) > 1):
+        return 1.0
+    if kinds == {Label}:
+        return 2.0**-20
+    spread = sum(target.weight * target.whole for target in targets)
+    return 1.0 / spread if spread > 0 else 0.0
+
+
+# ---- growth ----------------------------------------------------------------------------------------
+
+
+class Mondrian:
+    """Greedy recursive partitioning of ``rows``."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        axes: Sequence[Axis],
+        requirements: Sequence[Any],
+        workload: Sequence[Any] = (),
+        *,
+        split_only: Sequence[str] | None = None,
+        median_below_gain: float | None = None,
+        standardize: bool = False,
+    ) -> None:
+        self.rows, self.axes, self.requirements = rows, axes, requirements
+        self.targets = targets_of(rows, workload, standardize=standardize)
+        self.gain_scale = gain_scale(self.targets, standardize=standardize) if self.targets else 0.0
+        self.median_below_gain = median_below_gain or 0.0
+        self.may_split = [i for i, axis in enumerate(axes) if split_only is None or axis.name in split_only]
+
+    def grow(self) -> Node:
+        """The partition tree; its root has all rows and satisfies the requirement, or the requirement is hopeless."""
+        box = [(None, math.inf) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
+        root = Node(tuple(range(len(self.rows))), box)
+        assert self.is_allowed(root.members)
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            node.split = self.choose(node.members)
+            if node.split is None:
+                for i, axis in enumerate(self.axes):
+                    if isinstance(axis, Tree):
+                        node.box[i] = self.cover(node.members, axis)
+                continue
+            for branch, part in zip(node.split.branches, node.split.parts, strict=True):
+                box = list(node.box)
+                box[node.split.axis] = self.narrowed(node, branch)
+                node.children.append(Node(part, box))
+            waiting += node.children
+        return root
+
+    def narrowed(self, node: Node, branch: Any) -> Any:
+        assert node.split is not None
+        if node.split.threshold is None:
+            return branch
+        low, high = node.box[node.split.axis]
+        return (low, node.split.threshold) if branch == "left" else (node.split.threshold, high)
+
+    def is_allowed(self, members: Sequence[int]) -> bool:
+        rows = [self.rows[i] for i in members]
+        return all(satisfies(rows, requirement) for requirement in self.requirements)
+
+    # -- candidates --------------------------------------------------------------------------------
+
+    def candidates(self, members: Sequence[int], at: int) -> Iterator[Split]:
+        """Every split of these rows on one attribute, allowable or not."""
+        axis = self.axes[at]
+        if isinstance(axis, Ordered):
+            value = {i: axis.value(self.rows[i]) for i in members}
+            for threshold in sorted(set(value.values()))[:-1]:
+                left = tuple(i for i in members if value[i] <= threshold)
+                right = tuple(i for i in members if value[i] > threshold)
+                yield Split(at, threshold, ("left", "right"), (left, right))
+            return
+        depth = len(self.cover(members, axis)) + 1
+        parts: dict[Path, list[int]] = {}
+        for i in members:
+            parts.setdefault(axis.node(self.rows[i])[:depth], []).append(i)
+        if len(parts) > 1:
+            yield Split(at, None, tuple(parts), tuple(map(tuple, parts.values())))
+
+    def allowable(self, members: Sequence[int], at: int) -> list[Split]:
+        return [split for split in self.candidates(members, at) if all(map(self.is_allowed, split.parts))]
+
+    def cover(self, members: Iterable[int], axis: Tree) -> Path:
+        return common(axis.node(self.rows[i]) for i in members)
+
+    def top(self, axis: Tree) -> Path:
+        return common([*axis.leaves, *(axis.node(row) for row in self.rows)])[:1]
+
+    # -- the choice --------------------------------------------------------------------------------
+
+    def choose(self, members: Sequence[int]) -> Split | None:
+        if not self.targets:
+            return self.choose_median(members)
+        best = self.choose_scored(members)
+        if best is not None and self.gain(best, members) < self.median_below_gain:
+            return self.choose_median(members)
+        return best
+
+    def choose_median(self, members: Sequence[int]) -> Split | None:
+        """The widest attribute that can be split, and on it the best balanced split [LDR08, section 2.2]."""
+        for at in sorted(self.may_split, key=lambda at: (-self.width(members, at), at)):
+            if splits := self.allowable(members, at):
+                return min(splits, key=lambda split: (split.largest, split.threshold or 0))
+        return None
+
+    def choose_scored(self, members: Sequence[int]) -> Split | None:
+        """The split of the best score [LDR08, equations 3 to 6]."""
+        splits = [split for at in self.may_split for split in self.allowable(members, at)]
+        return min(
+            splits,
+            key=lambda split: (-self.score(split, members), split.largest, split.axis, split.threshold or 0),
+            default=None,
+        )
+
+    def width(self, members: Sequence[int], at: int) -> float:
+        """Values spanned by the rows over those spanned by the table; on a hierarchy, leaves."""
+        axis = self.axes[at]
+        everyone = range(len(self.rows))
+        if isinstance(axis, Ordered):
+            least = min((v for i in everyone if (v := axis.value(self.rows[i])) > MISSING), default=0)
+
+            def span(rows: Iterable[int]) -> float:
+                values = [max(axis.value(self.rows[i]), least) for i in rows]
+                return max(values) - min(values)
+
+            return span(members) / span(everyone) if span(everyone) else 0.0
+        leaves = {*axis.leaves, *(axis.node(row) for row in self.rows)}
+        cover = self.cover(members, axis)
+        spanned = sum(leaf[: len(cover)] == cover for leaf in leaves) - 1
+        return spanned / (len(leaves) - 1) if len(leaves) > 1 else 0.0
+
+    def score(self, split: Split, members: Sequence[int]) -> float:
+        """What the split leaves predictable, part by part; parts are added up from the least."""
+        return sum(
+            sorted(
+                sum(target.weight * target.score(part, members) for target in self.targets)
+                for part in split.parts
+            )
+        )
+
+    def gain(self, split: Split, members: Sequence[int]) -> float:
+        worth = self.score(split, members)
+        for target in self.targets:
+            worth -= target.weight * target.worth(members)
+        return worth * self.gain_scale / len(members)

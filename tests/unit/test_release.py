@@ -1,0 +1,469 @@
+"""The release folder: whole or not at all, the same bytes each time, a certificate that is read strictly."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sfumato import release as module
+from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
+from sfumato.policy import Policy
+from sfumato.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
+
+POLICY = Policy.parse("""
+attributes:
+  id: {role: identifier}
+  age: {role: quasi-identifier, type: number, bounds: [0, 110]}
+  city: {role: quasi-identifier, hierarchy: {tree: {"*": {Süd: [Ulm, Köln]}}}}
+  disease: {role: sensitive}
+require: [k-anonymity: 2]
+""")
+TABLE = pa.table(
+    {"age": ["[0, 50]", "[0, 50]", None, None], "city": ["Süd"] * 4, "disease": ["flu", "", "cold", "flu"]}
+)
+CLAIMS = Claims(rows=4, groups=2, requirements=(Claim({"k-anonymity": 2}, "smallest group", 2.0),))
+
+
+class FakeRecoding:
+    def __init__(self, *names, error=None):
+        self.names, self.error = names, error
+
+    def write(self, folder):
+        for name in self.names:
+            (folder / name).write_text("{}")
+        if self.error:
+            raise self.error
+
+
+def a_release(**changes) -> Release:
+    whole = Release(
+        TABLE, Certificate.of(POLICY, CLAIMS), POLICY, FakeRecoding("recoding.json"), "csv", "<p>é"
+    )
+    return replace(whole, **changes)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# ---- the folder ------------------------------------------------------------------------------------
+
+
+def test_a_release_folder_holds_its_pieces_and_nothing_else(tmp_path):
+    a_release().write(tmp_path / "out")
+    expected = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
+    assert names(tmp_path / "out") == expected
+    assert names(tmp_path) == ["out"]
+
+
+def test_the_certificate_names_the_hash_of_every_piece_but_itself_and_the_report(tmp_path):
+    written = a_release().write(tmp_path / "out")
+    on_disk = Certificate.from_json((tmp_path / "out" / "certificate.json").read_bytes())
+    assert on_disk == written
+    assert list(written.claims.sha256) == ["release.csv", "policy.yaml", "recoding.json"]
+    assert written.claims.sha256 == hashes_of(tmp_path / "out")
+    assert a_release().certificate.claims.sha256 == {}
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_the_same_release_is_the_same_bytes(tmp_path, format_):
+    a_release(format=format_).write(tmp_path / "one")
+    a_release(format=format_).write(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_a_release_reads_back(tmp_path, format_):
+    written = a_release(format=format_).write(tmp_path / "out")
+    back = Release.read(tmp_path / "out")
+    assert (back.certificate, back.policy, back.format, back.report) == (written, POLICY, format_, "<p>é")
+    assert back.recoding is None
+    assert back.table.column("age").to_pylist() == ["[0, 50]", "[0, 50]", None, None]
+    assert back.table.column("disease").to_pylist()[0] == "flu"
+
+
+def test_an_empty_cell_of_a_csv_release_reads_as_missing(tmp_path):
+    a_release().write(tmp_path / "out")
+    assert Release.read(tmp_path / "out").table.column("disease").to_pylist() == ["flu", None, "cold", "flu"]
+
+
+def test_the_recoding_is_read_by_whoever_knows_how(tmp_path):
+    a_release().write(tmp_path / "out")
+    a_release(recoding=None).write(tmp_path / "without")
+
+    def read(folder, policy):
+        assert policy == POLICY
+        return FakeRecoding(*names(folder))
+
+    assert "recoding.json" in Release.read(tmp_path / "out", recoding=read).recoding.names
+    assert Release.read(tmp_path / "without", recoding=read).recoding is None
+
+
+def test_what_is_no_release_is_not_read(tmp_path):
+    with pytest.raises(InputError, match=r"There is no folder .*nowhere"):
+        Release.read(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"has no certificate.json; is it a release folder\?"):
+        Release.read(tmp_path)
+    a_release().write(tmp_path / "out")
+    (tmp_path / "out" / "release.csv").unlink()
+    with pytest.raises(InputError, match="holds no rows"):
+        Release.read(tmp_path / "out")
+    (tmp_path / "out" / "certificate.json").unlink()
+    (tmp_path / "out" / "certificate.json").mkdir()
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        Release.read(tmp_path / "out")
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(InputError, match="csv or parquet"):
+        a_release(format="xlsx")
+
+
+def test_a_recoding_that_writes_what_does_not_belong_is_a_bug_of_ours(tmp_path):
+    with pytest.raises(InternalError, match="does not belong"):
+        a_release(recoding=FakeRecoding("raw.csv")).write(tmp_path / "out")
+    assert names(tmp_path) == []
+
+
+# ---- what stands in the way ------------------------------------------------------------------------
+
+
+def test_an_existing_folder_is_refused_and_left_alone(tmp_path):
+    a_release().write(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    with pytest.raises(InputError, match=r"out already exists; name another one, or allow overwriting"):
+        a_release(report="other").write(tmp_path / "out")
+    assert contents(tmp_path / "out") == before
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="already exists"):
+        check_target(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_an_earlier_release_is_replaced_when_that_is_allowed(tmp_path, monkeypatch, can_exchange):
+    if not can_exchange:
+        monkeypatch.setattr(module, "_exchange", lambda one, other: False)
+    a_release(format="parquet").write(tmp_path / "out")
+    a_release().write(tmp_path / "out", overwrite=True)
+    assert "release.csv" in names(tmp_path / "out")
+    assert "release.parquet" not in names(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+
+
+def test_an_empty_folder_is_replaced_when_that_is_allowed(tmp_path):
+    (tmp_path / "out").mkdir()
+    a_release().write(tmp_path / "out", overwrite=True)
+    assert "certificate.json" in names(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_folder_that_is_no_release_is_never_overwritten(tmp_path):
+    (tmp_path / "thesis.doc").write_text("years of work")
+    with pytest.raises(InputError, match="is no release, so it is not overwritten"):
+        a_release().write(tmp_path, overwrite=True)
+    assert names(tmp_path) == ["thesis.doc"]
+
+
+def test_a_release_with_someone_elses_files_in_it_is_never_overwritten(tmp_path):
+    a_release().write(tmp_path / "out")
+    (tmp_path / "out" / ".DS_Store").touch()
+    check_target(tmp_path / "out", overwrite=True)
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"more than a release \(1 other files\)"):
+        a_release().write(tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_a_file_in_the_way_is_refused(tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(InputError, match="it is a file"):
+        a_release().write(tmp_path / "out", overwrite=True)
+
+
+def test_a_folder_within_no_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="make it first"):
+        a_release().write(tmp_path / "no" / "out")
+    assert names(tmp_path) == []
+
+
+def test_a_path_that_cannot_be_one_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="cannot be written: File name too long"):
+        check_target(tmp_path / ("x" * 300))
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    a_release(format="parquet").write(tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    a_release().write(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert "release.csv" in names(tmp_path / "real")
+
+
+def test_a_long_name_is_a_name(tmp_path):
+    a_release().write(tmp_path / ("é" * 120))
+    assert names(tmp_path) == ["é" * 120]
+
+
+# ---- whole or not at all ---------------------------------------------------------------------------
+
+
+def test_the_check_sees_the_complete_folder_before_it_has_its_name(tmp_path):
+    seen = []
+
+    def check(folder):
+        seen.append((folder.parent, names(folder), (tmp_path / "out").exists()))
+
+    a_release().write(tmp_path / "out", check=check)
+    assert seen == [(tmp_path, names(tmp_path / "out"), False)]
+
+
+@pytest.mark.parametrize(
+    "error", [VerificationFailed(["It is false."]), KeyboardInterrupt(), InternalError("bug")]
+)
+def test_a_failing_check_or_ctrl_c_leaves_nothing_behind_and_the_old_release_as_it_was(tmp_path, error):
+    def check(folder):
+        raise error
+
+    with pytest.raises(type(error)):
+        a_release().write(tmp_path / "out", check=check)
+    assert names(tmp_path) == []
+    a_release().write(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    with pytest.raises(type(error)):
+        a_release(report="other").write(tmp_path / "out", overwrite=True, check=check)
+    assert contents(tmp_path / "out") == before
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(tmp_path):
+    full = FakeRecoding("recoding.json", error=OSError(errno.ENOSPC, "x"))
+    with pytest.raises(InputError, match=r"out cannot be written: No space left on device\.$"):
+        a_release(recoding=full).write(tmp_path / "out")
+    assert names(tmp_path) == []
+
+
+def test_an_error_about_the_rows_names_the_folder_that_was_asked_for(tmp_path, monkeypatch):
+    def fail(table, path):
+        raise TableError(f"{path} cannot be written: No space left on device.")
+
+    monkeypatch.setattr(module, "write_table", fail)
+    with pytest.raises(TableError) as caught:
+        a_release().write(tmp_path / "out")
+    assert str(caught.value).startswith(f"{tmp_path / 'out' / 'release.csv'} cannot be written")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "x"), KeyboardInterrupt()])
+def test_a_failure_between_the_two_renames_puts_the_old_release_back(tmp_path, monkeypatch, error):
+    a_release().write(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    rename, renamed = Path.rename, []
+
+    def fail_on_the_second(self, target):
+        renamed.append(target)
+        if len(renamed) == 2:
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(module, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(Path, "rename", fail_on_the_second)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        a_release(report="other").write(tmp_path / "out", overwrite=True)
+    assert contents(tmp_path / "out") == before
+    assert names(tmp_path) == ["out"]
+
+
+def test_ctrl_c_while_the_old_release_is_removed_does_not_leave_half_of_it(tmp_path, monkeypatch):
+    a_release().write(tmp_path / "out")
+    rmtree, calls = module.shutil.rmtree, []
+
+    def interrupted(folder, **options):
+        calls.append(folder)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        rmtree(folder, **options)
+
+    monkeypatch.setattr(module.shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        a_release(report="new").write(tmp_path / "out", overwrite=True)
+    assert names(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "report.html").read_text() == "new"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks Linux which file is synced")
+def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
+    synced, rename, fsync = [], Path.rename, os.fsync
+
+    def remember_sync(descriptor):
+        synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def remember_rename(self, target):
+        synced.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr(module.os, "fsync", remember_sync)
+    monkeypatch.setattr(Path, "rename", remember_rename)
+    a_release().write(tmp_path / "out")
+    before = {Path(path).name for path in synced[: synced.index("rename")]}
+    assert set(names(tmp_path / "out")) <= before
+    assert synced[-1] == str(tmp_path)
+
+
+def test_folders_are_exchanged_in_one_step_where_the_system_can(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "from_a").touch()
+    if not module._exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this system or file system exchanges no folders")
+    assert names(tmp_path / "b") == ["from_a"]
+    assert module._exchange(tmp_path / "a", tmp_path / "nowhere") is False
+
+
+def test_a_system_without_exchange_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(module.ctypes, "CDLL", lambda name: object())
+    assert module._exchange(tmp_path / "a", tmp_path / "b") is False
+
+
+# ---- hashes ----------------------------------------------------------------------------------------
+
+
+def test_the_hash_of_a_folder_of_parts_depends_on_its_contents_and_not_on_their_names(tmp_path):
+    for folder, parts in (("one", "ab"), ("two", "ba")):
+        (tmp_path / folder).mkdir()
+        for name, content in zip(parts, ("x", "y"), strict=True):
+            (tmp_path / folder / f"part-{name}.parquet").write_text(content)
+    assert sha256_of(tmp_path / "one") == sha256_of(tmp_path / "two")
+    (tmp_path / "two" / "part-a.parquet").write_text("z")
+    assert sha256_of(tmp_path / "one") != sha256_of(tmp_path / "two")
+
+
+# ---- the certificate -------------------------------------------------------------------------------
+
+
+def test_the_keys_of_a_certificate_stand_in_a_fixed_order():
+    document = json.loads(a_release().certificate.to_json())
+    assert list(document) == ["sfumato", "format", "method", "policy", "missing", "claims", "figures"]
+    assert list(document["claims"]) == ["rows", "suppressed", "groups", "requirements", "sha256"]
+    assert document["claims"]["requirements"] == [
+        {"requirement": {"k-anonymity": 2}, "figure": "smallest group", "achieved": 2.0}
+    ]
+    assert Policy.from_dict(document["policy"]) == POLICY
+
+
+def test_a_certificate_reads_back_and_gives_the_same_bytes():
+    claims = replace(CLAIMS, sha256={"policy.yaml": "0" * 64, "release.csv": "a" * 64})
+    certificate = Certificate.of(POLICY, claims, figures={"imprecision": 0.25})
+    back = Certificate.from_json(certificate.to_json().encode())
+    assert back == certificate
+    assert back.to_json() == certificate.to_json()
+    assert "Köln" in certificate.to_json()
+
+
+def test_a_certificate_without_requirements_says_that_nothing_is_promised():
+    certificate = Certificate.of(POLICY, Claims(rows=4, groups=2))
+    assert json.loads(certificate.to_json())["promise"] == "nothing is promised"
+    assert certificate.promises_nothing
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert not a_release().certificate.promises_nothing
+
+
+def test_an_infinite_figure_is_null_in_json():
+    claims = replace(CLAIMS, requirements=(Claim({"k-anonymity": 2}, "f", float("inf")),))
+    certificate = Certificate.of(POLICY, claims)
+    assert json.loads(certificate.to_json())["claims"]["requirements"][0]["achieved"] is None
+    assert Certificate.from_json(certificate.to_json()) == certificate
+
+
+@pytest.mark.parametrize("figure", [float("nan"), object()])
+def test_a_figure_that_json_cannot_hold_is_a_bug_of_ours(figure):
+    with pytest.raises(InternalError):
+        Certificate.of(POLICY, CLAIMS, figures={"x": figure}).to_json()
+
+
+def edited(path: str, value: object = None, *, drop: bool = False) -> str:
+    """The certificate with one value changed; ``path`` is keys with dots between."""
+    document = json.loads(a_release().certificate.to_json())
+    at, (*around, last) = document, path.split(".")
+    for key in around:
+        at = at[int(key)] if key.isdigit() else at[key]
+    if drop:
+        del at[last]
+    else:
+        at[last] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "cut off or wrong in line 1"),
+        (a_release().certificate.to_json()[:-20], "cut off or wrong in line"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"\x00\x01\x02", "cut off or wrong"),
+        ("[]", "it must be a mapping"),
+        ("null", "it must be a mapping"),
+        ('{"a": 1, "a": 2}', "a key stands twice"),
+        ('{"a": NaN}', "holds NaN"),
+        ('{"a": -Infinity}', "holds -Infinity"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
+        ("[" * 200_000, "cannot be read"),
+        (edited("sfumato", drop=True), "it lacks 'sfumato'"),
+        (edited("claims.rows", drop=True), "'claims' lacks 'rows'"),
+        (edited("secret", 1), "it has 1 keys that do not belong"),
+        (edited("claims.seconds", 1), "'claims' has 1 keys"),
+        (edited("format", 2), "format is 2, and this version reads 1 only"),
+        (edited("format", True), "'format' must be a whole number"),
+        (edited("claims", []), "'claims' must be a mapping"),
+        (edited("claims.rows", "4"), "'rows' must be a whole number"),
+        (edited("claims.rows", 4.0), "'rows' must be a whole number"),
+        (edited("claims.groups", -1), "'groups' is below 0"),
+        (edited("claims.requirements", {}), "'requirements' must be a list"),
+        (edited("claims.requirements.0.achieved", "2"), "must be a whole number or a number or null"),
+        (edited("claims.requirements.0.achieved", 10**400), "'achieved' is too large"),
+        (edited("claims.requirements.0.figure", None), "'figure' must be a text"),
+        (edited("claims.requirements.0.extra", 1), "an item of 'requirements' has 1 keys"),
+        (
+            edited("claims.sha256", {"../../etc/passwd": "0" * 64}),
+            "64 hexadecimal digits for files of a release",
+        ),
+        (edited("claims.sha256", {"release.csv": "0" * 63}), "64 hexadecimal digits"),
+        (edited("claims.sha256", {"release.csv": 0}), "64 hexadecimal digits"),
+        (edited("promise", "nothing is promised"), "promise must be"),
+        (edited("claims.requirements", []), "promise must be"),
+    ],
+)
+def test_rubbish_is_no_certificate(text, sentence):
+    with pytest.raises(InputError) as caught:
+        Certificate.from_json(text)
+    assert str(caught.value).startswith("certificate.json is no certificate of a release: ")
+    assert sentence in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_any_cut_of_a_certificate_is_refused():
+    text = a_release().certificate.to_json().rstrip()
+    for end in range(0, len(text), 7):
+        with pytest.raises(InputError):
+            Certificate.from_json(text[:end])
+
+
+def test_the_version_is_known_or_said_to_be_unknown(monkeypatch):
+    def not_found(name):
+        raise module.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(module.metadata, "version", not_found)
+    assert Certificate.of(POLICY, CLAIMS).version == "0+unknown"
+    monkeypatch.setattr(module.metadata, "version", lambda name: "1.2.3")
+    assert Certificate.of(POLICY, CLAIMS).version == "1.2.3"
