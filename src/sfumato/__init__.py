@@ -1,0 +1,95 @@
+"""Publish a table about people without publishing the people in it.
+
+The one path
+    :func:`publish` takes a table and a :class:`Policy` and returns a verified :class:`Release`.
+
+What to say in a policy
+    :class:`Schema` of the columns; requirements :class:`KAnonymity`, :class:`EntropyDiversity`,
+    :class:`RecursiveDiversity`, :class:`VarianceDiversity`; tasks :class:`Classify`, :class:`Regress`.
+
+For models and pipelines
+    :class:`Mondrian` learns a :class:`Recoding` from some rows and recodes any others.
+
+For checking
+    :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
+
+A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kernels`` (compiled loops);
+``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow);
+``encoding`` (columns as small integers); ``recoding`` and ``release``; ``engines`` and ``verify``;
+``mondrian``; ``report``; ``publish``; ``cli``. Imports go down this list only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.hierarchy import Hierarchy
+    from sfumato.mondrian.estimator import Mondrian
+    from sfumato.policy import Policy
+    from sfumato.publish import publish
+    from sfumato.recoding import Recoding
+    from sfumato.release import Release
+    from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+    from sfumato.schema import Attribute, Schema
+    from sfumato.verify import verify_folder, verify_table
+    from sfumato.workload import Classify, Regress
+
+_HOMES = {
+    "Attribute": "schema",
+    "Classify": "workload",
+    "EntropyDiversity": "requirement",
+    "Hierarchy": "hierarchy",
+    "KAnonymity": "requirement",
+    "Mondrian": "mondrian.estimator",
+    "Policy": "policy",
+    "Recoding": "recoding",
+    "RecursiveDiversity": "requirement",
+    "Regress": "workload",
+    "Release": "release",
+    "Schema": "schema",
+    "VarianceDiversity": "requirement",
+    "publish": "publish",
+    "verify_folder": "verify",
+    "verify_table": "verify",
+}
+
+__all__ = [
+    "Attribute",
+    "Classify",
+    "EntropyDiversity",
+    "Hierarchy",
+    "KAnonymity",
+    "Mondrian",
+    "Policy",
+    "Recoding",
+    "RecursiveDiversity",
+    "Regress",
+    "Release",
+    "Schema",
+    "VarianceDiversity",
+    "publish",
+    "verify_folder",
+    "verify_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: the command line starts quickly."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"sfumato.{_HOMES[name]}"), name)
+
+
+class _Package(ModuleType):
+    """Importing the module ``sfumato.publish`` must not hide the function of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_hiding = name in _HOMES and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if is_hiding else value)
+
+
+sys.modules[__name__].__class__ = _Package

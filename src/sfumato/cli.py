@@ -199,19 +199,19 @@ def _publish(
     verbose: bool = False,
     memory: int | None = None,
 ) -> None:
-    from sfumato import publish as publishing  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
+    from sfumato.publish import promises, publish_to  # noqa: PLC0415
 
     with _progress_bar(quiet=quiet) as progress:
-        release = publishing.publish_to(
+        release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
             overwrite=overwrite, memory=memory, progress=progress,
         )  # fmt: skip
     if quiet:
         return
     claims = release.certificate.claims
-    click.echo(f"{out}: {claims['rows']:,} rows in {claims['groups']:,} groups, verified.")
-    for line in publishing.promises(release):
+    click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
+    for line in promises(release):
         click.echo(f"  {line}")
     if verbose:
         for name, figure in release.certificate.figures.items():

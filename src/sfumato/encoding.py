@@ -104,7 +104,11 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
     >>> encode_label(table, Attribute("x", role="sensitive"))
     (array([1, 2, 0, 1], dtype=uint32), 3)
     """
-    cells = tables.texts(source.column(attribute.name), attribute)
+    column = source.column(attribute.name)
+    if attribute.kind is Kind.CATEGORY:
+        cells = tables.texts(column, attribute)
+    else:  # one number is one value, however its cells spell it
+        cells = _values(column, attribute).dictionary_encode()
     ranks = pc.rank(cells.dictionary, sort_keys="ascending", tiebreaker="dense").to_numpy(
         zero_copy_only=False
     )

@@ -36,7 +36,7 @@ import pyarrow as pa
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Role
-from sfumato.tables import open_table, texts, write_table
+from sfumato.tables import hand_back, open_table, texts, write_table
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -310,18 +310,33 @@ def hashes_of(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is published. ``format`` (csv or parquet) is that of the rows on disk; ``report`` is HTML."""
+    """What is published.
 
-    table: pa.Table
-    certificate: Certificate
-    policy: Policy
+    ``rows`` is as it will be on disk, ``table`` the same in the kind of frame that came in. ``format``
+    (csv or parquet) is that of the file, ``report`` is HTML, and ``check`` judges every folder before it
+    appears.
+    """
+
+    rows: pa.Table = field(repr=False)
+    certificate: Certificate = field(repr=False)
+    policy: Policy = field(repr=False)
     recoding: WritableRecoding | None = None
     format: str = "parquet"
-    report: str | None = None
+    kind: str = "pyarrow"
+    report: str | None = field(default=None, repr=False)
+    check: Callable[[Path], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
             raise InputError("The rows of a release are written as csv or parquet.")
+
+    @property
+    def table(self) -> Any:
+        """The rows as the kind of frame that was published (pandas, Polars, ...)."""
+        return hand_back(self.rows, replace(open_table(self.rows), kind=self.kind))
+
+    def with_report(self, report: str) -> Release:
+        return replace(self, report=report)
 
     def write(
         self,
@@ -332,9 +347,11 @@ class Release:
     ) -> Certificate:
         """Write the release folder, whole or not at all, and return the certificate as it stands there.
 
-        ``check`` is called with the complete folder while it still has its temporary name; if it
-        raises, nothing is published. ``overwrite`` replaces an earlier release and nothing else.
+        ``check`` (else the release's own) is called with the complete folder while it still has its
+        temporary name; if it raises, nothing is published. ``overwrite`` replaces an earlier release and
+        nothing else.
         """
+        check = check or self.check
         with _put_in_place(folder, overwrite=overwrite) as temporary:
             certificate = self._write_into(temporary)
             if check is not None:
@@ -342,7 +359,7 @@ class Release:
         return certificate
 
     def _write_into(self, folder: Path) -> Certificate:
-        write_table(self.table, folder / RELEASES[self.format])
+        write_table(self.rows, folder / RELEASES[self.format])
         _write_text(folder / POLICY, self.policy.to_yaml())
         if self.recoding is not None:
             self.recoding.write(folder)
@@ -375,7 +392,7 @@ class Release:
         policy = Policy.read(path / POLICY)
         read_recoding = recoding if any((path / name).exists() for name in RECODINGS) else None
         return cls(
-            table=_read_rows(path / RELEASES[format_], format_),
+            rows=_read_rows(path / RELEASES[format_], format_),
             certificate=certificate,
             policy=policy,
             recoding=read_recoding(path, policy) if read_recoding else None,

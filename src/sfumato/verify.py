@@ -475,7 +475,7 @@ def _complete(certificate: Certificate) -> Check:
 
 
 def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Check:
-    claim = f"{POLICY} and the certificate speak of one policy"
+    claim = f"the certificate and {POLICY} speak of one policy"
     try:
         text = read_piece(folder, POLICY)
         as_written = policy.to_yaml().encode("utf-8", "surrogatepass")
@@ -500,7 +500,7 @@ def _same_requirements(certificate: Certificate, policy: Policy) -> Check:
 
 def _files(folder: Path, claimed: Claims) -> Iterator[Check]:
     for name in CERTIFIED:
-        claim = f"{name} is the file that was certified"
+        claim = f"the file {name} is as it was certified"
         is_there = (folder / name).exists()
         if not is_there and name not in claimed.sha256:
             continue

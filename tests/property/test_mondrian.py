@@ -120,8 +120,14 @@ def intervals(name: str) -> Quasi:
     attribute = number(name, bounds=(0, 17), hierarchy={"intervals": [2, 4, 12]})
 
     def path(cell: float) -> naive.Path:
-        x = min(max(cell, 0), 16.99)  # a stranger outside stands for the end of its side
-        return ("*", *(("interval", w, x // w) for w in (12, 4, 2) if w != 4 or x < 16 or w == 2))
+        x = min(max(cell, 0), 17)  # a stranger outside stands for the end of its side
+        labels = ["*"]
+        for width in (12, 4, 2):
+            low = int(x // width * width)
+            high = min(low + width, 17)
+            label = f"[{low}, {high}]" if high == 17 else f"[{low}, {high})"
+            labels += [label] if label != labels[-1] else []
+        return tuple(labels)
 
     leaves = tuple(dict.fromkeys(path(x) for x in range(18)))
     cells = st.sampled_from([0, 1, 2, 3.5, 4, 7, 11.999, 12, 13, 16, 17])
@@ -372,6 +378,260 @@ def groups_of(found: Partition) -> set[tuple[Any, frozenset[int]]]:
     return set(zip(boxes_of(found), members_of(found), strict=True))
 
 
-def with_labels(axis: naive.Axis, side: Any) -> Any:
-    """The twin names intervals by their place; sfumato by their ends. Compare what both can say."""
-    return side
+# ---- the twin --------------------------------------------------------------------------------------
+
+
+@given(cases())
+@settings(max_examples=150)
+def test_the_groups_and_their_boxes_are_those_of_the_naive_twin(case: Case):
+    if not case.is_reachable():
+        with pytest.raises(RequirementUnreachable):
+            case.partition()
+        return
+    found = case.partition()
+    expected = {(tuple(leaf.box), frozenset(leaf.members)) for leaf in case.twin().grow().leaves()}
+    event(f"groups: {min(len(expected), 5)}")
+    assert groups_of(found) == expected
+
+
+def big_case(seed: int, workload: list[Any], requirements: list[Any], n_rows: int = 260) -> Case:
+    """A table of many more rows, so that nodes of all sizes occur."""
+    rng = np.random.default_rng(seed)
+    quasi = [close_integers("q0"), days("q1"), flat("q2"), scattered_integers("q3"), mask("q4")]
+    columns: dict[str, list[Any]] = {
+        "q0": rng.integers(0, 400, n_rows).tolist(),
+        "q1": [date(2020, 1, 1) + timedelta(int(d)) for d in rng.integers(0, 900, n_rows)],
+        "q2": rng.choice(list("abcdef"), n_rows, p=[0.5, 0.2, 0.1, 0.1, 0.06, 0.04]).tolist(),
+        "q3": (rng.integers(0, 50, n_rows) ** 5).tolist(),
+        "q4": [f"{x:03}" for x in rng.integers(0, 1000, n_rows) // rng.choice([1, 100], n_rows)],
+    }
+    columns["q0"] = [None if x > 380 else x for x in columns["q0"]]
+    columns |= {
+        "disease": rng.choice(list("abcde"), n_rows).tolist(),
+        "job": rng.choice(list("xyz"), n_rows, p=[0.6, 0.3, 0.1]).tolist(),
+        "salary": rng.integers(0, 1000, n_rows).tolist(),
+        "class": ["yes" if (x or 0) + int(y) % 97 > 200 else "no" for x, y in zip(columns["q0"], columns["q4"], strict=True)],
+        "hours": [(x or 7) % 41 for x in columns["q0"]],
+    }  # fmt: skip
+    rows = [{name: cells[i] for name, cells in columns.items()} for i in range(n_rows)]
+    return Case(rows, quasi, requirements, workload, MondrianOptions())
+
+
+BIG_CASES = {
+    "median": ([], [KAnonymity(3)]),
+    "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
+    "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
+    "one label": ([Classify("class")], [KAnonymity(2)]),
+    "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
+    "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BIG_CASES)
+def test_larger_tables_split_into_many_tasks_give_the_twins_groups_too(name, monkeypatch):
+    monkeypatch.setattr(memory, "SMALLEST_TASK", 16)
+    case = big_case(7, *BIG_CASES[name])
+    expected = {(tuple(leaf.box), frozenset(leaf.members)) for leaf in case.twin().grow().leaves()}
+    assert len(expected) > 10
+    assert groups_of(case.partition(threads=2)) == expected
+
+
+# ---- what must hold of every partition -------------------------------------------------------------
+
+
+@given(reachable_cases())
+@settings(max_examples=100)
+def test_every_group_keeps_every_promise_and_none_can_be_split_further(case: Case):
+    groups = members_of(case.partition())
+    twin = case.twin()
+    assert sorted(i for members in groups for i in members) == list(range(len(case.rows)))
+    for members in groups:
+        assert all(
+            naive.satisfies([case.rows[i] for i in members], requirement) for requirement in case.requirements
+        )
+        assert not any(twin.allowable(sorted(members), at) for at in twin.may_split)
+
+
+# ---- what must not matter --------------------------------------------------------------------------
+
+
+@given(reachable_cases(), st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_the_order_of_the_rows_does_not_matter(case: Case, random: Any):
+    order = list(range(len(case.rows)))
+    random.shuffle(order)
+    shuffled = case.partition(case.table([case.rows[i] for i in order]))
+    back = {(box, frozenset(order[i] for i in members)) for box, members in groups_of(shuffled)}
+    assert back == groups_of(case.partition())
+
+
+@given(reachable_cases())
+@settings(max_examples=60)
+def test_the_names_of_categories_and_the_order_they_sort_in_do_not_matter(case: Case):
+    flipped = {letter: f"{25 - i:02}" for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    flipped |= {"yes": "a no", "no": "a yes", None: None}
+    rename = {quasi.attribute.name: quasi.rename for quasi in case.quasi if quasi.renamed}
+    rename |= dict.fromkeys(("disease", "job", "class"), flipped.get)
+    keep = lambda cell: cell  # noqa: E731
+    rows = [{name: rename.get(name, keep)(cell) for name, cell in row.items()} for row in case.rows]
+    other = replace(
+        case, rows=rows, quasi=[replace(q, attribute=q.renamed or q.attribute) for q in case.quasi]
+    )
+    expected = {
+        (
+            tuple(
+                tuple(map(quasi.renamed_label, side)) if isinstance(quasi.axis, naive.Tree) else side
+                for quasi, side in zip(case.quasi, box, strict=True)
+            ),
+            members,
+        )
+        for box, members in groups_of(case.partition())
+    }
+    assert groups_of(other.partition()) == expected
+
+
+@given(reachable_cases(), st.data())
+@settings(max_examples=40)
+def test_how_the_input_is_cut_into_chunks_does_not_matter(case: Case, data: Any):
+    table = case.table()
+
+    def cut(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        ends = data.draw(st.lists(st.integers(0, len(case.rows)), max_size=3).map(sorted))
+        whole = column.combine_chunks()
+        parts = [
+            whole.slice(a, b - a) for a, b in zip([0, *ends], [*ends, len(case.rows)], strict=True)
+        ]
+        if pa.types.is_string(column.type) and data.draw(st.booleans()):
+            parts = [part.dictionary_encode() for part in parts]
+        return pa.chunked_array(parts)
+
+    chunked = pa.table({name: cut(table.column(name)) for name in table.column_names})
+    assert groups_of(case.partition(chunked)) == groups_of(case.partition(table))
+
+
+@given(reachable_cases(max_rows=60), st.integers(1, 3))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_number_of_threads_and_the_size_of_tasks_do_not_matter(case: Case, threads: int):
+    whole = case.partition()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "SMALLEST_TASK", 2)
+        tasks = case.partition(threads=threads)
+    assert groups_of(tasks) == groups_of(whole)
+    assert boxes_of(tasks) == boxes_of(whole)  # in the same order, too
+
+
+def test_the_reported_progress_counts_every_row_once(monkeypatch):
+    monkeypatch.setattr(memory, "SMALLEST_TASK", 16)
+    case = big_case(3, [], [KAnonymity(5)])
+    seen: list[tuple[str, int, int]] = []
+    case.partition(progress=lambda stage, done, total: seen.append((stage, done, total)))
+    splitting = [(done, total) for stage, done, total in seen if stage == "splitting"]
+    assert splitting[0] == (0, 260)
+    assert splitting[-1] == (260, 260)
+    assert [done for done, _ in splitting] == sorted(done for done, _ in splitting)
+
+
+@given(reachable_cases(), st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_any_random_numbers_order_the_rows_group_by_group(case: Case, seed: int):
+    found = case.partition()
+    order = found.order(np.random.default_rng(seed).random(len(case.rows)))
+    parts = [frozenset(part.tolist()) for part in np.split(order, np.cumsum(found.size)[:-1])]
+    assert parts == members_of(found)
+
+
+# ---- the recoding ----------------------------------------------------------------------------------
+
+
+@given(reachable_cases(), st.sampled_from(Output))
+@settings(max_examples=80)
+def test_applied_to_the_rows_it_was_made_from_the_recoding_gives_the_published_boxes(case: Case, output: Output):
+    found = case.partition(output=output)
+    place = np.empty(len(case.rows), dtype=np.int64)
+    for leaf, members in zip(found.leaf.tolist(), members_of(found), strict=True):
+        place[sorted(members)] = leaf
+    applied = found.recoding.apply_to(open_table(case.table()))
+    for name, column in found.recoding.columns(place).items():
+        assert applied.column(name).to_pylist() == column.to_pylist(), name
+
+
+@given(reachable_cases(), st.data())
+@settings(max_examples=100)
+def test_any_row_at_all_gets_the_box_that_the_rules_for_strangers_say(case: Case, data: Any, tmp_path_factory):
+    tree = case.twin().grow()
+    rows = [
+        {**row, **{q.attribute.name: data.draw(st.one_of(q.strangers, st.none())) for q in case.quasi}}
+        for row in case.rows[:6]
+    ]
+    recoding = case.partition().recoding
+    applied = recoding.apply_to(open_table(case.table(rows))).to_pylist()
+    for row, published in zip(rows, applied, strict=True):
+        box = stranger_box(case, tree, row)
+        for a, quasi in enumerate(case.quasi):
+            name = quasi.attribute.name
+            assert published[name] == label_of(case, quasi, box[a], row[name]), name
+
+
+def stranger_box(case: Case, node: naive.Node, row: dict[str, Any]) -> list[Any]:
+    """The box of the deepest node that surely covers the row, from the documentation of ``sfumato.recoding``."""
+    while node.split is not None:
+        quasi = case.quasi[node.split.axis]
+        name = quasi.attribute.name
+        if isinstance(quasi.axis, naive.Ordered):
+            if row[name] is None and not any(row[name] is None for row in case.rows):
+                break
+            node = node.children[0 if quasi.axis.value(row) <= node.split.threshold else 1]
+            continue
+        path = quasi.axis.node(row)
+        branches = zip(node.split.branches, node.children, strict=True)
+        matches = [child for branch, child in branches if path[: len(branch)] == branch]
+        if not matches:
+            break
+        (node,) = matches
+    return node.box
+
+
+def label_of(case: Case, quasi: Quasi, side: Any, cell: Any) -> str | None:
+    """What is published of a box on one attribute for a row with this cell."""
+    axis, name = quasi.axis, quasi.attribute.name
+    if isinstance(axis, naive.Tree):
+        return naive.common([side, axis.node({name: cell})])[-1] or ""
+    seen = [axis.value(row) for row in case.rows]
+    values = [value for value in seen if value != naive.MISSING]
+    if cell is None and naive.MISSING not in seen:
+        return "*"
+    low, high = side
+    if high == naive.MISSING or not values:
+        return ""
+    bounds = quasi.attribute.bounds or (min(values), max(values))
+    grid = quasi.attribute.step or (1 if all(float(value).is_integer() for value in values) else None)
+    is_outer = low in (None, naive.MISSING)
+    first = bounds[0] if is_outer else float(naive.exact(float(low)) + naive.exact(grid)) if grid else low
+    last = bounds[1] if high == math.inf else high
+    opening = "[" if is_outer or grid else "("
+    text = written(quasi, first) if first == last else f"{opening}{written(quasi, first)}, {written(quasi, last)}]"
+    return text + (" or missing" if low is None and naive.MISSING in seen else "")
+
+
+def written(quasi: Quasi, value: float) -> str:
+    if quasi.attribute.kind is Kind.DATE:
+        return str(EPOCH + timedelta(int(value)))
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+@given(case=reachable_cases(), output=st.sampled_from(Output), is_large=st.booleans(), data=st.data())
+@settings(max_examples=60)
+def test_a_recoding_that_was_written_and_read_back_recodes_alike(tmp_path_factory, case, output, is_large, data):
+    rows = [
+        {**row, **{q.attribute.name: data.draw(st.one_of(q.strangers, st.none())) for q in case.quasi}}
+        for row in case.rows[:4]
+    ]
+    recoding = case.partition(output=output).recoding
+    folder: Path = tmp_path_factory.mktemp("release")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recoding_module, "LARGE", 0 if is_large else 10_000)
+        recoding.write(folder)
+    assert (folder / "recoding.parquet").exists() == is_large
+    again = Recoding.read(folder, case.schema())
+    table = case.table([*case.rows, *rows])
+    assert again.apply(table).equals(recoding.apply(table))

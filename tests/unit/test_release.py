@@ -8,6 +8,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -42,9 +44,8 @@ class FakeRecoding:
 
 
 def a_release(**changes) -> Release:
-    whole = Release(
-        TABLE, Certificate.of(POLICY, CLAIMS), POLICY, FakeRecoding("recoding.json"), "csv", "<p>é"
-    )
+    certificate, recoding = Certificate.of(POLICY, CLAIMS), FakeRecoding("recoding.json")
+    whole = Release(TABLE, certificate, POLICY, recoding, format="csv", report="<p>é")
     return replace(whole, **changes)
 
 
@@ -122,6 +123,29 @@ def test_what_is_no_release_is_not_read(tmp_path):
     (tmp_path / "out" / "certificate.json").mkdir()
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         Release.read(tmp_path / "out")
+
+
+def test_the_table_is_of_the_kind_that_came_in():
+    assert isinstance(a_release(kind="pandas").table, pd.DataFrame)
+    assert isinstance(a_release(kind="polars").table, pl.DataFrame)
+    assert a_release(kind="csv").table.equals(TABLE)
+    assert list(a_release(kind="pandas").table["city"]) == ["Süd"] * 4
+
+
+def test_a_report_can_be_added_and_no_cell_shows_in_the_repr():
+    release = a_release(report=None).with_report("<p>")
+    assert release.report == "<p>"
+    assert "flu" not in repr(release)
+
+
+def test_a_release_that_brings_its_own_check_is_judged_by_it(tmp_path):
+    def check(folder):
+        raise VerificationFailed(["It is false."])
+
+    with pytest.raises(VerificationFailed):
+        a_release(check=check).write(tmp_path / "out")
+    a_release(check=check).write(tmp_path / "out", check=lambda folder: None)
+    assert names(tmp_path) == ["out"]
 
 
 def test_an_unknown_format_is_refused():

@@ -27,6 +27,11 @@ def cache_folder() -> Path:
     return Path(base) / f"kernels-{digest.hexdigest()[:16]}"
 
 
+def is_warm() -> bool:
+    """Have the kernels been compiled on this machine before?"""
+    return any(cache_folder().glob("**/*.nbi"))
+
+
 numba.config.CACHE_DIR = str(cache_folder())
 
 kernel = njit(cache=True, nogil=True, error_model="numpy")

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sfumato import encoding
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
+from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
+from sfumato.kernels.problem import Axes, Rules, Targets
 from sfumato.mondrian.criteria import ExtraColumns, compile_rules, compile_targets
 from sfumato.policy import MondrianOptions, Output
 from sfumato.recoding import Recoding, Tree, axis_of
@@ -45,18 +47,28 @@ class Partition:
     order: Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
-def partition(
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A table ready to be split: encoded rows in an engine, and what the kernels are told about them."""
+
+    engine: MemoryEngine
+    domains: tuple[Domain, ...]
+    axes: Axes
+    targets: Targets
+    rules: Rules
+
+
+def prepare(
     source: Source,
     schema: Schema,
     requirements: Sequence[Requirement],
     *,
     workload: Sequence[Task] = (),
     options: MondrianOptions | None = None,
-    output: Output = Output.LABELS,
     threads: int | None = None,
     progress: Progress = no_progress,
-) -> Partition:
-    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload."""
+) -> Problem:
+    """Encode the table; raises if even the whole of it, as one group, fails a requirement."""
     options = options or MondrianOptions()
     quasi = schema.quasi_identifiers
     extra = ExtraColumns(source, schema, n_axes=len(quasi))
@@ -70,8 +82,24 @@ def partition(
         domain, codes[:, i] = encoding.encode_axis(source, attribute)
         domains.append(domain)
     axes = encoding.axes_of(tuple(domains), codes, split_only=options.split_only)
-    engine = MemoryEngine(codes, extra.matrix(), threads=threads)
-    extra.columns.clear()
+    return Problem(MemoryEngine(codes, extra.matrix(), threads=threads), tuple(domains), axes, targets, rules)
+
+
+def partition(
+    source: Source,
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    *,
+    workload: Sequence[Task] = (),
+    options: MondrianOptions | None = None,
+    output: Output = Output.LABELS,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Partition:
+    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload."""
+    problem = prepare(
+        source, schema, requirements, workload=workload, options=options, threads=threads, progress=progress
+    )
     done = 0
 
     def count(rows: int) -> None:
@@ -79,17 +107,16 @@ def partition(
         done += rows
         progress("splitting", done, source.n_rows)
 
-    progress("splitting", 0, source.n_rows)
-    nodes = engine.grow(axes, targets, rules, progress=count)
-    covers = engine.covers(nodes, axes)
-    recoding = recoding_of(nodes, covers, axes.root, domains, output)
+    progress("splitting" if is_warm() else "compiling (once)", 0, source.n_rows)
+    nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules, progress=count)
+    covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])
     return Partition(
-        recoding,
+        recoding_of(nodes, covers, problem.axes.root, problem.domains, output),
         leaf[by_start],
         (nodes.end - nodes.start)[leaf][by_start],
-        lambda random: engine.order(nodes, random),
+        lambda random: problem.engine.order(nodes, random),
     )
 
 
