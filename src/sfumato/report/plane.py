@@ -159,6 +159,7 @@ def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> Scale:
 
 LAMBDA = 0.0
 POWER = 1.0
+ASPECT = 10
 
 # ---- lines -----------------------------------------------------------------------------------------
 
@@ -197,14 +198,14 @@ def _best_cut(region: _Region, places: list[Floats], *, is_exact: bool) -> tuple
     best, found = 0.0, None
     for a, place in enumerate(places):
         start, end = region.border[2 * a : 2 * a + 2]
-        at, gain = _gains(region, a, place[start : end + 1], start, is_exact=is_exact)
+        at, gain = _gains(region, a, place[start : end + 1], start, is_exact=is_exact, thin=max(THINNEST, (places[1-a][region.border[2*(1-a)+1]]-places[1-a][region.border[2*(1-a)]])*(480/720 if a==0 else 720/480)/ASPECT))
         gain = gain * ((place[end] - place[start]) ** POWER)
         if len(at) and gain.max() > best:
             best, found = float(gain.max()), (a, int(at[np.argmax(gain)]))
     return found
 
 
-def _gains(region: _Region, a: int, place: Floats, start: int, *, is_exact: bool) -> tuple[Ints, Floats]:
+def _gains(region: _Region, a: int, place: Floats, start: int, *, is_exact: bool, thin=0) -> tuple[Ints, Floats]:
     """The edges where the region may be cut, and the gain of each in rows.
 
     Sums over all boxes that a line crosses, for all lines at once: what a box adds is a polynomial in the
@@ -229,7 +230,7 @@ def _gains(region: _Region, a: int, place: Floats, start: int, *, is_exact: bool
     most = left * (total - left) / max(total, 1e-300)
     gain = most - lost
     is_edge = (np.bincount(low, minlength=n) + np.bincount(high, minlength=n)) > 0
-    room = (place - place[0] >= THINNEST) & (place[-1] - place >= THINNEST)
+    room = (place - place[0] >= thin) & (place[-1] - place >= thin)
     allowed = (crossing == 0) if is_exact else (gain >= RESPECTED * most)
     at = np.flatnonzero(is_edge & room & allowed & (gain > 1e-9 * max(total, 1.0)))
     return at + start, gain[at]
