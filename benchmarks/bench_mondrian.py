@@ -69,7 +69,11 @@ def growth(table: pa.Table, k: int, workload=(), *, threads=1, more=(), repeats=
     policy = Policy.parse(POLICY)
     for _ in range(repeats):
         problem = prepare(
-            tables.open_table(table), policy.schema, [KAnonymity(k), *more], workload=workload, threads=threads
+            tables.open_table(table),
+            policy.schema,
+            [KAnonymity(k), *more],
+            workload=workload,
+            threads=threads,
         )
         wall, cpu = time.perf_counter(), time.process_time()
         nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules)
@@ -134,7 +138,11 @@ def bench_growth(table: pa.Table, k: int, *, references: bool, results: dict) ->
         sklearn = sklearn_seconds(table, k)
         light = lightgbm_seconds(table, k, info[2])
         line("scikit-learn DecisionTreeClassifier / InfoGain", f"{sklearn / info[0]:.1f}", ">= 20")
-        line("LightGBM, binning and one tree / InfoGain", f"{light / info[0]:.1f}", ">= 10" if k == 10 else ">= 1")
+        line(
+            "LightGBM, binning and one tree / InfoGain",
+            f"{light / info[0]:.1f}",
+            ">= 10" if k == 10 else ">= 1",
+        )
         entry |= {"sklearn": sklearn, "lightgbm": light}
     results[f"{n}/{k}"] = entry
     return info[0]
@@ -172,7 +180,13 @@ def bench_command(n_rows: int, grown: float, results: dict) -> None:
     line("verify / DuckDB GROUP BY, CPU", f"{verified / grouped:.2f}", "<= 4")
     extra = (run["peak"] - started["peak"]) / encoded
     line("peak memory above start-up / encoded table", f"{extra:.2f}", "<= 3, plus the release")
-    results["command"] = {"publish": run, "start": started, "verify": verified, "duckdb": grouped, "bytes": sizes}
+    results["command"] = {
+        "publish": run,
+        "start": started,
+        "verify": verified,
+        "duckdb": grouped,
+        "bytes": sizes,
+    }
 
 
 def child(arguments: list) -> dict:
@@ -184,13 +198,22 @@ def child(arguments: list) -> dict:
         "u = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(json.dumps({'cpu': u.ru_utime + u.ru_stime, 'wall': w, 'peak': u.ru_maxrss * 1024}))"
     )
-    done = subprocess.run([sys.executable, "-c", measure, *program], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", measure, *program], check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def output_of(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), default=[100_000, 1_000_000, 10_000_000])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    sizes = [100_000, 1_000_000, 10_000_000]
+    parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), default=sizes)
     parser.add_argument("--k", nargs="+", type=int, default=[10, 1000])
     parser.add_argument("--quick", action="store_true", help="leave out the references")
     parser.add_argument("--json", type=Path, help="append one line of results to this file")
@@ -205,7 +228,7 @@ def main() -> None:
             if k == 10 and n_rows == min(1_000_000, max(options.rows)):
                 bench_command(n_rows, grown, results)
     results |= {
-        "commit": subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": output_of("git", "rev-parse", "HEAD"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }

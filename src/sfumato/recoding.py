@@ -51,7 +51,7 @@ class OrderedAxis:
     has_missing: bool
 
     def ends(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The ends to publish of boxes low < x <= high: the first value that a grid allows, else ``low`` itself."""
+        """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
         is_outer = np.isnan(low) | np.isneginf(low)
         step = self.grid or 0.0
         return np.where(is_outer, self.low, low + step), np.where(np.isposinf(high), self.high, high)
@@ -135,7 +135,7 @@ class Recoding:
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ends (nodes, axes) of the box of every node; see ``fill_boxes``. Leaves are narrowed to their cover."""
+        """Ends (nodes, axes) of the box of every node, leaves narrowed to their cover; see ``fill_boxes``."""
         tree, n_axes = self.tree, len(self.axes)
         low = np.full((len(tree.axis), n_axes), np.nan)
         high = np.full((len(tree.axis), n_axes), np.inf)
@@ -177,11 +177,8 @@ class Recoding:
                     axis, _join(axis.nodes, low[place, a].astype(np.int64), nodes[name])
                 )
             elif strange[name].any():
-                recoded |= {
-                    key: _hide(column, strange[name])
-                    for key, column in recoded.items()
-                    if _is_of(key, name, self)
-                }
+                hidden = self.of_attribute(recoded, name).items()
+                recoded |= {key: _hide(column, strange[name]) for key, column in hidden}
         quasi = {axis.attribute.name for axis in self.axes}
         out: dict[str, Any] = {}
         for name in source.names:
@@ -230,7 +227,7 @@ class Recoding:
     def _read(
         self, source: Source
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.int64]], dict[str, NDArray[np.bool_]]]:
-        """Values of the ordered axes, hierarchy nodes of the trees, and which ordered cells are unheard-of missing."""
+        """Values of ordered axes, hierarchy nodes of trees, and which ordered cells are missing unheard-of."""
         values, nodes, strange = {}, {}, {}
         for axis in self.axes:
             name = axis.attribute.name
@@ -368,7 +365,8 @@ def known_nodes(axis: TreeAxis, column: Any) -> NDArray[np.int64]:
     nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves.tolist()]
     missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
     table = np.array([*nodes, missing], dtype=np.int64)
-    return table[cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)]
+    at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
+    return np.asarray(table[at])
 
 
 class _Descent:

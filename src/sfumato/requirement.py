@@ -117,7 +117,7 @@ class EntropyDiversity:
         counts = groups.values.astype(np.float64)
         n = counts.sum(axis=1)
         terms = np.where(counts > 0, counts * np.log(np.maximum(counts, 1)), 0.0)
-        return np.log(n) - terms.sum(axis=1) / n
+        return np.asarray(np.log(n) - terms.sum(axis=1) / n)
 
     def describe(self, achieved: float) -> str:
         return f"the entropy of {achieved:.4g} equally frequent values"

@@ -132,7 +132,8 @@ def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> R
     """The requirement; raises if the whole table, as one group, fails it already."""
     least_rows = 1
     values: dict[str, int] = {}
-    starts, columns = [0], []
+    starts: list[int] = [0]
+    columns: list[int] = []
     entropy, recursive, variance = [], [], []
     for requirement in requirements:
         _check_whole_table(requirement, extra)

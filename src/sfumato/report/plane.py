@@ -1,26 +1,27 @@
 r"""The plane of two attributes, divided into rectangles as the release divides it.
 
-If only two attributes were ever split, the published boxes themselves divide their plane, and every box is a
-rectangle of it. If others were split too, the boxes of different groups overlap in the plane. Then lines are
-chosen that respect the boxes as far as lines can. A region is cut where the cut tells most about the box that
-a row is in: with rows spread evenly over their boxes, of which a share :math:`f_b` lies on one side of the
-line, and :math:`f` of all rows of the region, the gain is
+If only two attributes were ever split, the published boxes divide their plane, and each is a rectangle of it.
+If others were split too, the boxes of different groups overlap in the plane. Then lines are chosen that respect
+the boxes as far as lines can. A region is cut where that tells most about the box that a row is in: with rows
+spread evenly over their boxes, a share :math:`f_b` of a box and :math:`f` of all rows on one side of the line,
+the gain is
 
 .. math:: f (1 - f) - \sum_b w_b f_b (1 - f_b)
 
-(Gini's index; :math:`w_b` is the box's share of the region's rows). A line that no box crosses and that
-halves the rows gains most. No line is drawn that the boxes mostly ignore.
+(Gini's index; :math:`w_b` is the box's share of the region's rows). A line that no box crosses and that halves
+the rows gains most. A line that the boxes mostly ignore is not drawn.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.recoding import Axis, TreeAxis
+from sfumato.recoding import OR_MISSING, Axis, OrderedAxis, TreeAxis
 from sfumato.report.facts import Leaves
 
 Ints = NDArray[np.int64]
@@ -29,19 +30,37 @@ Floats = NDArray[np.float64]
 MISSING_STRIP = 0.05
 """Width of the strip for missing values, before the ordered ones, as a share of their range."""
 
-THINNEST = 0.008
-"""No side of a rectangle is a smaller share of the picture's."""
-
 RESPECTED = 0.5
-"""A line is drawn if it keeps at least this share of what it could gain."""
+"""A line is drawn if at least this share of what it could gain is left after the boxes that it crosses."""
+
+CROWDED = 0.12
+"""If half of the rows lie on less than this share of an attribute's range, crowded parts are drawn wider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """How finely to divide: number of rectangles, their least side and greatest length of side to side.
+
+    Sides are shares of the picture's; ``shape`` is its own width to height.
+    """
+
+    most: int = 96
+    thinnest: float = 0.02
+    slenderest: float = 12.0
+    shape: float = 1.5
+
+
+ROUGH = Canvas()
+EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9)
+"""Where rectangles are the published boxes themselves, more of them are worth drawing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
     """One attribute along a side of the picture.
 
-    ``edges`` are the places where boxes begin or end, as numbers (codes of a hierarchy's leaves); ``place``
-    is where each lies on the picture, from 0 to 1. ``is_even`` unless crowded parts are drawn wider.
+    ``edges`` are the places on the attribute's line where boxes begin or end, ``place`` is where each lies on
+    the picture, from 0 to 1. ``is_even`` unless crowded parts are drawn wider.
     """
 
     axis: Axis
@@ -49,8 +68,25 @@ class Scale:
     place: Floats
     is_even: bool
 
-    def at(self, value: Floats | float) -> Floats:
-        return np.asarray(np.interp(value, self.edges, self.place))
+    @property
+    def name(self) -> str:
+        return self.axis.attribute.name
+
+    def at(self, value: float) -> float:
+        return float(np.interp(value, self.edges, self.place))
+
+    def text(self, first: int, last: int) -> str:
+        """The values between two edges, for people."""
+        low, high = float(self.edges[first]), float(self.edges[last])
+        if isinstance(self.axis, TreeAxis):
+            return _labels_between(self.axis, round(low), round(high))
+        start, _ = line_of(self.axis)
+        if high <= start:
+            return "missing"
+        half = (self.axis.grid or 0.0) / 2
+        ends = [self.axis.text(max(low, start) + half), self.axis.text(high - half)]
+        values = " to ".join(dict.fromkeys(ends))
+        return values + OR_MISSING if low < start else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,50 +102,38 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Two attributes and the rectangles that divide their plane.
+    """The two attributes that were split most often (or the only one), and rectangles that divide their plane.
 
-    ``is_exact``: every rectangle is a published box and every published box is one.
-    ``is_complete``: no line was left out for want of room.
+    ``is_flat``: no other attribute was split, so that the published boxes do not overlap here.
+    ``is_exact``: the rectangles are the published boxes.
     """
 
     x: Scale
     y: Scale | None
     rectangles: tuple[Rectangle, ...]
+    is_flat: bool
     is_exact: bool
-    is_complete: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Region:
-    """A part of the plane with the boxes in it, cut off at its borders."""
-
-    border: tuple[int, int, int, int]
-    low: tuple[Ints, Ints]
-    high: tuple[Ints, Ints]
-    rows: Floats
-
-
-def plane_of(leaves: Leaves, *, limit: int) -> Plane | None:
-    """The plane of the two attributes that were split most often; None if nothing was split."""
+def plane_of(leaves: Leaves) -> Plane | None:
+    """The plane of the attributes that were split most often; None if none was split."""
     splits = list(leaves.recoding.n_splits().values())
-    chosen = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-splits[a], a))
-    if not chosen:
+    split = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-splits[a], a))
+    if not split:
         return None
-    pair = _sides(leaves, chosen[:2])
+    pair = _sides(leaves, split[:2])
     spans = [_spans(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
-    scales = [
-        _scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)
-    ]
-    is_exact = len(chosen) <= len(pair)
-    rectangles, is_complete = _divide(scales, spans, leaves.rows, is_exact=is_exact, limit=limit)
+    scales = [_scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)]
+    is_flat = len(split) <= len(pair)
+    rectangles = _divide(scales, spans, leaves.rows, EXACT if is_flat else ROUGH, is_flat=is_flat)
     y = scales[1] if len(scales) > 1 else None
-    return Plane(scales[0], y, rectangles, is_exact and is_complete, is_complete)
+    return Plane(scales[0], y, rectangles, is_flat, is_flat and len(rectangles) == len(leaves.rows))
 
 
-def _sides(leaves: Leaves, chosen: list[int]) -> list[int]:
+def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
     """Labels read best beside the picture: a hierarchy goes up, numbers go across."""
-    is_tree = [isinstance(leaves.recoding.axes[a], TreeAxis) for a in chosen]
-    return chosen[::-1] if is_tree == [True, False] else chosen
+    is_tree = [isinstance(leaves.recoding.axes[a], TreeAxis) for a in pair]
+    return pair[::-1] if is_tree == [True, False] else pair
 
 
 # ---- scales ----------------------------------------------------------------------------------------
@@ -139,120 +163,163 @@ def _spans(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
     half = (axis.grid or 0.0) / 2
     start, end = line_of(axis)
-    first = np.where(np.isnan(low), start - missing_strip(axis), np.where(np.isneginf(low), start, low + half))
-    last = np.where(np.isneginf(high), start, np.where(np.isposinf(high), end, high + half))
-    return first, np.maximum(last, first)
+    first = np.where(np.isnan(low), start - missing_strip(axis), np.clip(low + half, start, end))
+    return first, np.clip(high + half, start, end)
 
 
 def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> Scale:
     start, end = line_of(axis)
     edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
-    length = np.diff(edges)
-    begins, ends = np.searchsorted(edges, first), np.searchsorted(edges, last)
-    per_length = rows / (last - first)
-    n = len(edges)
-    mass = np.cumsum(np.bincount(begins, per_length, n) - np.bincount(ends, per_length, n))[:-1] * length
-    length, mass = length / length.sum(), np.maximum(mass, 0) / mass.sum()
-    lam = LAMBDA
-    place = np.append(0.0, np.cumsum((1 - lam) * length + lam * mass))
-    return Scale(axis, edges, place / place[-1], lam == 0)
+    length = np.diff(edges) / (edges[-1] - edges[0])
+    mass = _spread(rows, np.searchsorted(edges, first), np.searchsorted(edges, last), length)
+    is_even = isinstance(axis, TreeAxis) or _half_of(mass, length) >= CROWDED
+    place = np.cumsum(length if is_even else 0.4 * length + 0.6 * mass)
+    return Scale(axis, edges, np.append(0.0, place / place[-1]), is_even)
 
-LAMBDA = 0.0
-POWER = 1.0
-ASPECT = 10
+
+def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
+    """The share of rows between each edge and the next, with rows spread evenly over their boxes."""
+    n = len(length) + 1
+    place = np.append(0.0, np.cumsum(length))
+    per_length = rows / np.maximum(place[last] - place[first], 1e-12)
+    mass = np.cumsum(np.bincount(first, per_length, n) - np.bincount(last, per_length, n))[:-1] * length
+    mass = np.maximum(mass, 0.0)
+    return mass / mass.sum()
+
+
+def _half_of(mass: Floats, length: Floats) -> float:
+    """The least length that holds half of the rows."""
+    order = np.argsort(-mass / length, kind="stable")
+    n = int(np.searchsorted(np.cumsum(mass[order]), 0.5)) + 1
+    return float(length[order][:n].sum())
+
+
+def _labels_between(axis: TreeAxis, first: int, last: int) -> str:
+    tree = axis.nodes
+    exact = np.flatnonzero((tree.low == first) & (tree.high == last))
+    if len(exact):
+        return label_of(axis, int(exact[-1]))
+    ends = [label_of(axis, int(tree.leaf_nodes[code])) for code in (first, last - 1)]
+    return " … ".join(ends)
+
+
+def label_of(axis: TreeAxis, node: int) -> str:
+    label = axis.nodes.labels[node]
+    return "missing" if label is None else label
+
 
 # ---- lines -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Region:
+    """A part of the plane with the boxes in it, cut off at its borders; all by numbers of edges."""
+
+    border: tuple[tuple[int, int], ...]
+    low: tuple[Ints, ...]
+    high: tuple[Ints, ...]
+    rows: Floats
+
+    @property
+    def n_rows(self) -> float:
+        return float(self.rows.sum())
+
+
 def _divide(
-    scales: list[Scale], spans: list[tuple[Floats, Floats]], rows: Ints, *, is_exact: bool, limit: int
-) -> tuple[tuple[Rectangle, ...], bool]:
-    low = [np.searchsorted(scale.edges, first) for scale, (first, _) in zip(scales, spans, strict=True)]
-    high = [np.searchsorted(scale.edges, last) for scale, (_, last) in zip(scales, spans, strict=True)]
+    scales: Sequence[Scale],
+    spans: Sequence[tuple[Floats, Floats]],
+    rows: Ints,
+    canvas: Canvas,
+    *,
+    is_flat: bool,
+) -> tuple[Rectangle, ...]:
+    """Cut the region with most rows, then the next, until nothing is left to cut or the canvas is full."""
     places = [scale.place for scale in scales]
-    if len(scales) == 1:
-        low.append(np.zeros_like(low[0]))
-        high.append(np.ones_like(high[0]))
-        places.append(np.array([0.0, 1.0]))
-    border = (0, len(places[0]) - 1, 0, len(places[1]) - 1)
-    whole = _Region(border, (low[0], low[1]), (high[0], high[1]), rows.astype(np.float64))
-    waiting, done, is_complete = [(-whole.rows.sum(), 0, whole)], [], True
-    n_made = 1
+    whole = _Region(
+        tuple((0, len(place) - 1) for place in places),
+        tuple(np.searchsorted(scale.edges, first) for scale, (first, _) in zip(scales, spans, strict=True)),
+        tuple(np.searchsorted(scale.edges, last) for scale, (_, last) in zip(scales, spans, strict=True)),
+        rows.astype(np.float64),
+    )
+    waiting: list[tuple[float, int, _Region]] = [(-whole.n_rows, 0, whole)]
+    done: list[Rectangle] = []
+    n_made = 0
     while waiting:
         _, _, region = heapq.heappop(waiting)
-        cut = _best_cut(region, places, is_exact=is_exact)
-        if cut is not None and len(done) + len(waiting) + 2 > limit:
-            is_complete = False
-            cut = None
+        is_full = len(done) + len(waiting) + 2 > canvas.most
+        cut = None if is_full else _best_cut(region, places, canvas, is_flat=is_flat)
         if cut is None:
-            done.append(Rectangle(*region.border, float(region.rows.sum())))
+            left_right, bottom_top = (*region.border, (0, 1))[:2]
+            done.append(Rectangle(*left_right, *bottom_top, region.n_rows))
             continue
         for part in _parts(region, *cut, places[cut[0]]):
-            heapq.heappush(waiting, (-part.rows.sum(), n_made, part))
             n_made += 1
-    done.sort(key=lambda r: (r.bottom, r.left))
-    return tuple(done), is_complete
+            heapq.heappush(waiting, (-part.n_rows, n_made, part))
+    return tuple(sorted(done, key=lambda rectangle: (rectangle.bottom, rectangle.left)))
 
 
-def _best_cut(region: _Region, places: list[Floats], *, is_exact: bool) -> tuple[int, int] | None:
+def _best_cut(
+    region: _Region, places: Sequence[Floats], canvas: Canvas, *, is_flat: bool
+) -> tuple[int, int] | None:
+    """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
+    sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
     best, found = 0.0, None
-    for a, place in enumerate(places):
-        start, end = region.border[2 * a : 2 * a + 2]
-        at, gain = _gains(region, a, place[start : end + 1], start, is_exact=is_exact, thin=max(THINNEST, (places[1-a][region.border[2*(1-a)+1]]-places[1-a][region.border[2*(1-a)]])*(480/720 if a==0 else 720/480)/ASPECT))
-        gain = gain * ((place[end] - place[start]) ** POWER)
+    for a, (first, last) in enumerate(region.border):
+        across = sides[1 - a] * canvas.shape ** (2 * a - 1) if len(sides) > 1 else 0.0
+        least = max(canvas.thinnest, across / canvas.slenderest)
+        at, gain = _gains(region, a, places[a][first : last + 1], least=least, is_flat=is_flat)
+        gain = gain * sides[a]
         if len(at) and gain.max() > best:
-            best, found = float(gain.max()), (a, int(at[np.argmax(gain)]))
+            best, found = float(gain.max()), (a, first + int(at[np.argmax(gain)]))
     return found
 
 
-def _gains(region: _Region, a: int, place: Floats, start: int, *, is_exact: bool, thin=0) -> tuple[Ints, Floats]:
-    """The edges where the region may be cut, and the gain of each in rows.
+def _gains(region: _Region, a: int, place: Floats, *, least: float, is_flat: bool) -> tuple[Ints, Floats]:
+    """The edges where the region may be cut, and the gain of each, in rows.
 
-    Sums over all boxes that a line crosses, for all lines at once: what a box adds is a polynomial in the
-    line's place from its first edge to its last, so its coefficients are added at one and taken off at the other.
+    What a box adds to the sums is a polynomial in the line's place, from the box's first edge to its last:
+    the coefficients are added at the one and taken off at the other, and all lines are judged at once.
     """
-    n = len(place)
+    n, start = len(place), region.border[a][0]
     low, high, rows = region.low[a] - start, region.high[a] - start, region.rows
-    total = rows.sum()
-    first, width = place[low], place[high] - place[low]
-    is_wide = width > 1e-6
-    scaled = np.where(is_wide, rows / np.where(is_wide, width, 1.0), 0.0)
+    n_begin, n_end = np.bincount(low, minlength=n), np.bincount(high, minlength=n)
+    n_crossing = np.cumsum(n_begin) - n_begin - np.cumsum(n_end)
+    first, last = place[low], place[high]
+    per_width = rows / np.maximum(last - first, 1e-9)
+    squared = per_width / np.maximum(last - first, 1e-9)
 
-    def within(weight: Floats) -> Floats:
+    def over(weight: Floats) -> Floats:
         return np.cumsum(np.bincount(low, weight, n) - np.bincount(high, weight, n))
 
-    crossing = np.cumsum(np.bincount(low, minlength=n)) - np.bincount(low, minlength=n)
-    crossing -= np.cumsum(np.bincount(high, minlength=n))
-    left = np.cumsum(np.bincount(high, rows, n)) + place * within(scaled) - within(scaled * first)
-    squared = np.where(is_wide, scaled / np.where(is_wide, width, 1.0), 0.0)
-    last = first + width
-    lost = -(place**2) * within(squared) + place * within(squared * (first + last)) - within(squared * first * last)
-    most = left * (total - left) / max(total, 1e-300)
+    left = np.cumsum(np.bincount(high, rows, n)) + place * over(per_width) - over(per_width * first)
+    most = left * (1 - left / region.n_rows)
+    lost = place * over(squared * (first + last)) - place**2 * over(squared) - over(squared * first * last)
     gain = most - lost
-    is_edge = (np.bincount(low, minlength=n) + np.bincount(high, minlength=n)) > 0
-    room = (place - place[0] >= thin) & (place[-1] - place >= thin)
-    allowed = (crossing == 0) if is_exact else (gain >= RESPECTED * most)
-    at = np.flatnonzero(is_edge & room & allowed & (gain > 1e-9 * max(total, 1.0)))
-    return at + start, gain[at]
+    has_room = (place - place[0] >= least) & (place[-1] - place >= least)
+    is_allowed = n_crossing == 0 if is_flat else gain >= RESPECTED * most
+    at = np.flatnonzero((n_begin + n_end > 0) & has_room & is_allowed & (gain > 1e-6 * region.n_rows))
+    return at, gain[at]
 
 
 def _parts(region: _Region, a: int, cut: int, place: Floats) -> list[_Region]:
+    """The region on both sides of a line; a box that the line crosses leaves its share of rows on each."""
     parts = []
-    for side in (0, 1):
-        border = list(region.border)
-        border[2 * a + 1 - side] = cut
-        low, high = region.low[a], region.high[a]
-        new_low, new_high = (low, np.minimum(high, cut)) if side == 0 else (np.maximum(low, cut), high)
-        inside = new_low < new_high
-        share = (place[new_high] - place[new_low])[inside] / np.maximum((place[high] - place[low])[inside], 1e-300)
-        lows, highs = [x[inside] for x in region.low], [x[inside] for x in region.high]
-        lows[a], highs[a] = new_low[inside], new_high[inside]
+    for first, last in ((region.border[a][0], cut), (cut, region.border[a][1])):
+        low, high = np.maximum(region.low[a], first), np.minimum(region.high[a], last)
+        inside = low < high
+        width = place[region.high[a]] - place[region.low[a]]
+        share = ((place[high] - place[low]) / np.maximum(width, 1e-300))[inside]
+        share[(region.low[a] >= first)[inside] & (region.high[a] <= last)[inside]] = 1.0
         parts.append(
             _Region(
-                (border[0], border[1], border[2], border[3]),
-                (lows[0], lows[1]),
-                (highs[0], highs[1]),
-                region.rows[inside] * np.minimum(share, 1.0),
+                _replaced(region.border, a, (first, last)),
+                _replaced(tuple(ends[inside] for ends in region.low), a, low[inside]),
+                _replaced(tuple(ends[inside] for ends in region.high), a, high[inside]),
+                region.rows[inside] * share,
             )
         )
     return parts
+
+
+def _replaced[T](items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
+    return (*items[:at], item, *items[at + 1 :])
