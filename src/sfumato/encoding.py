@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 2**53
 """Whole numbers beyond this are not exact as floats."""
+
+NO_RANGE = (0.0, -1.0)
+"""The outer ends of a column that is missing everywhere: a range that holds nothing."""
 
 MISSING = -math.inf
 """Where a missing cell stands among the values of an ordered domain: before all of them."""
@@ -88,6 +92,11 @@ class Measure:
     unit: float
     is_exact: bool
 
+    @property
+    def exact_unit(self) -> Fraction:
+        """The unit as a fraction: 1/10, not the float beside it."""
+        return Fraction(self.unit).limit_denominator(10**6) if self.is_exact else Fraction(self.unit)
+
 
 def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
     """Domain and codes of one quasi-identifier."""
@@ -131,7 +140,7 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
     return Measure(codes.astype(np.uint32), origin, unit, is_exact)
 
 
-def axes_of(domains: tuple[Domain, ...], codes: Codes, *, split_only: tuple[str, ...] | None = None) -> Axes:
+def axes_of(domains: tuple[Domain, ...], *, split_only: tuple[str, ...] | None = None) -> Axes:
     """The domains as the kernels see them."""
     trees = [domain.hierarchy if isinstance(domain, TreeDomain) else None for domain in domains]
     sizes = [0 if tree is None else tree.n_nodes for tree in trees]
@@ -159,7 +168,8 @@ def axes_of(domains: tuple[Domain, ...], codes: Codes, *, split_only: tuple[str,
             dtype=np.int64,
         ),
         position=_joined(positions, np.float64),
-        scale=np.array([_scale(domain, codes[:, i]) for i, domain in enumerate(domains)]),
+        least_code=np.array([_least_code(domain) for domain in domains], dtype=np.int64),
+        width=np.array([_width(domain) for domain in domains]),
     )
 
 
@@ -181,8 +191,7 @@ def _encode_ordered(cells: pa.Array, attribute: Attribute) -> tuple[OrderedDomai
     present = values if is_missing is None else values[~is_missing]
     low, high = _outer_ends(present, attribute)
     grid = _grid(present, attribute)
-    if grid is not None and len(present):
-        first = float(present.min())
+    if grid is not None and len(present) and _is_whole((grid, first := float(present.min()))):
         steps = np.rint((present - first) / grid).astype(np.int64)
         if int(steps.max()) < 2 * len(values):
             n_codes = int(steps.max()) + 1 + shift
@@ -211,7 +220,7 @@ def _ranked(values: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
 
 def _outer_ends(present: NDArray[Any], attribute: Attribute) -> tuple[float, float]:
     if len(present) == 0:
-        return attribute.bounds or (0.0, 0.0)
+        return attribute.bounds or NO_RANGE
     least, greatest = float(present.min()), float(present.max())
     if max(abs(least), abs(greatest)) > EXACT_LIMIT:
         raise TableError(
@@ -342,20 +351,23 @@ def _positions(domain: Domain) -> Floats:
     """Real positions of the codes of a ranked domain; missing stands with the least value."""
     if isinstance(domain, TreeDomain) or domain.values is None:
         return np.zeros(0)
-    least = domain.values[1] if domain.has_missing and domain.n_codes > 1 else domain.values[0]
-    return np.where(np.isneginf(domain.values), least, domain.values) if domain.has_missing else domain.values
+    if not domain.has_missing:
+        return domain.values
+    return np.append(domain.values[1:2] if domain.n_codes > 1 else [0.0], domain.values[1:])
 
 
-def _scale(domain: Domain, codes: NDArray[np.uint32]) -> float:
-    """1 / width of the whole table on one axis."""
-    if isinstance(domain, TreeDomain):
-        width = float(domain.n_codes - 1)
-    elif domain.values is None:
-        width = float(codes.max()) - float(codes.min())
+def _least_code(domain: Domain) -> int:
+    return 1 if isinstance(domain, OrderedDomain) and domain.has_missing else 0
+
+
+def _width(domain: Domain) -> float:
+    """Width of the whole table on one axis: leaves or values spanned; 1 where nothing is."""
+    if isinstance(domain, TreeDomain) or domain.values is None:
+        width = float(domain.n_codes - 1 - _least_code(domain))
     else:
         positions = _positions(domain)
         width = float(positions[-1] - positions[0])
-    return 1.0 / width if width > 0 else 0.0
+    return width if width > 0 else 1.0
 
 
 def _joined(arrays: list[Any], dtype: Any) -> Any:

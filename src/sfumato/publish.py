@@ -95,8 +95,8 @@ def publish_to(
 
 def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
     """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
-    order = pa.array(groups.order(random))
-    recoded = groups.recoding.columns(np.repeat(groups.leaf, groups.size))
+    order = pa.array(groups.shuffled(random))
+    recoded = groups.recoding.columns(groups.leaf, lambda values: np.repeat(values, groups.size))
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     columns: dict[str, Any] = {}
     for name in source.names:

@@ -12,24 +12,25 @@ its boxes use, never a column's distinct values. Any row gets a box:
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
-from sfumato.encoding import MISSING, Domain, OrderedDomain
+from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.errors import InputError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy import Output
-from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.schema import Attribute, Kind, Schema
 from sfumato.tables import Source, replace_atomically
 
 FORMAT = 1
@@ -53,35 +54,45 @@ class OrderedAxis:
     def ends(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
         is_outer = np.isnan(low) | np.isneginf(low)
-        step = self.grid or 0.0
-        return np.where(is_outer, self.low, low + step), np.where(np.isposinf(high), self.high, high)
+        first = np.where(is_outer, self.low, self._next(low))
+        return first, np.where(np.isposinf(high), self.high, high)
 
-    def labels(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[str | None]:
-        """Text of each box; None (an empty cell) for missing alone.
+    def _next(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The next value that the grid allows; added up in decimals: after 0.2 comes 0.3, not 0.30000000000000004."""
+        if self.grid is None or float(self.grid).is_integer():
+            return values + (self.grid or 0.0)
+        step = Decimal(repr(float(self.grid)))
+        return np.array([float(Decimal(repr(value)) + step) for value in values.tolist()], dtype=np.float64)
+
+    def labels(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> pa.Array:
+        """Text of each box; null (an empty cell) for missing alone.
 
         >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 110, 1.0, True)
-        >>> age.labels(np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf]))
+        >>> age.labels(np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf])).to_pylist()
         ['[0, 24] or missing', '[25, 49]', '25', '[50, 110]']
         """
-        first, last = self.ends(low, high)
-        out: list[str | None] = []
-        for i in range(len(low)):
-            if math.isinf(high[i]) and high[i] < 0:
-                out.append(None)
-                continue
-            is_outer = math.isnan(low[i]) or math.isinf(low[i])
-            if first[i] == last[i]:
-                text = self.text(last[i])
-            else:
-                opening = "[" if is_outer or self.grid is not None else "("
-                text = f"{opening}{self.text(first[i])}, {self.text(last[i])}]"
-            out.append(text + (OR_MISSING if self.has_missing and math.isnan(low[i]) else ""))
-        return out
+        is_missing = np.isneginf(high)
+        first, last = self.ends(low, np.where(is_missing, 0.0, high))
+        is_closed = np.isnan(low) | np.isneginf(low) | (self.grid is not None)
+        opening = pc.if_else(pa.array(is_closed), "[", "(")
+        one, other = self.texts(first), self.texts(last)
+        interval = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
+        label = pc.if_else(pa.array(first == last), other, interval)
+        with_missing = pc.binary_join_element_wise(label, OR_MISSING, "")
+        label = pc.if_else(pa.array(np.isnan(low) & self.has_missing), with_missing, label)
+        return pc.if_else(pa.array(is_missing), None, label)
 
-    def text(self, value: float) -> str:
+    def texts(self, values: NDArray[np.float64]) -> pa.Array:
+        """Numbers and dates as people write them: 5, 0.25, 2024-03-05."""
         if self.attribute.kind is Kind.DATE:
-            return str(np.datetime64(int(value), "D"))
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
+            return pa.array(values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+        is_whole = (values == np.rint(values)) & (np.abs(values) < EXACT_LIMIT)
+        whole = pa.array(np.where(is_whole, values, 0).astype(np.int64)).cast(pa.string())
+        return (
+            whole
+            if is_whole.all()
+            else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +152,26 @@ class Recoding:
         high = np.full((len(tree.axis), n_axes), np.inf)
         is_tree = np.array([isinstance(axis, TreeAxis) for axis in self.axes])
         low[0, is_tree] = 0
+        high[0, [isinstance(axis, OrderedAxis) and axis.low > axis.high for axis in self.axes]] = MISSING
         fill_boxes(
             is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, low, high
         )
         return np.where(tree.cover >= 0, tree.cover, low), high
 
-    def columns(self, place: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
-        """The published quasi-identifier columns of rows at these nodes of the tree."""
-        low, high = self.boxes()
+    def columns(
+        self, nodes: NDArray[np.integer[Any]], expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of rows at these nodes of the tree.
+
+        ``expand`` makes an array over the rows of one over the nodes.
+        """
+        low, high = (ends[nodes] for ends in self.boxes())
         out: dict[str, pa.Array] = {}
         for a, axis in enumerate(self.axes):
             if isinstance(axis, TreeAxis):
-                out |= self._tree_column(axis, low[:, a].astype(np.int64)[place])
+                out |= self._tree_column(axis, expand(low[:, a].astype(np.int32)))
             else:
-                out |= self._ordered_columns(axis, low[:, a], high[:, a], place)
+                out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
         return out
 
     def apply(self, frame: Any, *, keep: Schema | None = None) -> Any:
@@ -168,7 +185,8 @@ class Recoding:
     def apply_to(self, source: Source, *, keep: Schema | None = None) -> pa.Table:
         values, nodes, strange = self._read(source)
         place = self._places(source.n_rows, values, nodes)
-        recoded = self.columns(place)
+        nodes_met, at = np.unique(place, return_inverse=True)
+        recoded = self.columns(nodes_met, lambda values: values[at])
         low, _ = self.boxes()
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name
@@ -195,26 +213,21 @@ class Recoding:
 
     # -- published cells ---------------------------------------------------------------------------
 
-    def _tree_column(self, axis: TreeAxis, nodes: NDArray[np.int64]) -> dict[str, pa.Array]:
-        labels = pa.array(axis.nodes.labels, pa.string())
-        if axis.has_missing:
-            at = axis.nodes.labels.index(None) if None in axis.nodes.labels else -1
-            indices = pa.array(nodes.astype(np.int32), mask=nodes == at)
-        else:
-            indices = pa.array(nodes.astype(np.int32))
-        return {axis.attribute.name: _without_nulls(indices, labels)}
+    def _tree_column(self, axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+        return {axis.attribute.name: _labelled(nodes, pa.array(axis.nodes.labels, pa.string()))}
 
     def _ordered_columns(
-        self, axis: OrderedAxis, low: NDArray[np.float64], high: NDArray[np.float64], place: NDArray[Any]
+        self,
+        axis: OrderedAxis,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        expand: Callable[[NDArray[Any]], NDArray[Any]],
     ) -> dict[str, pa.Array]:
         which, low, high = _distinct_boxes(low, high)
-        name, at = axis.attribute.name, which[place]
+        name, at = axis.attribute.name, expand(which)
         out: dict[str, pa.Array] = {}
         if self.output is not Output.BOUNDS:
-            labels = axis.labels(low, high)
-            is_null = np.array([label is None for label in labels])
-            indices = pa.array(at.astype(np.int32), mask=is_null[at])
-            out[name] = _without_nulls(indices, pa.array(labels, pa.string()))
+            out[name] = _labelled(at, axis.labels(low, high))
         if self.output is not Output.LABELS:
             first, last = axis.ends(low, high)
             no_low = np.isneginf(high) | (np.isnan(low) & axis.has_missing)
@@ -359,7 +372,7 @@ def known_nodes(axis: TreeAxis, column: Any) -> NDArray[np.int64]:
         values = values.astype("datetime64[D]" if attribute.kind is Kind.DATE else np.float64)
         if attribute.bounds is not None and attribute.kind is Kind.NUMBER:
             values = np.clip(values, *attribute.bounds)
-    whole = hierarchy.build(attribute, values)
+    whole = hierarchy.build(attribute, _maskable(attribute, values))
     leaves = hierarchy.locate(attribute, whole, values)
     known = _Descent(axis.nodes)
     nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves.tolist()]
@@ -367,6 +380,13 @@ def known_nodes(axis: TreeAxis, column: Any) -> NDArray[np.int64]:
     table = np.array([*nodes, missing], dtype=np.int64)
     at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
     return np.asarray(table[at])
+
+
+def _maskable(attribute: Attribute, values: Any) -> Any:
+    """Without the texts that are too long for a mask: they belong nowhere below the root."""
+    if isinstance(attribute.hierarchy, Mapping) and "mask" in attribute.hierarchy:
+        return [value for value in values if len(value) <= attribute.hierarchy["mask"]]
+    return values
 
 
 class _Descent:
@@ -400,12 +420,12 @@ def _join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> N
 
 def _distinct_boxes(
     low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
     """Number the distinct (low, high) pairs: (which pair each node has, their ends)."""
     ends, codes = np.unique(np.concatenate([low, high]), return_inverse=True)  # one NaN, at the end
     key = codes[: len(low)].astype(np.int64) * len(ends) + codes[len(low) :]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return which.astype(np.int64), low[first], high[first]
+    return which.astype(np.int32), low[first], high[first]
 
 
 def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:
@@ -416,7 +436,10 @@ def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: Ordere
     return pa.array(kept.astype(np.int64) if is_whole else kept, mask=is_null)
 
 
-def _without_nulls(indices: pa.Array, labels: pa.Array) -> pa.DictionaryArray:
+def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
+    """A column of labels; a null label makes an empty cell."""
+    is_null = np.asarray(labels.is_null())
+    indices = pa.array(at.astype(np.int32, copy=False), mask=is_null[at] if is_null.any() else None)
     return pa.DictionaryArray.from_arrays(indices, labels.fill_null(""))
 
 

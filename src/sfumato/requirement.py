@@ -160,9 +160,13 @@ class RecursiveDiversity:
 
     @property
     def exact_c(self) -> Fraction:
-        """c as written; beyond nine decimals rounded down, which asks for a little more."""
-        c = Fraction(str(self.c))
-        return c if c.denominator <= 10**9 else Fraction(math.floor(c * 10**9), 10**9)
+        """c as written; beyond nine digits or so rounded down, which asks for a little more.
+
+        Beyond 2^32, more than all rows, one c is as good as another. So products with counts fit 64 bits.
+        """
+        c = min(Fraction(str(self.c)), Fraction(2**32))
+        finest = min(10**9, 2**33 // math.ceil(c))
+        return c if c.denominator <= finest else Fraction(math.floor(c * finest), finest)
 
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         if self.l == 1:
@@ -181,6 +185,8 @@ class RecursiveDiversity:
         return ranked[:, 0], ranked[:, self.l - 1 :].sum(axis=1)
 
     def describe(self, achieved: float) -> str:
+        if math.isinf(achieved):
+            return f"fewer than {self.l} different values"
         return f"a diversity that needs a c above {achieved:.4g}"
 
     def as_policy(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ STEPS = [round(0.1 * i, 1) for i in range(3, 12)]
 # ---- random quasi-identifiers ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quasi:
     """A quasi-identifier: how sfumato is told of it, how the twin sees it, and what its cells can be."""
 
@@ -48,6 +48,11 @@ class Quasi:
     renamed: Attribute | None = None  # the attribute after ``rename``, where that changes it
     renamed_label: Callable[[Any], Any] = lambda label: label
     type: pa.DataType = field(default_factory=pa.string)
+
+    def __repr__(self) -> str:
+        """Short, for a failing example is printed with it."""
+        a = self.attribute
+        return f"{a.name}: {a.kind} {a.hierarchy or ''} {a.bounds or ''} {a.step or ''}"
 
 
 def number(name: str, **options: Any) -> Attribute:
@@ -595,14 +600,14 @@ def label_of(case: Case, quasi: Quasi, side: Any, cell: Any) -> str | None:
     """What is published of a box on one attribute for a row with this cell."""
     axis, name = quasi.axis, quasi.attribute.name
     if isinstance(axis, naive.Tree):
-        return naive.common([side, axis.node({name: cell})])[-1] or ""
+        return naive.common([side, axis.node({name: cell})])[-1]
     seen = [axis.value(row) for row in case.rows]
     values = [value for value in seen if value != naive.MISSING]
     if cell is None and naive.MISSING not in seen:
         return "*"
     low, high = side
-    if high == naive.MISSING or not values:
-        return ""
+    if high == naive.MISSING or not (values or quasi.attribute.bounds):
+        return None
     bounds = quasi.attribute.bounds or (min(values), max(values))
     grid = quasi.attribute.step or (1 if all(float(value).is_integer() for value in values) else None)
     is_outer = low in (None, naive.MISSING)

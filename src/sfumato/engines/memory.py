@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.grow import Nodes, append, fill_child_bounds, fill_covers, fill_subtree, shuffle_leaves
 from sfumato.kernels.frequency import n_words
+from sfumato.kernels.grow import Nodes, append, fill_child_bounds, fill_covers, fill_subtree
 from sfumato.kernels.problem import FIXED_POINT, Axes, Rules, Scratch, Targets
 
 SMALLEST_TASK = 4096
@@ -81,12 +81,9 @@ class MemoryEngine:
         fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], axes, out)
         return out
 
-    def order(self, nodes: Nodes, random: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Row numbers leaf by leaf, in random order within each."""
-        leaves = nodes.axis < 0
-        out = self.rows[:, -1].astype(np.int64)
-        shuffle_leaves(nodes.start[leaves], nodes.end[leaves], random, out)
-        return out
+    def row_numbers(self) -> NDArray[np.uint32]:
+        """The rows in the order of the leaves."""
+        return self.rows[:, -1].copy()
 
 
 class _Grower:
@@ -183,7 +180,7 @@ def whole_range(
 
 
 def information_table(n: int) -> NDArray[np.float64]:
-    """x log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
+    """X log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
     x = np.arange(n + 1, dtype=np.float64)
     x[0] = 1.0
     x *= np.log2(x)

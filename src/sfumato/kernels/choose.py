@@ -312,11 +312,15 @@ def score_children(rows, m, targets, single, table, scratch):
         before = scratch.total[0, j]
         for w in range(words):
             node[w] += bins[j, w]
-    score, largest = 0.0, np.int64(0)
+    parts, largest = scratch.score[:m], np.int64(0)
     for j in range(m):
-        score += score_of_part(bins[j], node, targets, single, table)
+        parts[j] = score_of_part(bins[j], node, targets, single, table)
         largest = max(largest, bins[j, 0])
         bins[j] = 0
+    parts.sort()  # roundoff must not depend on the order of the children
+    score = 0.0
+    for j in range(m):
+        score += parts[j]
     return score, largest
 
 
@@ -405,7 +409,7 @@ def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, t
     for axis in range(n_axes):
         if axes.is_tree[axis] and axes.may_split[axis] and axes.n_children[cover_of[axis]] > 0:
             m = fill_children(rows, start, end, axis, cover_of[axis], axes, scratch)
-            if not children_are_large(m, rules.least_rows, scratch):
+            if m < 2 or not children_are_large(m, rules.least_rows, scratch):
                 continue
             here, largest = score_children(rows, m, targets, single, table, scratch)
             is_tie = here == best and largest == best_largest and axis < best_axis
@@ -422,11 +426,12 @@ def width_of(axes, axis, low, high, cover_node):
     if axes.is_tree[axis]:
         spanned = float(axes.node_high[cover_node] - axes.node_low[cover_node] - 1)
     elif axes.position_start[axis] < 0:
-        spanned = float(high - low)
+        least = axes.least_code[axis]  # missing stands with the least value
+        spanned = float(max(high, least) - max(low, least))
     else:
         zero = axes.position_start[axis]
         spanned = axes.position[zero + high] - axes.position[zero + low]
-    return spanned * axes.scale[axis]
+    return spanned / axes.width[axis]
 
 
 @inner
@@ -442,15 +447,11 @@ def median_on_axis(rows, start, end, axis, low, high, cover_node, axes, rules, s
     lower_fits = min(below, n - below) >= rules.least_rows
     if not upper_fits and not lower_fits:
         return False, np.int64(-1)  # no threshold leaves enough rows on both sides
-    lower_first = lower_fits and (not upper_fits or max(below, n - below) <= max(upper, n - upper))
-    for attempt in range(2):
-        take_lower = lower_first == (attempt == 0)
-        code = middle - 1 if take_lower else middle
-        if (lower_fits if take_lower else upper_fits) and (
-            rules.count_only or threshold_holds(rows, start, end, axis, code, rules, scratch)
-        ):
-            return True, code
-    # both medians fail the diversity: the allowable threshold nearest to the middle
+    take_lower = lower_fits and (not upper_fits or max(below, n - below) <= max(upper, n - upper))
+    code = middle - 1 if take_lower else middle
+    if rules.count_only or threshold_holds(rows, start, end, axis, code, rules, scratch):
+        return True, code
+    # the median fails the diversity: the allowable threshold nearest to the middle
     m = fill_sorted(rows, start, end, axis, scratch)
     fill_allowable(rows, start, end, axis, m, rules, scratch)
     t = best_allowable(m, 0, m - 1, False, scratch)

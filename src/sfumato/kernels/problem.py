@@ -34,7 +34,8 @@ class Axes(NamedTuple):
     child: NDArray[np.int64]  # nodes, in the order of their codes
     position_start: NDArray[np.int64]  # (axes,) where position of code 0 stands; -1: the code is the position
     position: NDArray[np.float64]  # real position of a code of an ordered axis
-    scale: NDArray[np.float64]  # (axes,) 1 / width of the whole table on this axis
+    least_code: NDArray[np.int64]  # (axes,) the least code that is a value: 1 where code 0 is missing
+    width: NDArray[np.float64]  # (axes,) width of the whole table on this axis, 1 where it has none
 
 
 class Targets(NamedTuple):

@@ -60,7 +60,10 @@ def variance_holds(n, total, squares_high, squares_low, least):
     high += low >> 62
     low &= (np.int64(1) << 62) - 1
     minus_high, minus_low = product(total, total)
-    spread = float(high - minus_high) * 4611686018427387904.0 + float(low - minus_low)
+    high, low = high - minus_high, low - minus_low
+    if low < 0:  # borrow: two large floats of opposite sign would not cancel exactly
+        high, low = high - 1, low + (np.int64(1) << 62)
+    spread = float(high) * 4611686018427387904.0 + float(low)
     return spread >= least * float(n) * float(n)
 
 

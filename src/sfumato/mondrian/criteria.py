@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,13 +120,26 @@ def _targets(task: Task, extra: ExtraColumns) -> list[_Target]:
     found = []
     for name in task.targets:
         codes = encoding.encode_number(extra.source, extra.schema[name]).codes
-        found.append(_Target(extra.append(codes), 0, task.weight, float(np.var(codes.astype(np.float64)))))
+        found.append(_Target(extra.append(codes), 0, task.weight, float(_variance_of(codes))))
     return found
 
 
 def _entropy(counts: NDArray[np.int64]) -> float:
-    share = counts[counts > 0] / counts.sum()
-    return float(-(share * np.log2(share)).sum())
+    """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
+    x = np.append(counts[counts > 0], counts.sum())
+    *parts, whole = np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).tolist()
+    return (whole - sum(parts)) / FIXED_POINT / int(x[-1])
+
+
+def _variance_of(codes: Codes) -> Fraction:
+    """Population variance, exactly, so that the order of the rows cannot matter."""
+    if len(codes) == 0:
+        return Fraction(0)
+    wide = codes.astype(np.uint64)
+    total = int(wide.sum())
+    wide *= wide
+    squares = (int((wide >> np.uint64(32)).sum()) << 32) + int((wide & np.uint64(0xFFFFFFFF)).sum())
+    return Fraction(len(codes) * squares - total * total, len(codes) ** 2)
 
 
 def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> Rules:
@@ -179,7 +193,7 @@ def _variance(requirement: VarianceDiversity, extra: ExtraColumns) -> tuple[int,
     the limit is raised by that, so that the promise holds of the true values.
     """
     measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
-    least = requirement.at_least / measure.unit**2
+    least = float(Fraction(str(requirement.at_least)) / measure.exact_unit**2)
     if not measure.is_exact:
         least = (math.sqrt(least) + 0.5) ** 2
     return extra.append(measure.codes), least
@@ -202,5 +216,5 @@ def _whole_table(requirement: Requirement, extra: ExtraColumns) -> GroupStats:
         codes = extra.columns[place - extra.n_axes]
         return GroupStats(count, values=np.bincount(codes, minlength=n_values)[None, :])
     measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
-    present = measure.codes[measure.codes != NO_NUMBER].astype(np.float64) * measure.unit
-    return GroupStats(count, variance=np.array([present.var() if len(present) else 0.0]))
+    variance = _variance_of(measure.codes[measure.codes != NO_NUMBER]) * measure.exact_unit**2
+    return GroupStats(count, variance=np.array([float(variance)]))

@@ -15,7 +15,7 @@ from sfumato import encoding
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
-from sfumato.kernels.grow import Nodes
+from sfumato.kernels.grow import Nodes, shuffle_leaves
 from sfumato.kernels.problem import Axes, Rules, Targets
 from sfumato.mondrian.criteria import ExtraColumns, compile_rules, compile_targets
 from sfumato.policy import MondrianOptions, Output
@@ -37,14 +37,22 @@ def no_progress(_stage: str, _done: int, _total: int) -> None:
 class Partition:
     """The groups of the fitted rows.
 
-    ``leaf`` are the nodes of the recoding's tree that are groups, ``size`` their numbers of rows; ``order``
-    lists row numbers group by group and is asked for with random numbers, so that it never is the input's.
+    ``leaf`` are the nodes of the recoding's tree that are groups, ``size`` their numbers of rows, and
+    ``row_numbers`` the rows group by group. Their order within a group says something of the input's: a
+    release takes ``shuffled`` ones.
     """
 
     recoding: Recoding
     leaf: NDArray[np.int64]
     size: NDArray[np.int64]
-    order: Callable[[NDArray[np.float64]], NDArray[np.int64]]
+    row_numbers: NDArray[np.uint32]
+
+    def shuffled(self, random: NDArray[np.float64]) -> NDArray[np.uint32]:
+        """The row numbers in random order within each group; ``random`` is one number in [0, 1) per row."""
+        end = np.cumsum(self.size)
+        out = self.row_numbers.copy()
+        shuffle_leaves(end - self.size, end, random, out)
+        return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +89,7 @@ def prepare(
         progress("encoding", i, len(quasi))
         domain, codes[:, i] = encoding.encode_axis(source, attribute)
         domains.append(domain)
-    axes = encoding.axes_of(tuple(domains), codes, split_only=options.split_only)
+    axes = encoding.axes_of(tuple(domains), split_only=options.split_only)
     return Problem(MemoryEngine(codes, extra.matrix(), threads=threads), tuple(domains), axes, targets, rules)
 
 
@@ -116,7 +124,7 @@ def partition(
         recoding_of(nodes, covers, problem.axes.root, problem.domains, output),
         leaf[by_start],
         (nodes.end - nodes.start)[leaf][by_start],
-        lambda random: problem.engine.order(nodes, random),
+        problem.engine.row_numbers(),
     )
 
 

@@ -17,15 +17,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.recoding import OR_MISSING, Axis, OrderedAxis, TreeAxis
+from sfumato.recoding import OR_MISSING, Axis, TreeAxis
 from sfumato.report.facts import Leaves
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 MISSING_STRIP = 0.05
 """Width of the strip for missing values, before the ordered ones, as a share of their range."""
@@ -321,5 +323,5 @@ def _parts(region: _Region, a: int, cut: int, place: Floats) -> list[_Region]:
     return parts
 
 
-def _replaced[T](items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
+def _replaced(items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
     return (*items[:at], item, *items[at + 1 :])
