@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -23,6 +24,8 @@ LATER_COMMANDS = {
 }
 DEMO_MARK = ".made-by-sfumato-demo"
 LEAST_MEMORY = 4_000_000
+CLOSED_PIPE = 141
+"""What a shell shows of a program that SIGPIPE ended: neither done nor a verdict."""
 
 
 def main() -> None:
@@ -37,15 +40,13 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        error.show()
-        return 2
+        return _complain(_wrong_usage(error), 2)
+    except SystemExit:
+        return CLOSED_PIPE  # click's own answer to a reader that left, as in sfumato verify out | head -1
     except SfumatoError as error:
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _complain("Interrupted; nothing was written.", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
     except MemoryError:
         return _complain("There is not enough memory for this table; give it fewer rows or columns.", 2)
     except OSError as error:
@@ -59,6 +60,16 @@ def run(arguments: list[str]) -> int:
 def _complain(sentence: str, code: int) -> int:
     click.echo(f"sfumato: {sentence}", err=True)
     return code
+
+
+def _wrong_usage(error: click.ClickException) -> str:
+    """What click has to say, in one line. Where no command was given that is the help, which keeps its lines."""
+    message = error.format_message()
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return message
+    if message == error.ctx.get_help():
+        return f"A command is missing.\n\n{message}"
+    return f"{' '.join(message.split())} See {error.ctx.command_path} --help."
 
 
 def _where(error: BaseException) -> str:
@@ -332,7 +343,7 @@ def parse_count(text: str) -> int:
         number = float(text)
     except ValueError:
         number = -1.0
-    if number < 1 or number != int(number):
+    if not 1 <= number < math.inf or number != int(number):
         raise InputError("--rows must be a whole number of at least 1, such as 100000 or 1e6.")
     return int(number)
 

@@ -506,7 +506,10 @@ def numbers(column: Any, attribute: Attribute) -> pa.Array:
     >>> numbers(pa.array([" 1", "+2e1", ""]), Attribute("hours", role="other")).to_pylist()
     [1, 20, None]
     """
-    values, indices = _distinct(_plain(column, attribute))
+    plain = _plain(column, attribute)
+    if pa.types.is_signed_integer(plain.type) and not attribute.missing_values:
+        return plain.combine_chunks().cast(pa.int64())  # whole and finite already
+    values, indices = _distinct(plain)
     if _is(values.type, *TEXT):
         exact, floats, is_unreadable = _read_numbers(values, attribute.missing_values)
         _refuse(is_unreadable, indices, attribute, "without a readable number")
