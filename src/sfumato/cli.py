@@ -105,7 +105,7 @@ def demo(out: Path) -> None:
 
     _claim_demo_folder(out)
     table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
-    click.echo(f"A hospital wants to publish 10,000 stays; it made up {table} for you.")
+    click.echo(f"The table: 10,000 generated hospital stays, {table}")
     example.write_example(out)
     if release.exists():
         shutil.rmtree(release)

@@ -487,7 +487,7 @@ def _axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
 
 def _tree_from(nodes: pa.Table, n_axes: int) -> Tree:
     def column(name: str, dtype: Any) -> NDArray[Any]:
-        return np.asarray(nodes.column(name).fill_null(MISSING if name == "threshold" else 0)).astype(dtype)
+        return np.asarray(nodes.column(name)).astype(dtype)
 
     cover = np.full((nodes.num_rows, n_axes), -1, dtype=np.int32)
     for a in range(n_axes):
@@ -495,7 +495,7 @@ def _tree_from(nodes: pa.Table, n_axes: int) -> Tree:
             cover[:, a] = column(f"cover_{a}", np.int32)
     return Tree(
         column("axis", np.int32),
-        column("threshold", np.float64),
+        np.asarray(nodes.column("threshold").cast(pa.float64()).fill_null(MISSING)),  # may be null throughout
         column("first_child", np.int32),
         column("n_children", np.int32),
         column("branch", np.int32),

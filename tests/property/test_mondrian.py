@@ -361,9 +361,8 @@ def reachable_cases(**options: Any) -> st.SearchStrategy[Case]:
 
 def members_of(found: Partition) -> list[frozenset[int]]:
     """Row numbers of each group."""
-    n_rows = int(found.size.sum())
-    order = found.order(np.full(n_rows, 0.5))
-    return [frozenset(part.tolist()) for part in np.split(order, np.cumsum(found.size)[:-1])]
+    parts = np.split(found.row_numbers, np.cumsum(found.size)[:-1])
+    return [frozenset(part.tolist()) for part in parts]
 
 
 def boxes_of(found: Partition) -> list[tuple[Any, ...]]:
@@ -531,16 +530,16 @@ def test_the_reported_progress_counts_every_row_once(monkeypatch):
     seen: list[tuple[str, int, int]] = []
     case.partition(progress=lambda stage, done, total: seen.append((stage, done, total)))
     splitting = [(done, total) for stage, done, total in seen if stage == "splitting"]
-    assert splitting[0] == (0, 260)
+    assert len(splitting) > 5
     assert splitting[-1] == (260, 260)
     assert [done for done, _ in splitting] == sorted(done for done, _ in splitting)
 
 
 @given(reachable_cases(), st.integers(0, 2**32 - 1))
 @settings(max_examples=30)
-def test_any_random_numbers_order_the_rows_group_by_group(case: Case, seed: int):
+def test_shuffled_rows_stay_in_their_groups(case: Case, seed: int):
     found = case.partition()
-    order = found.order(np.random.default_rng(seed).random(len(case.rows)))
+    order = found.shuffled(np.random.default_rng(seed).random(len(case.rows)))
     parts = [frozenset(part.tolist()) for part in np.split(order, np.cumsum(found.size)[:-1])]
     assert parts == members_of(found)
 
@@ -562,7 +561,7 @@ def test_applied_to_the_rows_it_was_made_from_the_recoding_gives_the_published_b
 
 @given(reachable_cases(), st.data())
 @settings(max_examples=100)
-def test_any_row_at_all_gets_the_box_that_the_rules_for_strangers_say(case: Case, data: Any, tmp_path_factory):
+def test_any_row_at_all_gets_the_box_that_the_rules_for_strangers_say(case: Case, data: Any):
     tree = case.twin().grow()
     rows = [
         {**row, **{q.attribute.name: data.draw(st.one_of(q.strangers, st.none())) for q in case.quasi}}

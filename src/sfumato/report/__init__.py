@@ -1,0 +1,271 @@
+"""The report of a release for people: one HTML file that needs nothing else, made from the release alone.
+
+Nothing here looks at the table that the release was made from. The same release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from sfumato import tables
+from sfumato.policy import Output
+from sfumato.recoding import Recoding
+from sfumato.release import Certificate, Release
+from sfumato.report.facts import (
+    LEVELS,
+    AttributeFacts,
+    Groups,
+    Promise,
+    attributes_of,
+    groups_of,
+    n_rows,
+    promises_of,
+)
+from sfumato.report.pictures import bars_of, histogram, level_bar, paint
+from sfumato.report.plane import Plane, plane_of
+from sfumato.report.svg import plain
+from sfumato.schema import Role
+from sfumato.workload import Classify, Task
+
+LONGEST_TREE = 2_000
+"""Characters of a hierarchy beyond which the certificate in the report leaves it out."""
+
+ROLE_MEANINGS = {
+    Role.IDENTIFIER: "names a person",
+    Role.QUASI_IDENTIFIER: "others may know it of a person",
+    Role.SENSITIVE: "must not be learnt of a person",
+    Role.OTHER: "",
+    Role.DROP: "not wanted",
+}
+
+
+def render(release: Release) -> str:
+    """The report of a release, as HTML."""
+    source = tables.open_table(release.rows)
+    recoding = release.recoding if isinstance(release.recoding, Recoding) else None
+    groups = groups_of(source, release.policy, recoding)
+    promises = promises_of(release)
+    facts = attributes_of(release, source, groups)
+    plane = plane_of(groups.leaves) if groups.leaves else None
+    bars = bars_of(groups.size) if len(groups.size) else []
+    return _template().render(
+        release=release,
+        claims=release.certificate.claims,
+        verdict=verdict(promises, groups),
+        promises=promises,
+        groups=groups,
+        sizes=_summary(groups),
+        bars=bars,
+        histogram=histogram(bars) if bars else "",
+        facts=facts,
+        missing=[fact for fact in facts if fact.n_missing or fact.n_hidden],
+        plane=plane,
+        painting=paint(plane) if plane else None,
+        caption=caption(plane, groups) if plane else "",
+        gaps=list(gaps(release, facts)),
+        purposes=[purpose(task) for task in release.policy.workload],
+        options=_options(release),
+        certificate=_shown(release.certificate),
+        LEVELS=LEVELS,
+        Output=Output,
+        Role=Role,
+        role_meanings=ROLE_MEANINGS,
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sfumato.report", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: plain(value) if type(value) is str else value,
+    )
+    environment.filters |= {"rows": n_rows, "number": _number, "share": _share, "level_bar": level_bar, "detail": detail}
+    return environment.get_template("report.html")
+
+
+def _number(value: float) -> str:
+    """
+    >>> _number(1234), _number(12.345)
+    ('1,234', '12.3')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def _share(part: int, whole: int) -> str:
+    """
+    >>> _share(1, 4), _share(1, 1000), _share(999, 1000), _share(0, 10)
+    ('25 %', '< 1 %', '> 99 %', '0 %')
+    """
+    percent = 100 * part / max(whole, 1)
+    if 0 < percent < 1:
+        return "< 1 %"
+    return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def detail(fact: AttributeFacts) -> str:
+    """The rows of each level of detail that there is, in words."""
+    levels = fact.levels or ()
+    shares = [f"{name} {_share(rows, sum(levels))}" for name, rows in zip(LEVELS, levels, strict=True) if rows]
+    return " · ".join(shares)
+
+
+# ---- sentences -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The report in one sentence; ``mood`` is good, none (nothing promised) or bad."""
+
+    mood: str
+    headline: str
+    sentence: str
+
+
+def verdict(promises: list[Promise], groups: Groups) -> Verdict:
+    n, n_groups = int(groups.size.sum()), len(groups.size)
+    if not n:
+        return Verdict("none", "The release is empty.", "No row is published.")
+    smallest = int(groups.size.min())
+    others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
+    shared = (
+        f"In each of the {n_groups:,} groups, every row shares its quasi-identifiers with {others}."
+        if smallest > 1
+        else "At least one row is alone with its quasi-identifiers."
+    )
+    if not promises:
+        return Verdict(
+            "none",
+            "Nothing is promised.",
+            f"The policy requires nothing, so this release of {n_rows(n)} protects nobody by promise. {shared}",
+        )
+    failing = sum(not promise.holds for promise in promises)
+    if failing:
+        return Verdict(
+            "bad",
+            f"{failing} of {len(promises)} promises do not hold.",
+            "Do not publish this release; see below which figure falls short.",
+        )
+    every = "The promise holds" if len(promises) == 1 else f"All {len(promises)} promises hold"
+    return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{n_rows(n)}.", shared)
+
+
+def caption(plane: Plane, groups: Groups) -> str:
+    """What the picture of the partition shows, and what it leaves out."""
+    n = len(plane.rectangles)
+    if plane.is_exact:
+        return f"Each rectangle is the box of one group: {n:,} of {n:,}."
+    if plane.is_flat:
+        return (
+            f"The release has {len(groups.size):,} groups; the picture shows the {n:,} largest blocks of them, "
+            "each one or several whole boxes."
+        )
+    return (
+        "Other attributes were split too, so boxes of different groups overlap here. Each line is a place where "
+        f"boxes end, chosen so that as few boxes as possible reach across it; {n:,} rectangles stand for "
+        f"{len(groups.size):,} groups. Rows of a box that reaches across a line are counted on both sides, in proportion."
+    )
+
+
+def purpose(task: Task) -> str:
+    names = ", ".join(task.targets)
+    weight = "" if task.weight == 1 else f" (weight {task.weight:g})"
+    if isinstance(task, Classify):
+        jointly = " jointly" if task.joint and len(task.targets) > 1 else ""
+        return f"to predict the class {names}{jointly}{weight}"
+    return f"to predict the number {names}{weight}"
+
+
+def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
+    """What the release does not protect from: a heading and a sentence each."""
+    schema = release.policy.schema
+    diverse = {requirement.of for requirement in release.policy.requirements}
+    bare = [name for name in schema.names(Role.SENSITIVE) if name not in diverse]
+    open_ = [fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER]
+    if bare:
+        yield (
+            "Sensitive values that a group shares",
+            f"Nothing is required of {_listed(bare)}, published as it is. Where all rows of a group have the same "
+            "value, whoever finds the group learns it.",
+        )
+    if open_:
+        yield (
+            "Quasi-identifiers that are not listed",
+            f"{_listed(open_)}: published as it is with the role other. If anyone can know such a value of a "
+            "person, it singles out rows within a group.",
+        )
+    else:
+        yield (
+            "Quasi-identifiers that are not listed",
+            "What others can know of a person must have the role quasi-identifier; sensitive values are published "
+            "as they are, and whoever knows one of them of a person can find the row.",
+        )
+    yield (
+        "Background knowledge",
+        "Whoever knows more of a person than the quasi-identifiers can rule out rows of the group: who has moved "
+        "away, which disease a neighbour surely does not have.",
+    )
+    yield (
+        "Knowledge of the method",
+        "Groups are as small as the requirements allow. From which splits were not made, minimality and "
+        "downcoding attacks can sometimes infer more than the boxes say.",
+    )
+    yield (
+        "Several releases of the same people",
+        "Each release keeps its promises alone. Two that overlap can be compared, and groups can then be narrowed "
+        "down to few rows.",
+    )
+    yield (
+        "People with several rows",
+        "Groups count rows. If a person has many, a group can consist of that person alone.",
+    )
+
+
+def _listed(names: list[str], most: int = 6) -> str:
+    """
+    >>> _listed(["a", "b"]), _listed(list("abcdefgh"), most=2)
+    ('a, b', 'a, b and 6 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _summary(groups: Groups) -> dict[str, float]:
+    size = groups.size
+    if not len(size):
+        return {}
+    return {
+        "smallest": int(size.min()),
+        "median": float(np.median(size)),
+        "mean": float(size.mean()),
+        "largest": int(size.max()),
+    }
+
+
+def _options(release: Release) -> list[tuple[str, str]]:
+    ((_, options),) = release.policy.method.as_policy().items()
+    texts = {key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()}
+    return [(key, {"True": "yes", "False": "no"}.get(text, text)) for key, text in texts.items()]
+
+
+def _shown(certificate: Certificate) -> str:
+    """The certificate as JSON. Long hierarchies are left out, and hashes too: files are hashed after the report."""
+    document = json.loads(certificate.to_json())
+    document["claims"].pop("sha256", None)
+    for attribute in document["policy"].get("attributes", {}).values():
+        if len(json.dumps(attribute.get("hierarchy"))) > LONGEST_TREE:
+            attribute["hierarchy"] = "(a long tree: see certificate.json)"
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+__all__ = ["render"]

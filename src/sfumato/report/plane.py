@@ -22,8 +22,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.recoding import OR_MISSING, Axis, TreeAxis
+from sfumato.recoding import OR_MISSING, Axis, OrderedAxis, TreeAxis
 from sfumato.report.facts import Leaves
+from sfumato.schema import Attribute, Kind, Role
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -86,7 +87,7 @@ class Scale:
         if high <= start:
             return "missing"
         half = (self.axis.grid or 0.0) / 2
-        ends = [self.axis.text(max(low, start) + half), self.axis.text(high - half)]
+        ends = [value_text(self.axis, max(low, start) + half), value_text(self.axis, high - half)]
         values = " to ".join(dict.fromkeys(ends))
         return values + OR_MISSING if low < start else values
 
@@ -203,6 +204,18 @@ def _labels_between(axis: TreeAxis, first: int, last: int) -> str:
         return label_of(axis, int(exact[-1]))
     ends = [label_of(axis, int(tree.leaf_nodes[code])) for code in (first, last - 1)]
     return " … ".join(ends)
+
+
+def value_text(axis: OrderedAxis, value: float) -> str:
+    """A number or day for people. No separators in four digits: it may be a year.
+
+    >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 1, 0.1, False)
+    >>> [value_text(age, value) for value in (0.1 + 0.2, 1985.0, 20000.0)]
+    ['0.3', '1985', '20,000']
+    """
+    if axis.attribute.kind is Kind.DATE:
+        return str(np.datetime64(round(value), "D"))
+    return f"{value:.15g}" if abs(value) < 10_000 else f"{value:,.15g}"
 
 
 def label_of(axis: TreeAxis, node: int) -> str:

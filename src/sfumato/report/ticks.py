@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.recoding import OrderedAxis, TreeAxis
-from sfumato.report.plane import Scale, label_of, line_of, missing_strip
+from sfumato.report.plane import Scale, label_of, line_of, missing_strip, value_text
 from sfumato.schema import Kind
 
 DATE_STEPS = (("D", 1), ("D", 7), ("M", 1), ("M", 3), ("M", 6), ("Y", 1), ("Y", 2), ("Y", 5), ("Y", 10),
@@ -56,7 +56,7 @@ def _ordered_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]
         if axis.grid and float(axis.grid).is_integer() and float(axis.low).is_integer():
             step = max(step, 1.0)
         for i in range(math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9) + 1):
-            yield Tick(scale.at(i * step), f"{i * step:,.10g}")
+            yield Tick(scale.at(i * step), value_text(axis, i * step))
 
 
 def _date_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
@@ -83,8 +83,7 @@ def _edge_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
     for at in np.unique(np.abs(scale.place[:, None] - wanted).argmin(axis=0)).tolist():
         edge = float(scale.edges[at])
         value = axis.high if edge >= end else max(edge, start) + half
-        text = axis.text(value) if axis.attribute.kind is Kind.DATE else f"{value:,.6g}"
-        yield Tick(float(scale.place[at]), text)
+        yield Tick(float(scale.place[at]), value_text(axis, value))
 
 
 def _tree_ticks(scale: Scale, axis: TreeAxis, least: float, node: int = 0) -> Iterator[Tick]:

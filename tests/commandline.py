@@ -1,0 +1,68 @@
+"""What the tests of the command share: a small table, its policy, and how to run and judge a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.demo import patients
+
+POLICY = """\
+attributes:
+  id:      {role: identifier}
+  age:     {role: quasi-identifier, type: number}
+  sex:     {role: quasi-identifier}
+  zip:     {role: quasi-identifier, hierarchy: {mask: 5}}
+  disease: {role: sensitive}
+  charge:  {role: other, type: number}
+  note:    {role: drop}
+require:
+  - k-anonymity: 5
+"""
+
+
+def people(n_rows: int = 60) -> pa.Table:
+    """A small table that POLICY fits, with a missing cell here and there."""
+    drawn = patients(n_rows, seed=20080801)
+    named = {"id": "patient_id", "age": "age", "sex": "sex", "zip": "zip", "disease": "diagnosis"}
+    columns = {name: drawn[column] for name, column in named.items()}
+    notes = pa.array([f"note {i}" for i in range(n_rows)])
+    return pa.table({**columns, "charge": drawn["charge"], "note": notes})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the command left behind, but for files."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one line of an error, without the name of the command before it."""
+        assert self.err.startswith("sfumato: "), self.err
+        assert self.err.endswith(".\n"), self.err
+        assert self.err.count("\n") == 1, self.err
+        assert "Traceback" not in self.err
+        return self.err.removeprefix("sfumato: ").rstrip("\n")
+
+
+def command(*arguments: object) -> list[str]:
+    """The installed command with arguments."""
+    return [str(Path(sys.executable).with_name("sfumato")), *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """As on a plain terminal: nothing that pytest or a build server sets decides how output looks."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    return {**kept, "TERM": "xterm-256color", "COLUMNS": "100", "PYTHONWARNINGS": "error"}
+
+
+def names(folder: Path) -> list[str]:
+    """Everything in a folder, hidden files included."""
+    return sorted(path.name for path in folder.iterdir())
