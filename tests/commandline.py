@@ -46,7 +46,7 @@ class Outcome:
     def sentence(self) -> str:
         """The one line of an error, without the name of the command before it."""
         assert self.err.startswith("sfumato: "), self.err
-        assert self.err.endswith(".\n"), self.err
+        assert self.err.endswith((".\n", "?\n")), self.err
         assert self.err.count("\n") == 1, self.err
         assert "Traceback" not in self.err
         return self.err.removeprefix("sfumato: ").rstrip("\n")

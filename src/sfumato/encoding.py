@@ -28,7 +28,7 @@ Codes = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 2**53
-"""Whole numbers beyond this are not exact as floats."""
+"""Whole numbers below this are exact as floats; this one is also what its successor is rounded to."""
 
 NO_RANGE = (0.0, -1.0)
 """The outer ends of a column that is missing everywhere: a range that holds nothing."""
@@ -222,9 +222,9 @@ def _outer_ends(present: NDArray[Any], attribute: Attribute) -> tuple[float, flo
     if len(present) == 0:
         return attribute.bounds or NO_RANGE
     least, greatest = float(present.min()), float(present.max())
-    if max(abs(least), abs(greatest)) > EXACT_LIMIT:
+    if max(abs(least), abs(greatest)) >= EXACT_LIMIT:  # as a float, 2^53 + 1 is 2^53
         raise TableError(
-            f"Column {attribute.name!r} holds numbers beyond 2^53, which are not exact; treat it as a category."
+            f"Column {attribute.name!r} holds numbers of 2^53 or beyond, which are not exact; treat it as a category."
         )
     if attribute.bounds is None:
         return least, greatest

@@ -104,7 +104,7 @@ def published_rows(source: Source, policy: Policy, groups: Partition, random: An
             columns |= groups.recoding.of_attribute(recoded, name)
         elif policy.schema[name].role.is_published:
             columns[name] = source.column(name).combine_chunks().take(order)
-    return tables.compact(pa.table(columns))
+    return pa.table(columns)
 
 
 def promises(release: Release) -> Iterator[str]:

@@ -30,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -94,7 +95,8 @@ class Source:
             column = self.read(name)
         if len(column) != self.n_rows:
             raise TableError(f"{self.where} changed while it was being read; read it again.")
-        return column
+        # Arrow cannot join an empty chunk of a slice that came through the C stream interface
+        return pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
 
 
 def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # noqa: FBT001 - private
@@ -676,9 +678,20 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _used(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same cells, with a dictionary of the values that occur, in the order in which they do."""
-    indices = encoded.indices.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(indices.indices, encoded.dictionary.take(indices.dictionary))
+    """The same cells, with a dictionary of the values that occur and no others."""
+    indices = encoded.indices.drop_null() if encoded.null_count else encoded.indices
+    counts = np.bincount(indices.to_numpy(), minlength=len(encoded.dictionary))
+    if counts.all():
+        return encoded
+    return _reordered(encoded, np.flatnonzero(counts))
+
+
+def _reordered(encoded: pa.DictionaryArray, kept: Any) -> pa.DictionaryArray:
+    """The same cells, with these values of the dictionary in this order."""
+    place = np.zeros(len(encoded.dictionary), dtype=np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    indices = pa.array(place).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary.take(pa.array(kept)))
 
 
 def _decoded(chunk: pa.Array) -> pa.Array:
@@ -712,8 +725,14 @@ def compact(table: pa.Table) -> pa.Table:
     >>> compact(pa.table({"x": column})).column("x").chunk(0).dictionary.to_pylist()
     ['a', 'b']
     """
-    columns = [_encoded(column) if _is(column.type, "dictionary") else column for column in table.columns]
+    columns = [_without_history(column) if _is(column.type, "dictionary") else column for column in table.columns]
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _without_history(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The same cells, with a sorted dictionary."""
+    encoded = _encoded(column)
+    return _reordered(encoded, pc.sort_indices(encoded.dictionary).to_numpy())
 
 
 def hand_back(table: pa.Table, source: Source) -> Any:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import math
-import os
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commandline import POLICY, names, people
+from commandline import POLICY, names
 
 import sfumato as sf
-from sfumato import publish as publishing
 from sfumato.errors import InputError, InternalError, SfumatoError
-from sfumato.tables import write_table
+
+publishing = importlib.import_module("sfumato.publish")  # the name itself is the function
 
 SECRET = "SECRET-CELL"  # noqa: S105 - a cell that no message may quote
 
@@ -264,7 +265,7 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
     content = csv(ROWS, HEADER.replace("sex", "age_low") if "age_low" in words else HEADER)
     done = run_on(sfumato, here, ("t.csv", content), text)
     assert done.code == 2
-    assert words in done.sentence
+    assert words.lower() in done.sentence.lower()
     assert not (here / "owned").exists()
 
 
@@ -272,7 +273,7 @@ LATER = {
     "tds": "method: tds\n",
     "diffgen": "method: {diffgen: {epsilon: 1.0}}\n",
     "risk-utility": "method: risk-utility\n",
-    "rothko-t": "method: {mondrian: {scale: rothko-t}}\n",
+    "scale": "method: {mondrian: {scale: rothko-t}}\n",
     "select": "workload: [select: {where: \"age >= 40 and sex = 'Male'\", weight: 2}]\n",
     "aggregate": "workload: [aggregate: [range, mean]]\n",
     "features": "workload: [classify: {target: disease, features: [age]}]\n",
@@ -343,11 +344,10 @@ def test_a_release_cannot_be_written_where_a_file_is_or_no_folder(sfumato, here,
     assert names(here) == ["people.csv", "policy.yaml"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that not even root may write to")
 def test_a_folder_that_may_not_be_written_is_named(sfumato, here, table, policy):
-    (here / "locked").mkdir(mode=0o500)
-    done = sfumato("publish", table, "--policy", policy, "--out", "locked/out")
-    assert (done.code, "locked/out cannot be written" in done.sentence) == (2, True)
+    done = sfumato("publish", table, "--policy", policy, "--out", "/proc/out")
+    assert (done.code, "/proc/out cannot be written" in done.sentence) == (2, True)
 
 
 def test_a_full_disk_is_one_sentence(sfumato, here, table, policy, monkeypatch):
@@ -505,11 +505,9 @@ def test_a_damaged_release_is_bad_input_or_a_failed_claim_but_never_a_bug(sfumat
         shutil.rmtree(damaged)
 
 
-@pytest.mark.parametrize("table", [people(60)], ids=["people"])
-def test_a_damaged_recoding_is_refused_rather_than_applied(sfumato, release, here, table):
-    write_table(table, here / "more.parquet")
+def test_a_recoding_without_its_nodes_is_refused_rather_than_applied(sfumato, here, release):
     (release / "recoding.json").write_text('{"format": 1, "output": "labels", "attributes": [], "nodes": {}}')
-    done = sfumato("apply", release, "more.parquet", "--out", "recoded.csv")
+    done = sfumato("apply", release, "people.csv", "--out", "recoded.csv")
     assert done.code == 2
     assert done.sentence
     assert not (here / "recoded.csv").exists()

@@ -526,7 +526,7 @@ def test_pandas_columns_with_numbers_for_names_are_named_by_their_text():
 def test_polars_categories_come_in_without_those_that_no_row_has():
     enum = pl.Series(["u", None, "v"], dtype=pl.Enum(["w", "v", "u"]))
     column = open_table(pl.DataFrame({"age": enum})).column("age")
-    assert texts(column, attribute()).dictionary.to_pylist() == ["u", "v"]
+    assert sorted(texts(column, attribute()).dictionary.to_pylist()) == ["u", "v"]
 
 
 @pytest.mark.parametrize(
@@ -630,7 +630,7 @@ def test_declared_missing_values_are_missing_from_text_and_from_its_dictionary()
 def test_texts_of_a_dictionary_merge_doubles_and_drop_values_that_no_row_has():
     column = pa.DictionaryArray.from_arrays(pa.array([1, 3, 0, None], pa.uint8()), ["a", "b", SECRET, "a"])
     found = texts(column, attribute())
-    assert (found.to_pylist(), found.dictionary.to_pylist()) == (["b", "a", "a", None], ["b", "a"])
+    assert (found.to_pylist(), found.dictionary.to_pylist()) == (["b", "a", "a", None], ["a", "b"])
 
 
 def test_a_null_inside_a_dictionary_is_missing():
