@@ -27,10 +27,14 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ordered:
-    """A quasi-identifier that is split by thresholds; ``number`` reads a cell that is not missing."""
+    """A quasi-identifier that is split by thresholds; ``number`` reads a cell that is not missing.
+
+    ``is_bounded``: its range is declared, so that a column of missing cells alone has a range too.
+    """
 
     name: str
     number: Callable[[Any], float] = lambda cell: cell
+    is_bounded: bool = False
 
     def value(self, row: Row) -> float:
         return MISSING if row[self.name] is None else self.number(row[self.name])
@@ -249,7 +253,7 @@ class Mondrian:
 
     def grow(self) -> Node:
         """The partition tree; its root has all rows and satisfies the requirement, or the requirement is hopeless."""
-        box = [(None, math.inf) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
+        box = [self.whole_range(axis) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
         root = Node(tuple(range(len(self.rows))), box)
         assert self.is_allowed(root.members)
         waiting = [root]
@@ -303,6 +307,10 @@ class Mondrian:
 
     def cover(self, members: Iterable[int], axis: Tree) -> Path:
         return common(axis.node(self.rows[i]) for i in members)
+
+    def whole_range(self, axis: Ordered) -> tuple[None, float]:
+        has_range = axis.is_bounded or any(axis.value(row) > MISSING for row in self.rows)
+        return None, math.inf if has_range else MISSING
 
     def top(self, axis: Tree) -> Path:
         return common([*axis.leaves, *(axis.node(row) for row in self.rows)])[:1]

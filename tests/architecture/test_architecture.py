@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 LAYERS = """
     cli, __main__, workbench
     publish
-    profile, profile_facts, profile_names, generate, demo
+    profile, profile_guess, profile_facts, profile_names, generate, demo
     report
     evaluate | risk
     mondrian | specialization | tradeoff
@@ -38,7 +38,24 @@ LAYERS = """
 """Modules and packages directly under ``sfumato``, highest first. An import goes down, never up. On one
 line ``|`` parts strangers, who never import each other; ``,`` parts neighbours, who may, one way only."""
 
-PUBLIC_NAMES: tuple[str, ...] = ()
+PUBLIC_NAMES: tuple[str, ...] = (
+    "Attribute",
+    "Classify",
+    "EntropyDiversity",
+    "Hierarchy",
+    "KAnonymity",
+    "Mondrian",
+    "Policy",
+    "Recoding",
+    "RecursiveDiversity",
+    "Regress",
+    "Release",
+    "Schema",
+    "VarianceDiversity",
+    "publish",
+    "verify_folder",
+    "verify_table",
+)
 """``sfumato.__all__``, sorted. What stands here is promised to users: change it on purpose only."""
 
 MINIMUM_TESTS = 25
@@ -192,7 +209,7 @@ def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
     return [
         f"{module}, line {line}: a kernel must not import {name}."
         for module in sources
-        if unit(module) == "kernels"
+        if unit(module) == "kernels" and module != "sfumato.kernels.compile"  # no kernel: where they are kept
         for name, line in imports_of(module, sources)
         if not within(name, *allowed)
     ]

@@ -36,7 +36,7 @@ STEPS = [round(0.1 * i, 1) for i in range(3, 12)]
 # ---- random quasi-identifiers ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Quasi:
     """A quasi-identifier: how sfumato is told of it, how the twin sees it, and what its cells can be."""
 
@@ -49,10 +49,10 @@ class Quasi:
     renamed_label: Callable[[Any], Any] = lambda label: label
     type: pa.DataType = field(default_factory=pa.string)
 
-    def __repr__(self) -> str:
-        """Short, for a failing example is printed with it."""
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - hypothesis asks for it
+        """Short, so that a failing example can be read."""
         a = self.attribute
-        return f"{a.name}: {a.kind} {a.hierarchy or ''} {a.bounds or ''} {a.step or ''}"
+        printer.text(f"<{a.name}: {a.kind} {a.hierarchy or ''} {a.bounds or ''} {a.step or ''}>")
 
 
 def number(name: str, **options: Any) -> Attribute:
@@ -70,7 +70,7 @@ def bounded_integers(name: str) -> Quasi:
     attribute = number(name, bounds=(-20, 20), step=2)
     return Quasi(
         attribute,
-        naive.Ordered(name),
+        naive.Ordered(name, is_bounded=True),
         st.integers(-3, 3).map(lambda x: 2 * x),
         st.integers(-12, 12).map(lambda x: 2 * x),
         type=pa.int64(),

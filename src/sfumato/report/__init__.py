@@ -15,7 +15,6 @@ import jinja2
 import numpy as np
 
 from sfumato import tables
-from sfumato.policy import Output
 from sfumato.recoding import Recoding
 from sfumato.release import Certificate, Release
 from sfumato.report.facts import (
@@ -36,14 +35,6 @@ from sfumato.workload import Classify, Task
 
 LONGEST_TREE = 2_000
 """Characters of a hierarchy beyond which the certificate in the report leaves it out."""
-
-ROLE_MEANINGS = {
-    Role.IDENTIFIER: "names a person",
-    Role.QUASI_IDENTIFIER: "others may know it of a person",
-    Role.SENSITIVE: "must not be learnt of a person",
-    Role.OTHER: "",
-    Role.DROP: "not wanted",
-}
 
 
 def render(release: Release) -> str:
@@ -74,9 +65,6 @@ def render(release: Release) -> str:
         options=_options(release),
         certificate=_shown(release.certificate),
         LEVELS=LEVELS,
-        Output=Output,
-        Role=Role,
-        role_meanings=ROLE_MEANINGS,
     )
 
 
@@ -164,11 +152,11 @@ def caption(plane: Plane, groups: Groups) -> str:
     """What the picture of the partition shows, and what it leaves out."""
     n = len(plane.rectangles)
     if plane.is_exact:
-        return f"Each rectangle is the box of one group: {n:,} of {n:,}."
+        return f"Each of the {n:,} rectangles holds one group: the picture is the whole partition."
     if plane.is_flat:
         return (
-            f"The release has {len(groups.size):,} groups; the picture shows the {n:,} largest blocks of them, "
-            "each one or several whole boxes."
+            f"The release has {len(groups.size):,} groups, more than a picture can show: each of the {n:,} rectangles "
+            "holds one group or several, and no group lies across a line."
         )
     return (
         "Other attributes were split too, so boxes of different groups overlap here. Each line is a place where "
@@ -189,27 +177,27 @@ def purpose(task: Task) -> str:
 def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
     """What the release does not protect from: a heading and a sentence each."""
     schema = release.policy.schema
+    sensitive = schema.names(Role.SENSITIVE)
     diverse = {requirement.of for requirement in release.policy.requirements}
-    bare = [name for name in schema.names(Role.SENSITIVE) if name not in diverse]
-    open_ = [fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER]
+    bare = [name for name in sensitive if name not in diverse]
+    others = [fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER]
     if bare:
         yield (
-            "Sensitive values that a group shares",
-            f"Nothing is required of {_listed(bare)}, published as it is. Where all rows of a group have the same "
-            "value, whoever finds the group learns it.",
+            "Sensitive values that a whole group shares",
+            f"No diversity is required of {_listed(bare)}: where all rows of a group have the same value, whoever "
+            "finds the group learns it.",
         )
-    if open_:
+    if sensitive:
         yield (
-            "Quasi-identifiers that are not listed",
-            f"{_listed(open_)}: published as it is with the role other. If anyone can know such a value of a "
-            "person, it singles out rows within a group.",
+            "Sensitive values that are known already",
+            "They are published as they are. Whoever knows one of a person, such as an exact amount, can find the "
+            "row by it.",
         )
-    else:
-        yield (
-            "Quasi-identifiers that are not listed",
-            "What others can know of a person must have the role quasi-identifier; sensitive values are published "
-            "as they are, and whoever knows one of them of a person can find the row.",
-        )
+    yield (
+        "Quasi-identifiers that are not listed",
+        "What others can know of a person must have that role in the policy, or it singles out rows within a group."
+        + (f" Published as it is, with the role other: {_listed(others)}." if others else ""),
+    )
     yield (
         "Background knowledge",
         "Whoever knows more of a person than the quasi-identifiers can rule out rows of the group: who has moved "

@@ -187,9 +187,9 @@ def _promise(requirement: Requirement, claim: Claim) -> Promise:
         case VarianceDiversity(at_least=least, of=of):
             return Promise(
                 f"variance diversity of {of}",
-                f"Within every group, {of} has a variance of at least {least:,.6g}.",
-                f"at least {least:,.6g}",
-                f"{achieved:,.6g}",
+                f"Within every group, {of} has a variance of at least {_figure(least)}.",
+                f"at least {_figure(least)}",
+                _figure(achieved),
                 _ahead(achieved, least),
                 achieved >= least * (1 - 1e-9),
             )
@@ -201,6 +201,14 @@ def n_rows(n: int) -> str:
     ('1 row', '1,000 rows')
     """
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
+def _figure(value: float) -> str:
+    """
+    >>> _figure(2.5e7), _figure(0.123456)
+    ('25,000,000', '0.1235')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _ahead(large: float, small: float) -> str:

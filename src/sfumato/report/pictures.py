@@ -25,8 +25,11 @@ WHITE, YELLOW, RED, BLUE, BLACK = "#faf7f0", "#f5cf1b", "#d2261e", "#1d3f92", "#
 PALETTE = (WHITE, YELLOW, RED, BLUE)
 """From fewest to most rows per area; also from light to dark, so that it reads without colours."""
 
-AREAS = (0.55, 0.78, 0.92)
-"""The share of the canvas up to each colour: a good deal of white, a little blue."""
+SHARES = (0.5, 0.75, 0.9)
+"""The share of the painting up to each colour (half by area, half by rectangles): much white, a little blue."""
+
+SAME = 0.004
+"""Densities whose logarithms are closer than this get the same colour."""
 
 WIDTH, HEIGHT = 660.0, 440.0  # of the canvas alone
 CHARACTER = 6.3  # width of a character of the labels, about
@@ -60,7 +63,7 @@ def paint(plane: Plane) -> Painting:
     density = rows / rows.sum() / area
     breaks = _breaks(density, area)
     tone = np.searchsorted(breaks, density, side="right")
-    line = _line_width(len(sides))
+    line = _line_width(np.minimum(width, height))
     shapes = [
         tag(
             "rect",
@@ -75,41 +78,42 @@ def paint(plane: Plane) -> Painting:
 
 
 def _breaks(density: Floats, area: Floats) -> Floats:
-    """Densities where one colour ends and the next begins: in the widest gap near the share of canvas wanted.
+    """Densities where one colour ends and the next begins: in a wide gap near the share that is wanted.
 
     >>> _breaks(np.array([0.5, 0.5, 0.5, 2.5]), np.array([0.25, 0.25, 0.25, 0.25])).round(2)
     array([1.1])
     """
     order = np.argsort(density, kind="stable")
-    ranked, share = density[order], np.cumsum(area[order])[:-1]
+    ranked = density[order]
+    share = (np.cumsum(area[order]) + np.arange(1, len(order) + 1) / len(order))[:-1] / 2
     floor = max(ranked[-1], 1e-12) * 1e-4
     gap = np.diff(np.log(np.maximum(ranked, floor)))
     found: list[float] = []
-    for wanted in AREAS:
-        near = np.flatnonzero((np.abs(share - wanted) <= 0.12) & (gap > 0.02))
-        if not len(near):
-            continue
-        at = int(near[np.argmax(gap[near])])
+    is_free = gap > SAME
+    for wanted in SHARES:
+        if not is_free.any():
+            break
+        at = int(np.argmax(np.sqrt(gap) * np.exp(-np.abs(share - wanted) / 0.06) * is_free))
+        is_free[: at + 1] = False
         between = float(np.sqrt(max(ranked[at], floor) * ranked[at + 1]))
         rounded = float(f"{between:.2g}")
         found.append(rounded if ranked[at] < rounded <= ranked[at + 1] else between)
-    if not found and len(gap) and gap.max() > 0.02:
-        at = int(np.argmax(gap))
-        found.append(float(np.sqrt(max(ranked[at], floor) * ranked[at + 1])))
-    return np.unique(found)
+    return np.array(found)
 
 
 def _legend(breaks: Floats, used: Sequence[int]) -> tuple[Tone, ...]:
     if not len(breaks):
         return (Tone(PALETTE[0], "as many rows per area everywhere"),)
-    ends = [f"{b:.2g}" for b in breaks.tolist()]
+    ends = next(texts for n in (2, 3, 17) if len(set(texts := [f"{b:.{n}g}" for b in breaks.tolist()])) == len(breaks))
     words = [f"below {ends[0]} ×", *(f"{a} to {b} ×" for a, b in zip(ends, ends[1:], strict=False))]
     words.append(f"from {ends[-1]} ×")
     return tuple(Tone(PALETTE[i], words[i]) for i in used)
 
 
-def _line_width(n_rectangles: int) -> float:
-    return next(width for most, width in ((30, 5), (70, 4), (120, 3), (10**9, 2)) if n_rectangles <= most)
+def _line_width(sides: Floats) -> float:
+    """Broad lines, but not so broad that they cover the small rectangles."""
+    usual = next(width for most, width in ((40, 5.0), (70, 4.0), (10**9, 3.0)) if len(sides) <= most)
+    return float(np.clip(0.4 * np.quantile(sides, 0.1), 1.5, usual))
 
 
 def _about(plane: Plane, i: int) -> str:
@@ -215,9 +219,9 @@ def bars_of(size: Ints) -> list[Bar]:
 
 
 def histogram(bars: Sequence[Bar]) -> Markup:
-    width, height, left, top = 700.0, 210.0, 58.0, 16.0
+    width, height, left, top = 700.0, 210.0, 58.0, 32.0
     most = max(bar.n_groups for bar in bars)
-    step = max(nice_step(most, 4), 1.0)
+    step = max(nice_step(most, 6), 1.0)
     scale = height / (step * -(-most // step))
     slot = min(width / len(bars), 70.0)
     parts = []
@@ -244,7 +248,7 @@ def histogram(bars: Sequence[Bar]) -> Markup:
         *parts,
         axis,
         name,
-        tag("text", "groups", x=left - 8, y=top - 5, text_anchor="end", class_="axis"),
+        tag("text", "↑ groups", x=0, y=14, class_="axis"),
         viewBox=f"0 0 {left + max(slot * len(bars), 140) + 14:.0f} {top + height + 46:.0f}",
         role="img",
         aria_label=f"Histogram of group sizes, {bars[0].first:,} to {bars[-1].last:,} rows; the table below has its numbers.",

@@ -33,7 +33,7 @@ T = TypeVar("T")
 MISSING_STRIP = 0.05
 """Width of the strip for missing values, before the ordered ones, as a share of their range."""
 
-RESPECTED = 0.5
+RESPECTED = 0.3
 """A line is drawn if at least this share of what it could gain is left after the boxes that it crosses."""
 
 CROWDED = 0.12
@@ -49,7 +49,7 @@ class Canvas:
 
     most: int = 96
     thinnest: float = 0.02
-    slenderest: float = 12.0
+    slenderest: float = 9.0
     shape: float = 1.5
 
 
