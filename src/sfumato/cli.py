@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,13 @@ CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    # Not sys.exit: a thread of Arrow may still hold the file that it read, and meeting it while Python shuts
+    # down aborts or hangs the process, after all is said and done (apache/arrow issues 34314 and 50482).
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

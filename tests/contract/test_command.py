@@ -77,6 +77,17 @@ def test_python_dash_m_is_the_command(here):
     assert re.fullmatch(r"sfumato, version \d+\.\d+\.\d+\n", done.stdout)
 
 
+def test_a_thread_that_a_library_left_behind_does_not_hold_up_the_end(here):
+    """Threads of Arrow that outlive a read have aborted and hung processes while Python shut down."""
+    program = (
+        "import sys, threading, time; from sfumato import cli; sys.argv[1:] = ['--version'];"
+        "threading.Thread(target=time.sleep, args=(100,)).start(); cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sfumato, version")
+
+
 def test_a_reader_that_leaves_early_causes_no_complaint(here, table):
     reads, writes = os.pipe()
     os.close(reads)

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -78,12 +77,19 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
-    environment.filters |= {"rows": n_rows, "number": _number, "share": _share, "level_bar": level_bar, "detail": detail}
+    environment.filters |= {
+        "rows": n_rows,
+        "number": _number,
+        "share": _share,
+        "level_bar": level_bar,
+        "detail": detail,
+    }
     return environment.get_template("report.html")
 
 
 def _number(value: float) -> str:
-    """
+    """A number for people.
+
     >>> _number(1234), _number(12.345)
     ('1,234', '12.3')
     """
@@ -91,7 +97,8 @@ def _number(value: float) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    """
+    """A part in per cent; neither nothing nor everything unless it is.
+
     >>> _share(1, 4), _share(1, 1000), _share(999, 1000), _share(0, 10)
     ('25 %', '< 1 %', '> 99 %', '0 %')
     """
@@ -104,7 +111,9 @@ def _share(part: int, whole: int) -> str:
 def detail(fact: AttributeFacts) -> str:
     """The rows of each level of detail that there is, in words."""
     levels = fact.levels or ()
-    shares = [f"{name} {_share(rows, sum(levels))}" for name, rows in zip(LEVELS, levels, strict=True) if rows]
+    shares = [
+        f"{name} {_share(rows, sum(levels))}" for name, rows in zip(LEVELS, levels, strict=True) if rows
+    ]
     return " · ".join(shares)
 
 
@@ -150,18 +159,16 @@ def verdict(promises: list[Promise], groups: Groups) -> Verdict:
 
 def caption(plane: Plane, groups: Groups) -> str:
     """What the picture of the partition shows, and what it leaves out."""
-    n = len(plane.rectangles)
-    if plane.is_exact:
+    n, n_groups = len(plane.rectangles), len(groups.size)
+    if plane.is_whole and n == n_groups:
         return f"Each of the {n:,} rectangles holds one group: the picture is the whole partition."
-    if plane.is_flat:
-        return (
-            f"The release has {len(groups.size):,} groups, more than a picture can show: each of the {n:,} rectangles "
-            "holds one group or several, and no group lies across a line."
-        )
+    if plane.is_whole:
+        return f"The {n:,} rectangles hold {n_groups:,} groups; the narrowest are drawn together."
+    overlap = "Other attributes were split too, so boxes of different groups overlap here. "
     return (
-        "Other attributes were split too, so boxes of different groups overlap here. Each line is a place where "
-        f"boxes end, chosen so that as few boxes as possible reach across it; {n:,} rectangles stand for "
-        f"{len(groups.size):,} groups. Rows of a box that reaches across a line are counted on both sides, in proportion."
+        f"{'' if plane.is_flat else overlap}The {n:,} rectangles stand for {n_groups:,} groups. Each line is a "
+        "place where boxes end, chosen so that as few boxes as possible reach across it; rows of a box that does "
+        "are counted on both sides, in proportion."
     )
 
 
@@ -176,51 +183,47 @@ def purpose(task: Task) -> str:
 
 def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
     """What the release does not protect from: a heading and a sentence each."""
-    schema = release.policy.schema
-    sensitive = schema.names(Role.SENSITIVE)
+    sensitive = release.policy.schema.names(Role.SENSITIVE)
     diverse = {requirement.of for requirement in release.policy.requirements}
-    bare = [name for name in sensitive if name not in diverse]
-    others = [fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER]
+    bare = _listed([name for name in sensitive if name not in diverse])
+    others = _listed([fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER])
     if bare:
-        yield (
-            "Sensitive values that a whole group shares",
-            f"No diversity is required of {_listed(bare)}: where all rows of a group have the same value, whoever "
-            "finds the group learns it.",
-        )
+        shares = "where all rows of a group have the same value, whoever finds the group learns it"
+        yield "Sensitive values that a whole group shares", f"No diversity is required of {bare}: {shares}."
     if sensitive:
-        yield (
-            "Sensitive values that are known already",
-            "They are published as they are. Whoever knows one of a person, such as an exact amount, can find the "
-            "row by it.",
-        )
-    yield (
-        "Quasi-identifiers that are not listed",
-        "What others can know of a person must have that role in the policy, or it singles out rows within a group."
-        + (f" Published as it is, with the role other: {_listed(others)}." if others else ""),
-    )
-    yield (
-        "Background knowledge",
+        yield "Sensitive values that are known already", KNOWN_ALREADY
+    listed = f" Published as it is, with the role other: {others}." if others else ""
+    yield "Quasi-identifiers that are not listed", UNLISTED + listed
+    yield from GAPS.items()
+
+
+KNOWN_ALREADY = (
+    "They are published as they are. Whoever knows one of a person, such as an exact amount, "
+    "can find the row by it."
+)
+UNLISTED = "What others can know of a person must have that role in the policy, or it singles out rows within a group."
+GAPS = {
+    "Background knowledge": (
         "Whoever knows more of a person than the quasi-identifiers can rule out rows of the group: who has moved "
-        "away, which disease a neighbour surely does not have.",
-    )
-    yield (
-        "Knowledge of the method",
-        "Groups are as small as the requirements allow. From which splits were not made, minimality and "
-        "downcoding attacks can sometimes infer more than the boxes say.",
-    )
-    yield (
-        "Several releases of the same people",
+        "away, which disease a neighbour surely does not have."
+    ),
+    "Knowledge of the method": (
+        "Groups are as small as the requirements allow. From the splits that were not made, minimality and "
+        "downcoding attacks can sometimes infer more than the boxes say."
+    ),
+    "Several releases of the same people": (
         "Each release keeps its promises alone. Two that overlap can be compared, and groups can then be narrowed "
-        "down to few rows.",
-    )
-    yield (
-        "People with several rows",
-        "Groups count rows. If a person has many, a group can consist of that person alone.",
-    )
+        "down to few rows."
+    ),
+    "People with several rows": (
+        "Groups count rows. If a person has many, a group can consist of that person alone."
+    ),
+}
 
 
 def _listed(names: list[str], most: int = 6) -> str:
-    """
+    """The first few names.
+
     >>> _listed(["a", "b"]), _listed(list("abcdefgh"), most=2)
     ('a, b', 'a, b and 6 more')
     """
@@ -242,7 +245,9 @@ def _summary(groups: Groups) -> dict[str, float]:
 
 def _options(release: Release) -> list[tuple[str, str]]:
     ((_, options),) = release.policy.method.as_policy().items()
-    texts = {key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()}
+    texts = {
+        key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()
+    }
     return [(key, {"True": "yes", "False": "no"}.get(text, text)) for key, text in texts.items()]
 
 

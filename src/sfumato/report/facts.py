@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy
-from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
 from sfumato.recoding import Axis, Recoding, TreeAxis
 from sfumato.release import Claim, Release
@@ -48,14 +47,25 @@ class Leaves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """A column of texts as numbers from 0 without gaps; ``empty`` is the number of the empty text, or -1."""
+
+    code: Ints
+    empty: int
+
+    def part(self, rows: slice) -> Cells:
+        return Cells(self.code[rows], self.empty)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Groups:
     """The published groups: ``size`` in rows, and ``leaves`` if rows and recoding fit together.
 
-    ``cells`` are the quasi-identifier cells, as text, of each run of equal rows; ``length`` is of the runs.
+    ``cells`` are those of the quasi-identifiers, for each run of equal rows; ``length`` is of the runs.
     """
 
     size: Ints
-    cells: Mapping[str, pa.Array]
+    cells: Mapping[str, Cells]
     length: Ints
     leaves: Leaves | None
 
@@ -66,17 +76,20 @@ def groups_of(source: Source, policy: Policy, recoding: Recoding | None) -> Grou
     columns = {name: _encoded(source.column(name)) for name in names}
     starts = _run_starts(list(columns.values()), source.n_rows)
     length = np.diff(starts, append=source.n_rows)
-    cells = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
-    known = _leaf_cells(recoding)
-    if recoding is None or known.keys() != cells.keys():
-        return Groups(_sizes(_keys(list(cells.values())), length), cells, length, None)
-    key = _keys([pa.concat_arrays([known[name], cells[name]]) for name in names])
+    texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
+    known = _leaf_texts(recoding)
+    if recoding is None or known.keys() != texts.keys():
+        cells = {name: _numbered(text) for name, text in texts.items()}
+        return Groups(_sizes(_joint(list(cells.values())), length), cells, length, None)
     n_leaves = recoding.n_groups
+    both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
+    key = _joint(list(both.values()))
     size = _sizes(key[n_leaves:], length, n_keys=int(key.max()) + 1)
     rows = np.zeros(n_leaves, dtype=np.int64)
     distinct, at = np.unique(key[:n_leaves], return_index=True)
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
     leaves = _leaves(recoding, rows) if rows.sum() == source.n_rows else None
+    cells = {name: column.part(slice(n_leaves, None)) for name, column in both.items()}
     return Groups(size[size > 0], cells, length, leaves)
 
 
@@ -86,7 +99,7 @@ def cells_of(attribute: Attribute, source: Source) -> list[str]:
     return [name for name in (attribute.name, *bounds) if name in source.names]
 
 
-def _leaf_cells(recoding: Recoding | None) -> dict[str, pa.Array]:
+def _leaf_texts(recoding: Recoding | None) -> dict[str, pa.Array]:
     if recoding is None:
         return {}
     columns = recoding.columns(np.flatnonzero(recoding.tree.is_leaf))
@@ -118,14 +131,26 @@ def _as_text(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.string()).fill_null("")
 
 
-def _keys(columns: Sequence[pa.Array]) -> Ints:
-    """One number for each combination of texts."""
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for cells in columns:
-        codes = cells.dictionary_encode().indices.to_numpy().astype(np.int64)
-        joint = pa.array(key * (codes.max(initial=0) + 1) + codes).dictionary_encode()
-        key = joint.indices.to_numpy().astype(np.int64)
-    return key
+def _numbered(texts: pa.Array) -> Cells:
+    encoded = texts.dictionary_encode()
+    empty = pc.index(encoded.dictionary, pa.scalar("", pa.string())).as_py()
+    return Cells(encoded.indices.to_numpy().astype(np.int64), empty)
+
+
+def _joint(columns: Sequence[Cells]) -> Ints:
+    """One number for each combination, from 0 without gaps."""
+    key, radix = np.zeros(len(columns[0].code), dtype=np.int64), 1
+    for column in columns:
+        n = int(column.code.max(initial=0)) + 1
+        if radix * n >= 2**62:
+            key, radix = _renumbered(key)
+        key, radix = key * n + column.code, radix * n
+    return _renumbered(key)[0]
+
+
+def _renumbered(key: Ints) -> tuple[Ints, int]:
+    encoded = pa.array(key).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
@@ -196,7 +221,8 @@ def _promise(requirement: Requirement, claim: Claim) -> Promise:
 
 
 def n_rows(n: int) -> str:
-    """
+    """A number of rows, in words.
+
     >>> n_rows(1), n_rows(1000)
     ('1 row', '1,000 rows')
     """
@@ -204,7 +230,8 @@ def n_rows(n: int) -> str:
 
 
 def _figure(value: float) -> str:
-    """
+    """A number for people: whole if it is large.
+
     >>> _figure(2.5e7), _figure(0.123456)
     ('25,000,000', '0.1235')
     """
@@ -220,7 +247,8 @@ def _ahead(large: float, small: float) -> str:
 
 
 def _ordinal(n: int) -> str:
-    """
+    """The number of a place.
+
     >>> [_ordinal(n) for n in (2, 3, 11, 22)]
     ['2nd', '3rd', '11th', '22nd']
     """
@@ -276,17 +304,11 @@ def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
 
 def _generalized(attribute: Attribute, source: Source, groups: Groups) -> AttributeFacts:
     columns = [groups.cells[name] for name in cells_of(attribute, source)]
-    key = _keys(columns) if columns else np.zeros(len(groups.length), dtype=np.int64)
-    is_empty = np.logical_and.reduce([_is_empty(cells) for cells in columns])
-    n_missing = int(groups.length[is_empty].sum())
-    n_distinct = int(key.max(initial=-1)) + 1 - bool(is_empty.any())
+    is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
+    n_distinct = len(np.unique(_joint(columns))) - bool(is_empty.any())
     if groups.leaves is None:
-        return AttributeFacts(attribute, "generalized", n_distinct, n_missing)
+        return AttributeFacts(attribute, "generalized", n_distinct, int(groups.length[is_empty].sum()))
     return _with_levels(attribute, n_distinct, groups.leaves)
-
-
-def _is_empty(cells: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(pc.equal(cells, "").to_numpy(zero_copy_only=False))
 
 
 def _with_levels(attribute: Attribute, n_distinct: int, leaves: Leaves) -> AttributeFacts:
@@ -327,6 +349,7 @@ def _levels(axis: Axis, low: Floats, high: Floats) -> Ints:
 def node_levels(axis: TreeAxis) -> Ints:
     """The level of detail of each node of a hierarchy.
 
+    >>> from sfumato.hierarchy import Hierarchy
     >>> from sfumato.schema import Schema
     >>> (sex,) = Schema.of(sex="quasi-identifier")
     >>> [LEVELS[i] for i in node_levels(TreeAxis(sex, Hierarchy.flat(["f", "m"]).with_missing(), True))]
@@ -367,4 +390,4 @@ def _hides_missing(axis: Axis, low: Floats, level: Ints) -> NDArray[np.bool_]:
         return np.zeros(len(low), dtype=np.bool_)
     if isinstance(axis, TreeAxis):
         return np.asarray((low == 0) & (level != MISSING))
-    return np.isnan(low) & (level != MISSING)
+    return np.asarray(np.isnan(low) & (level != MISSING))

@@ -5,6 +5,8 @@ Text takes the colour of the page, so that it reads in the light and in the dark
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +14,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from sfumato.recoding import TreeAxis
 from sfumato.report.facts import LEVELS
 from sfumato.report.plane import Plane, Scale
 from sfumato.report.svg import shortened, tag
 from sfumato.report.ticks import Tick, nice_step, ticks_of
-from sfumato.recoding import TreeAxis
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,8 +106,9 @@ def _breaks(density: Floats, area: Floats) -> Floats:
 def _legend(breaks: Floats, used: Sequence[int]) -> tuple[Tone, ...]:
     if not len(breaks):
         return (Tone(PALETTE[0], "as many rows per area everywhere"),)
-    ends = next(texts for n in (2, 3, 17) if len(set(texts := [f"{b:.{n}g}" for b in breaks.tolist()])) == len(breaks))
-    words = [f"below {ends[0]} ×", *(f"{a} to {b} ×" for a, b in zip(ends, ends[1:], strict=False))]
+    rounded = ([f"{end:.{digits}g}" for end in breaks.tolist()] for digits in (2, 3, 17))
+    ends = next(texts for texts in rounded if len(set(texts)) == len(texts))
+    words = [f"below {ends[0]} ×", *(f"{a} to {b} ×" for a, b in itertools.pairwise(ends))]
     words.append(f"from {ends[-1]} ×")
     return tuple(Tone(PALETTE[i], words[i]) for i in used)
 
@@ -121,13 +124,15 @@ def _about(plane: Plane, i: int) -> str:
     parts = [f"{plane.x.name} {plane.x.text(rectangle.left, rectangle.right)}"]
     if plane.y is not None:
         parts.append(f"{plane.y.name} {plane.y.text(rectangle.bottom, rectangle.top)}")
-    return shortened("; ".join(parts), 200) + f": {'' if plane.is_flat else 'about '}{rectangle.rows:,.0f} rows"
+    return (
+        shortened("; ".join(parts), 200) + f": {'' if plane.is_whole else 'about '}{rectangle.rows:,.0f} rows"
+    )
 
 
 def _framed(plane: Plane, canvas: Markup, frame: Markup) -> Markup:
     """The canvas with labels on its sides."""
     across = _across(plane.x)
-    up, margin = (_up(plane.y) if plane.y is not None else (Markup(""), 12.0))
+    up, margin = _up(plane.y) if plane.y is not None else (Markup(""), 12.0)
     below = 92.0 if isinstance(plane.x.axis, TreeAxis) else 46.0
     above = 30.0 if plane.y is not None else 8.0
     names = f"{plane.x.name} across" + (f", {plane.y.name} up" if plane.y is not None else "")
@@ -219,41 +224,55 @@ def bars_of(size: Ints) -> list[Bar]:
 
 
 def histogram(bars: Sequence[Bar]) -> Markup:
-    width, height, left, top = 700.0, 210.0, 58.0, 32.0
+    """The number of groups in each bar, upright."""
+    height, left, top = 210.0, 58.0, 32.0
+    slot = min(700.0 / len(bars), 70.0)
+    wide, bottom = slot * len(bars), top + height
     most = max(bar.n_groups for bar in bars)
     step = max(nice_step(most, 6), 1.0)
-    scale = height / (step * -(-most // step))
-    slot = min(width / len(bars), 70.0)
+    n_steps = math.ceil(most / step)
     parts = []
-    for i in range(int(most / step + 0.999) + 1):
-        y = top + height - i * step * scale
-        parts.append(tag("path", d=f"M{left:g} {y:.1f}h{slot * len(bars):.1f}", class_="grid"))
+    for i in range(n_steps + 1):
+        y = bottom - height * i / n_steps
+        parts.append(tag("path", d=f"M{left:g} {y:.1f}h{wide:.1f}", class_="grid"))
         parts.append(tag("text", f"{i * step:,.0f}", x=left - 8, y=y + 4, text_anchor="end", class_="label"))
     every = -(-len(bars) // 12)
     for i, bar in enumerate(bars):
-        x, tall = left + i * slot, bar.n_groups * scale
+        x, tall = left + i * slot, height * bar.n_groups / (step * n_steps)
         about = tag("title", f"{bar.label} rows: {bar.n_groups:,} groups, {bar.n_rows:,} rows in all")
         parts.append(
-            tag("rect", about, x=x + slot * 0.08, y=top + height - tall, width=slot * 0.84, height=tall, class_="bar")
+            tag(
+                "rect",
+                about,
+                x=x + 0.08 * slot,
+                y=bottom - tall,
+                width=0.84 * slot,
+                height=tall,
+                class_="bar",
+            )
         )
-        if i % every == 0 or i == len(bars) - 1 and i % every > every / 2:
-            last = "+" if i == len(bars) - 1 and _is_open(bars) else ""
-            parts.append(tag("text", f"{bar.first:,}{last}", x=x + slot / 2, y=top + height + 18,
-                             text_anchor="middle", class_="label"))  # fmt: skip
-    axis = tag("path", d=f"M{left:g} {top + height:g}h{slot * len(bars):.1f}", class_="tick")
-    name = tag("text", "rows in a group →", x=left + slot * len(bars), y=top + height + 38, text_anchor="end", class_="axis")
+        if i % every == 0:
+            more = "+" if i == len(bars) - 1 and _is_open(bars) else ""
+            text = f"{bar.first:,}{more}"
+            parts.append(
+                tag("text", text, x=x + slot / 2, y=bottom + 18, text_anchor="middle", class_="label")
+            )
+    across = tag(
+        "text", "rows in a group →", x=left + max(wide, 140), y=bottom + 38, text_anchor="end", class_="axis"
+    )
+    size = left + max(wide, 140) + 14
     return tag(
         "svg",
         tag("title", "How many groups have how many rows"),
         *parts,
-        axis,
-        name,
+        tag("path", d=f"M{left:g} {bottom:g}h{wide:.1f}", class_="tick"),
+        across,
         tag("text", "↑ groups", x=0, y=14, class_="axis"),
-        viewBox=f"0 0 {left + max(slot * len(bars), 140) + 14:.0f} {top + height + 46:.0f}",
+        viewBox=f"0 0 {size:.0f} {bottom + 46:.0f}",
         role="img",
-        aria_label=f"Histogram of group sizes, {bars[0].first:,} to {bars[-1].last:,} rows; the table below has its numbers.",
+        aria_label=f"Group sizes, {bars[0].first:,} to {bars[-1].last:,} rows; a table with the numbers follows.",
         class_="histogram",
-        style=f"max-width:{left + max(slot * len(bars), 140) + 14:.0f}px",
+        style=f"max-width:{size:.0f}px",
     )
 
 
@@ -273,6 +292,8 @@ def level_bar(levels: Sequence[int]) -> Markup:
             about = tag("title", f"{name}: {rows:,} rows")
             parts.append(tag("rect", about, x=x, width=long, height=14, class_=f"level {name.split()[0]}"))
         x += long
-    told = ", ".join(f"{name} {100 * rows / total:.0f} %" for name, rows in zip(LEVELS, levels, strict=True) if rows)
+    told = ", ".join(
+        f"{name} {100 * rows / total:.0f} %" for name, rows in zip(LEVELS, levels, strict=True) if rows
+    )
     frame = tag("rect", width=width, height=14, class_="level-frame")
     return tag("svg", *parts, frame, viewBox="-1 -1 152 16", role="img", aria_label=told, class_="levels")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sfumato.recoding import OR_MISSING, Axis, OrderedAxis, TreeAxis
 from sfumato.report.facts import Leaves
-from sfumato.schema import Attribute, Kind, Role
+from sfumato.schema import Kind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,19 +42,19 @@ CROWDED = 0.12
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """How finely to divide: number of rectangles, their least side and greatest length of side to side.
-
-    Sides are shares of the picture's; ``shape`` is its own width to height.
+    """How to divide: into how many rectangles, how thin (as a share of the picture's side), how much longer
+    than wide, and whether a line may cut through a box. ``shape`` is the picture's own width to height.
     """
 
-    most: int = 96
-    thinnest: float = 0.02
-    slenderest: float = 9.0
+    most: int
+    thinnest: float
+    slenderest: float
+    may_cross: bool
     shape: float = 1.5
 
 
-ROUGH = Canvas()
-EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9)
+ROUGH = Canvas(most=96, thinnest=0.02, slenderest=9.0, may_cross=True)
+EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9, may_cross=False)
 """Where rectangles are the published boxes themselves, more of them are worth drawing."""
 
 
@@ -108,14 +108,14 @@ class Plane:
     """The two attributes that were split most often (or the only one), and rectangles that divide their plane.
 
     ``is_flat``: no other attribute was split, so that the published boxes do not overlap here.
-    ``is_exact``: the rectangles are the published boxes.
+    ``is_whole``: no published box lies across a line.
     """
 
     x: Scale
     y: Scale | None
     rectangles: tuple[Rectangle, ...]
     is_flat: bool
-    is_exact: bool
+    is_whole: bool
 
 
 def plane_of(leaves: Leaves) -> Plane | None:
@@ -126,11 +126,14 @@ def plane_of(leaves: Leaves) -> Plane | None:
         return None
     pair = _sides(leaves, split[:2])
     spans = [_spans(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
-    scales = [_scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)]
+    scales = [
+        _scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)
+    ]
     is_flat = len(split) <= len(pair)
-    rectangles = _divide(scales, spans, leaves.rows, EXACT if is_flat else ROUGH, is_flat=is_flat)
+    is_whole = is_flat and len(leaves.rows) <= EXACT.most
+    rectangles = _divide(scales, spans, leaves.rows, EXACT if is_whole else ROUGH)
     y = scales[1] if len(scales) > 1 else None
-    return Plane(scales[0], y, rectangles, is_flat, is_flat and len(rectangles) == len(leaves.rows))
+    return Plane(scales[0], y, rectangles, is_flat, is_whole)
 
 
 def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
@@ -187,7 +190,7 @@ def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
     per_length = rows / np.maximum(place[last] - place[first], 1e-12)
     mass = np.cumsum(np.bincount(first, per_length, n) - np.bincount(last, per_length, n))[:-1] * length
     mass = np.maximum(mass, 0.0)
-    return mass / mass.sum()
+    return np.asarray(mass / mass.sum())
 
 
 def _half_of(mass: Floats, length: Floats) -> float:
@@ -209,6 +212,7 @@ def _labels_between(axis: TreeAxis, first: int, last: int) -> str:
 def value_text(axis: OrderedAxis, value: float) -> str:
     """A number or day for people. No separators in four digits: it may be a year.
 
+    >>> from sfumato.schema import Attribute, Role
     >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 1, 0.1, False)
     >>> [value_text(age, value) for value in (0.1 + 0.2, 1985.0, 20000.0)]
     ['0.3', '1985', '20,000']
@@ -241,12 +245,7 @@ class _Region:
 
 
 def _divide(
-    scales: Sequence[Scale],
-    spans: Sequence[tuple[Floats, Floats]],
-    rows: Ints,
-    canvas: Canvas,
-    *,
-    is_flat: bool,
+    scales: Sequence[Scale], spans: Sequence[tuple[Floats, Floats]], rows: Ints, canvas: Canvas
 ) -> tuple[Rectangle, ...]:
     """Cut the region with most rows, then the next, until nothing is left to cut or the canvas is full."""
     places = [scale.place for scale in scales]
@@ -262,7 +261,7 @@ def _divide(
     while waiting:
         _, _, region = heapq.heappop(waiting)
         is_full = len(done) + len(waiting) + 2 > canvas.most
-        cut = None if is_full else _best_cut(region, places, canvas, is_flat=is_flat)
+        cut = None if is_full else _best_cut(region, places, canvas)
         if cut is None:
             left_right, bottom_top = (*region.border, (0, 1))[:2]
             done.append(Rectangle(*left_right, *bottom_top, region.n_rows))
@@ -273,23 +272,21 @@ def _divide(
     return tuple(sorted(done, key=lambda rectangle: (rectangle.bottom, rectangle.left)))
 
 
-def _best_cut(
-    region: _Region, places: Sequence[Floats], canvas: Canvas, *, is_flat: bool
-) -> tuple[int, int] | None:
+def _best_cut(region: _Region, places: Sequence[Floats], canvas: Canvas) -> tuple[int, int] | None:
     """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
     sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
     best, found = 0.0, None
     for a, (first, last) in enumerate(region.border):
         across = sides[1 - a] * canvas.shape ** (2 * a - 1) if len(sides) > 1 else 0.0
         least = max(canvas.thinnest, across / canvas.slenderest)
-        at, gain = _gains(region, a, places[a][first : last + 1], least=least, is_flat=is_flat)
+        at, gain = _gains(region, a, places[a][first : last + 1], least=least, may_cross=canvas.may_cross)
         gain = gain * sides[a]
         if len(at) and gain.max() > best:
             best, found = float(gain.max()), (a, first + int(at[np.argmax(gain)]))
     return found
 
 
-def _gains(region: _Region, a: int, place: Floats, *, least: float, is_flat: bool) -> tuple[Ints, Floats]:
+def _gains(region: _Region, a: int, place: Floats, *, least: float, may_cross: bool) -> tuple[Ints, Floats]:
     """The edges where the region may be cut, and the gain of each, in rows.
 
     What a box adds to the sums is a polynomial in the line's place, from the box's first edge to its last:
@@ -311,7 +308,7 @@ def _gains(region: _Region, a: int, place: Floats, *, least: float, is_flat: boo
     lost = place * over(squared * (first + last)) - place**2 * over(squared) - over(squared * first * last)
     gain = most - lost
     has_room = (place - place[0] >= least) & (place[-1] - place >= least)
-    is_allowed = n_crossing == 0 if is_flat else gain >= RESPECTED * most
+    is_allowed = gain >= RESPECTED * most if may_cross else n_crossing == 0
     at = np.flatnonzero((n_begin + n_end > 0) & has_room & is_allowed & (gain > 1e-6 * region.n_rows))
     return at, gain[at]
 

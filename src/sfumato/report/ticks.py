@@ -69,7 +69,7 @@ def _date_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
         if len(starts) <= most:
             break
     for start in starts:
-        period = np.datetime64(start, unit)
+        period = np.array(start).astype(f"datetime64[{unit}]")
         day = int(period.astype("datetime64[D]").astype(np.int64))
         if axis.low <= day <= axis.high:
             yield Tick(scale.at(day), str(period))
