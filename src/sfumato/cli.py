@@ -33,7 +33,7 @@ def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        with suppress(AttributeError, OSError, ValueError):  # there is none, or nobody reads it any more
             stream.flush()
     # Not sys.exit: a thread of Arrow may still hold the file that it read, and meeting it while Python shuts
     # down aborts or hangs the process, after all is said and done (apache/arrow issues 34314 and 50482).
@@ -217,9 +217,12 @@ def _publish(
     verbose: bool = False,
     memory: int | None = None,
 ) -> None:
+    from sfumato.kernels.compile import is_warm  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
     from sfumato.publish import promises, publish_to  # noqa: PLC0415
 
+    if not (quiet or is_warm()):
+        click.echo("Compiling the inner loops: once, for half a minute or so.", err=True)
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,

@@ -44,12 +44,7 @@ def sfumato_process(here):
 
     def run(*arguments: object, stdin: bytes = b"") -> Outcome:
         done = subprocess.run(
-            command(*arguments),
-            input=stdin,
-            capture_output=True,
-            check=False,
-            timeout=300,
-            env=environment(),
+            command(*arguments), input=stdin, capture_output=True, check=False, timeout=300, env=environment()
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -21,7 +21,7 @@ from sfumato.errors import InputError, InternalError, SfumatoError
 
 publishing = importlib.import_module("sfumato.publish")  # the name itself is the function
 
-SECRET = "SECRET-CELL"  # noqa: S105 - a cell that no message may quote
+SECRET = "SECRET-CELL"  # a cell that no message may quote
 
 HEADER = "age,sex,disease\n"
 ROWS = f"31,f,{SECRET}\n45,m,flu\n" * 5
@@ -141,7 +141,7 @@ def test_a_bad_table_is_refused_in_one_sentence(sfumato, here, case):
     assert words.lower() in done.sentence.lower()
 
 
-@pytest.mark.parametrize("case", [case for case, (_, _, words) in BAD_TABLES.items() if "column 'age'" not in words])
+@pytest.mark.parametrize("case", [case for case in BAD_TABLES if "column 'age'" not in BAD_TABLES[case][2]])
 def test_profile_refuses_a_bad_table_in_one_sentence(sfumato, here, case):
     name, content, _ = BAD_TABLES[case]
     (here / name).write_bytes(content)
@@ -165,7 +165,8 @@ def test_standard_input_is_refused_like_a_file(sfumato, here, case):
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{word}: &{word} [{', '.join(['*' + before] * 9)}]\n" for before, word in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{word}: &{word} [{', '.join(['*' + before] * 9)}]\n"
+    for before, word in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 BAD_POLICIES = {
@@ -409,7 +410,9 @@ def test_an_earlier_release_survives_a_failed_one(sfumato, here, table, policy, 
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, AssertionError, pa.ArrowInvalid])
-def test_an_unexpected_error_shows_its_place_and_none_of_its_words(sfumato, here, table, policy, monkeypatch, error):
+def test_an_unexpected_error_shows_its_place_but_not_its_words(
+    sfumato, here, table, policy, monkeypatch, error
+):
     def fail(*_, **__):
         raise error(SECRET)
 
@@ -423,18 +426,17 @@ def test_an_unexpected_error_shows_its_place_and_none_of_its_words(sfumato, here
 
 
 @pytest.mark.parametrize("command", ["profile", "verify", "apply"])
-def test_other_commands_keep_the_words_of_an_unexpected_error_to_themselves(sfumato, release, monkeypatch, command):
+def test_other_commands_do_not_show_its_words_either(sfumato, release, monkeypatch, command):
     def fail(*_, **__):
         raise ValueError(SECRET)
 
-    patched = {"profile": "profile.measure", "verify": "verify._folder_checks", "apply": "recoding.known_nodes"}
-    monkeypatch.setattr(f"sfumato.{patched[command]}", fail)
-    arguments = {
-        "profile": ["people.csv"],
-        "verify": [release],
-        "apply": [release, "people.csv", "--out", "more.csv"],
-    }
-    done = sfumato(command, *arguments[command])
+    inside, *arguments = {
+        "profile": ("profile.measure", "people.csv"),
+        "verify": ("verify._folder_checks", release),
+        "apply": ("recoding.known_nodes", release, "people.csv", "--out", "more.csv"),
+    }[command]
+    monkeypatch.setattr(f"sfumato.{inside}", fail)
+    done = sfumato(command, *arguments)
     assert (done.code, done.out) == (3, "")
     assert SECRET not in done.sentence
 
@@ -501,7 +503,7 @@ def test_a_damaged_release_is_bad_input_or_a_failed_claim_but_never_a_bug(sfumat
             done = sfumato("verify", damaged)
             assert done.code == (0 if name == "report.html" else 1), (name, text[:20])
             done = sfumato("apply", damaged, "people.csv", "--out", "more.csv")
-            assert done.code in ((0, 2) if name in ("recoding.json", "policy.yaml") else (0,)), (name, text[:20])
+            assert done.code == (2 if name in ("recoding.json", "policy.yaml") else 0), (name, text[:20])
         shutil.rmtree(damaged)
 
 

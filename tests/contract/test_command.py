@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ import pytest
 from commandline import POLICY, command, environment, names, people
 
 from sfumato import cli
-from sfumato.generate import write_agrawal
+from sfumato.generate import AGRAWAL_SCHEMA, write_agrawal
 from sfumato.policy import Policy
 from sfumato.release import hashes_of
 from sfumato.tables import open_table, write_table
@@ -83,9 +84,9 @@ def test_a_thread_that_a_library_left_behind_does_not_hold_up_the_end(here):
         "import sys, threading, time; from sfumato import cli; sys.argv[1:] = ['--version'];"
         "threading.Thread(target=time.sleep, args=(100,)).start(); cli.main()"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("sfumato, version")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"sfumato, version")
 
 
 def test_a_reader_that_leaves_early_causes_no_complaint(here, table):
@@ -102,7 +103,12 @@ def on_terminal(arguments: list[str], *, until: bytes | None = None) -> tuple[in
     """Run with a terminal on stdout and stderr; at the sight of ``until`` send what Ctrl-C sends."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        command(*arguments), stdin=slave, stdout=slave, stderr=slave, env=environment(), start_new_session=True
+        command(*arguments),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment(),
+        start_new_session=True,
     )
     os.close(slave)
     shown, deadline = b"", time.monotonic() + 120
@@ -132,7 +138,8 @@ def test_a_terminal_shows_a_progress_bar_and_leaves_only_the_result(here, table,
 
 # ---- Ctrl-C ---------------------------------------------------------------------------------------------
 
-INTERRUPTED = "\nsfumato: Interrupted; nothing was written.\n"  # its own line, after the ^C that a terminal shows
+# On a line of its own, after the ^C that a terminal shows.
+INTERRUPTED = "\nsfumato: Interrupted; nothing was written.\n"
 STAGES = ("checking", "encoding", "splitting", "publishing", "reporting", "writing and verifying")
 
 
@@ -169,10 +176,14 @@ def wait_until(happened, *, seconds: float = 120) -> None:
 def test_ctrl_c_while_the_folder_is_being_written_leaves_nothing(here):
     """The signal comes when the temporary folder appears; where it comes too late, the release is whole."""
     write_agrawal(150_000, here / "t.parquet", seed=1)
-    attributes = dict.fromkeys(("salary", "age", "elevel", "car"), {"role": "quasi-identifier", "type": "number"})
-    others = dict.fromkeys(("commission", "zipcode", "hvalue", "hyears", "loan", "class"), {"role": "other"})
-    document = {"attributes": {**attributes, **others}, "require": [{"k-anonymity": 10}]}
-    (here / "policy.yaml").write_text(json.dumps(document))
+    known = {"salary", "age", "elevel", "car"}
+    attributes = {
+        name: {"role": "quasi-identifier", "type": "number"} if name in known else {"role": "other"}
+        for name in AGRAWAL_SCHEMA.names
+    }
+    (here / "policy.yaml").write_text(
+        json.dumps({"attributes": attributes, "require": [{"k-anonymity": 10}]})
+    )
     for _ in range(5):
         process = subprocess.Popen(
             command("publish", "t.parquet", "--policy", "policy.yaml", "--out", "out"),
@@ -189,9 +200,29 @@ def test_ctrl_c_while_the_folder_is_being_written_leaves_nothing(here):
     assert names(here) == ["policy.yaml", "t.parquet"]
 
 
+@pytest.fixture
+def interrupt_at(monkeypatch):
+    """Have the process receive SIGINT when it reports a stage; returns a list that fills with the stages seen."""
+
+    def prepare(stage: str) -> list[str]:
+        seen: list[str] = []
+
+        def progress(now: str, _done: int, _total: int) -> None:
+            seen.append(now)
+            if now == stage:
+                signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(cli, "_progress_bar", lambda **_: nullcontext(progress))
+        return seen
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield prepare
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("stage", STAGES)
-def test_ctrl_c_at_any_stage_leaves_nothing(sfumato, here, table, policy, monkeypatch, stage):
-    seen = interrupt_at(stage, monkeypatch)
+def test_ctrl_c_at_any_stage_leaves_nothing(sfumato, here, table, policy, interrupt_at, stage):
+    seen = interrupt_at(stage)
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert (done.code, done.out, done.err) == (130, "", INTERRUPTED)
     assert names(here) == ["people.csv", "policy.yaml"]
@@ -199,10 +230,10 @@ def test_ctrl_c_at_any_stage_leaves_nothing(sfumato, here, table, policy, monkey
 
 
 @pytest.mark.parametrize("stage", STAGES[-2:])
-def test_ctrl_c_leaves_an_earlier_release_as_it_was(sfumato, here, release, table, policy, monkeypatch, stage):
+def test_ctrl_c_leaves_an_earlier_release_as_it_was(sfumato, here, release, interrupt_at, stage):
     before = contents(release)
-    interrupt_at(stage, monkeypatch)
-    done = sfumato("publish", table, "--policy", policy, "--out", release, "--overwrite")
+    interrupt_at(stage)
+    done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", release, "--overwrite")
     assert done.code == 130
     assert contents(release) == before
     assert names(here) == ["people.csv", "policy.yaml", "release"]
@@ -216,28 +247,6 @@ def test_ctrl_c_during_verification_leaves_nothing(sfumato, here, table, policy,
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert done.code == 130
     assert names(here) == ["people.csv", "policy.yaml"]
-
-
-def interrupt_at(stage: str, monkeypatch) -> list[str]:
-    """Have the process receive SIGINT when it reports that stage; the list fills with the stages seen."""
-    seen: list[str] = []
-
-    class Bar:
-        def __enter__(self):
-            return self.progress
-
-        def __exit__(self, *_):
-            return False
-
-        def progress(self, now, _done, _total):
-            seen.append(now)
-            if now == stage:
-                signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(cli, "_progress_bar", lambda **_: Bar())
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.callbacks = [lambda: signal.signal(signal.SIGINT, before)]
-    return seen
 
 
 # ---- help and usage -------------------------------------------------------------------------------------
@@ -417,7 +426,7 @@ def test_every_kind_of_file_gives_the_same_release_in_its_own_format(sfumato, he
     published = here / "out" / f"release.{INPUTS[name]}"
     write_table(people(), "plain.csv")
     assert sfumato("publish", "plain.csv", "--policy", policy, "--out", "plain", "--seed", 1).code == 0
-    assert read(published).to_pylist() == read(here / "plain" / "release.csv").replace_schema_metadata().to_pylist()
+    assert read(published).to_pylist() == read(here / "plain" / "release.csv").to_pylist()
     assert sfumato("verify", "out").code == 0
 
 
@@ -501,8 +510,8 @@ def test_the_engines_of_this_version_are_the_same(sfumato, here, table, policy):
 def test_hierarchies_are_found_beside_the_policy_and_travel_with_the_release(sfumato, here, table):
     (here / "settings").mkdir()
     (here / "settings" / "sex.csv").write_text("Female;*\nMale;*\n")
-    given = POLICY.replace("sex:     {role: quasi-identifier}", "sex: {role: quasi-identifier, hierarchy: sex.csv}")
-    (here / "settings" / "policy.yaml").write_text(given)
+    flat, filed = "sex:     {role: quasi-identifier}", "sex: {role: quasi-identifier, hierarchy: sex.csv}"
+    (here / "settings" / "policy.yaml").write_text(POLICY.replace(flat, filed))
     done = sfumato("publish", table, "--policy", "settings/policy.yaml", "--out", "out")
     assert (done.code, done.err) == (0, "")
     shutil.rmtree(here / "settings")
@@ -523,8 +532,10 @@ def test_the_policy_of_a_release_makes_the_same_release_again(sfumato, here, rel
 def test_profile_drafts_a_policy_that_publishes_as_it_stands(sfumato, here, table):
     done = sfumato("profile", table, "--out", "draft.yaml")
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"Wrote draft.yaml. Read it, then: sfumato publish {table} --policy draft.yaml --out release\n"
-    assert sfumato("publish", table, "--policy", "draft.yaml", "--out", "release").code == 0
+    wrote, hint = done.out.split(" Read it, then: sfumato ")
+    assert wrote == "Wrote draft.yaml."
+    assert hint == f"publish {table} --policy draft.yaml --out release\n"
+    assert sfumato(*hint.split()).code == 0
     assert sfumato("verify", "release").code == 0
 
 
@@ -559,7 +570,9 @@ def test_a_sound_release_is_verified_claim_by_claim(sfumato, release):
 def change_row(folder: Path) -> None:
     path = folder / "release.csv"
     lines = path.read_text().splitlines()
-    lines[1] = lines[1].replace("Female", "Male") if "Female" in lines[1] else lines[1].replace("Male", "Female")
+    lines[1] = (
+        lines[1].replace(",Male,", ",Female,") if ",Male," in lines[1] else lines[1].replace("Female", "Male")
+    )
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -782,7 +795,8 @@ def test_apply_gives_the_published_rows_their_published_cells(sfumato, here, rel
     recoded, published = read(here / "recoded.csv"), read(release / "release.csv")
     assert recoded.column_names == published.column_names
     assert Counter(map(str, recoded.to_pylist())) == Counter(map(str, published.to_pylist()))
-    assert recoded.column("charge").to_pylist() == read(table).column("charge").to_pylist()  # rows stay in order
+    in_order = read(table).column("charge").to_pylist()
+    assert recoded.column("charge").to_pylist() == in_order
 
 
 def test_apply_needs_the_quasi_identifiers_only(sfumato, here, release):
@@ -802,6 +816,11 @@ def test_apply_passes_unknown_columns_and_leaves_identifiers_out(sfumato, here, 
     assert read(here / "recoded.csv").column_names == ["zip", "age", "sex", "split"]
 
 
+def ends(label: str) -> list[int]:
+    """The numbers that a label of ages shows."""
+    return [int(number) for number in re.findall(r"\d+", label)]
+
+
 def test_strangers_get_a_box_too(sfumato, here, release):
     """Outside the seen range, categories never seen, cells that are missing: all find a place."""
     rows = ["99999,500,Female", "00000,-7,Male", "02101,35,Diverse", ",40,", "02101,,Female", "1,35.5,Male"]
@@ -809,17 +828,20 @@ def test_strangers_get_a_box_too(sfumato, here, release):
     done = sfumato("apply", release, "more.csv", "--out", "recoded.csv")
     assert (done.code, done.err) == (0, "")
     recoded = read(here / "recoded.csv")
-    assert len(recoded) == len(rows)
-    assert recoded.column("sex").to_pylist()[2] == "*"
-    published = read(release / "release.csv").column("age").to_pylist()
-    assert {str(cell) for cell in recoded.column("age").to_pylist()[:2]} <= {*map(str, published), "[0, 97]"}
+    ages, sexes, zips = (recoded.column(name).to_pylist() for name in ("age", "sex", "zip"))
+    seen = [end for label in read(release / "release.csv").column("age").to_pylist() for end in ends(label)]
+    assert ends(ages[0])[-1] == max(seen)
+    assert ends(ages[1])[0] == min(seen)
+    assert ages[4] == "*"  # no age was missing when the recoding was made, so any could stand here
+    assert sexes == ["Female", "Male", "*", "*", "*", "Male"]
+    assert set(zips) <= {"*", "*****"}
 
 
 @pytest.mark.parametrize("name", ["recoded.csv", "recoded.csv.gz", "recoded.parquet"])
 def test_the_extension_of_the_file_is_its_format(sfumato, here, release, table, name):
     assert sfumato("apply", release, table, "--out", name).code == 0
     assert open_table(here / name).kind == ("parquet" if name.endswith("parquet") else "csv")
-    assert (here / name).read_bytes()[:2] == {"csv": b"ag", "gz": b"\x1f\x8b", "parquet": b"PA"}[name.rpartition(".")[2]]
+    assert (here / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
 
 
 def test_apply_refuses_what_it_cannot_write_or_read(sfumato, here, release, table):
@@ -860,10 +882,12 @@ def test_generate_writes_the_table_of_the_papers(sfumato, here, name):
 
 
 def test_generate_repeats_itself_with_a_seed_only(sfumato, here):
-    for name, seed in (("a", ("--seed", 7)), ("b", ("--seed", 7)), ("c", ("--seed", 8)), ("d", ()), ("e", ())):
-        arguments = ("generate", "agrawal", "--rows", 200, "--salary", "uniform", "--out", f"{name}.csv", *seed)
-        assert sfumato(*arguments).code == 0
-    written = [(here / f"{name}.csv").read_bytes() for name in "abcde"]
+    for i, seed in enumerate([("--seed", 7), ("--seed", 7), ("--seed", 8), (), ()]):
+        done = sfumato(
+            "generate", "agrawal", "--rows", 200, "--salary", "uniform", "--out", f"{i}.csv", *seed
+        )
+        assert done.code == 0
+    written = [(here / f"{i}.csv").read_bytes() for i in range(5)]
     assert written[0] == written[1]
     assert len(set(written)) == 4
 

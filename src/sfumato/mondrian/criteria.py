@@ -128,7 +128,7 @@ def _entropy(counts: NDArray[np.int64]) -> float:
     """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
     x = np.append(counts[counts > 0], counts.sum())
     *parts, whole = np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).tolist()
-    return (whole - sum(parts)) / FIXED_POINT / int(x[-1])
+    return float((whole - sum(parts)) / FIXED_POINT / int(x[-1]))
 
 
 def _variance_of(codes: Codes) -> Fraction:

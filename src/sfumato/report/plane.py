@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,9 @@ class Scale:
 
     def at(self, value: float) -> float:
         return float(np.interp(value, self.edges, self.place))
+
+    def at_all(self, values: NDArray[Any]) -> Floats:
+        return np.asarray(np.interp(values, self.edges, self.place))
 
     def text(self, first: int, last: int) -> str:
         """The values between two edges, for people."""

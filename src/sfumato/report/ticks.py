@@ -27,7 +27,8 @@ class Tick:
 def ticks_of(scale: Scale, *, most: int) -> list[Tick]:
     """Labels along a side that has room for so many."""
     if isinstance(scale.axis, TreeAxis):
-        return list(_tree_ticks(scale, scale.axis, 1 / most))
+        least = (1 - 1e-9) / most
+        return _apart(list(_tree_ticks(scale, scale.axis, least)), least)
     ticks = list(_ordered_ticks(scale, scale.axis, most))
     if strip := missing_strip(scale.axis):
         start, _ = line_of(scale.axis)
@@ -87,15 +88,15 @@ def _edge_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
 
 
 def _tree_ticks(scale: Scale, axis: TreeAxis, least: float, node: int = 0) -> Iterator[Tick]:
-    """The label of a node, or those below it where most of them have room."""
+    """The labels below a node where most of them have room (below the root in any case), or its own."""
     tree = axis.nodes
     first, last = scale.at(float(tree.low[node])), scale.at(float(tree.high[node]))
-    children = tree.children(node).tolist()
-    roomy = [c for c in children if scale.at(float(tree.high[c])) - scale.at(float(tree.low[c])) >= least]
-    if roomy and (node == 0 or 2 * len(roomy) > len(children)):
-        for child in roomy:
+    children = tree.children(node)
+    wide = scale.at_all(tree.high[children]) - scale.at_all(tree.low[children]) >= least
+    if len(children) and (node == 0 or 2 * wide.sum() > len(children)):
+        for child in children.tolist():
             yield from _tree_ticks(scale, axis, least, child)
-    elif last - first >= least:
+    else:
         yield Tick((first + last) / 2, label_of(axis, node))
 
 

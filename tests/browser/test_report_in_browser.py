@@ -1,0 +1,51 @@
+"""The report in a real browser, when one is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pyarrow as pa
+import pytest
+
+from sfumato.policy import Policy
+from sfumato.publish import publish
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ATTACK = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("needs a browser: install chromium")
+    return found
+
+
+def shown(browser: str, page, folder, *options: str) -> str:
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", *options]
+    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def test_a_report_with_hostile_labels_is_shown_and_runs_nothing(browser, tmp_path):
+    rows = pa.table({"x": [ATTACK, "b", "c", "d"] * 20, "y": [str(i % 7) for i in range(80)]})
+    attributes = {"x": {"role": "quasi-identifier"}, "y": {"role": "quasi-identifier", "type": "number"}}
+    policy = Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 2}]})
+    publish(rows, policy, seed=1).write(tmp_path / "out")
+    dom = shown(browser, tmp_path / "out" / "report.html", tmp_path / "profile", "--dump-dom")
+    assert "<title>Release report: The promise holds for all 80 rows.</title>" in dom
+    assert "<script" not in dom
+    assert "<img" not in dom
+    assert dom.count('class="painting"') == 1
+    picture = tmp_path / "report.png"
+    shown(
+        browser,
+        tmp_path / "out" / "report.html",
+        tmp_path / "profile",
+        f"--screenshot={picture}",
+        "--window-size=1000,1600",
+    )
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert picture.stat().st_size > 20_000  # a blank page has about 5,000

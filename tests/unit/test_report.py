@@ -1,0 +1,613 @@
+"""The report of a release: right numbers, safe and self-contained HTML, the same bytes every time."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato import hierarchy, tables
+from sfumato.hierarchy import Hierarchy
+from sfumato.policy import Policy
+from sfumato.publish import publish
+from sfumato.recoding import OrderedAxis, Recoding, TreeAxis
+from sfumato.release import Release
+from sfumato.report import facts, pictures, plane, render, ticks
+from sfumato.schema import Attribute, Kind, Role
+
+VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
+NASTY = (
+    "<script>alert(1)</script>",
+    "</title></svg><b>bold",
+    "quote\"'s & co",
+    "漢字 Ünïcödé 🎨",
+    "long " * 40,
+)
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, its text, and whether every element is closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.misnested: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.misnested.append(tag)
+        if tag in ("td", "th", "dt", "dd"):
+            self.text += " "
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    def words(self):
+        return " ".join(self.text.split())
+
+
+def people(n_rows=600, seed=7) -> pa.Table:
+    random = np.random.default_rng(seed)
+    age = np.rint(random.normal(45, 15, n_rows).clip(0, 99)).astype(np.int64)
+    return pa.table(
+        {
+            "id": pa.array([f"p{i}" for i in range(n_rows)]),
+            "age": pa.array(age, mask=random.random(n_rows) < 0.05),
+            "zip": random.choice(["02138", "02139", "53711", "53715", "60601"], n_rows),
+            "sex": random.choice(["f", "m"], n_rows),
+            "disease": random.choice(["flu", "cold", "asthma", "gout"], n_rows),
+            "charge": random.integers(10, 1000, n_rows),
+        }
+    )
+
+
+def policy(require=None, *, output="labels", **roles) -> Policy:
+    attributes = {
+        "id": {"role": "identifier"},
+        "age": {"role": "quasi-identifier", "type": "number", "bounds": [0, 110], "step": 1},
+        "zip": {"role": "quasi-identifier", "hierarchy": {"mask": 5}},
+        "sex": {"role": "quasi-identifier"},
+        "disease": {"role": "sensitive"},
+        "charge": {"role": "other", "type": "number"},
+    }
+    attributes |= roles
+    return Policy.from_dict(
+        {
+            "attributes": attributes,
+            "require": [{"k-anonymity": 5}] if require is None else require,
+            "output": {"values": output},
+        }
+    )
+
+
+def release_of(require=None, **options) -> Release:
+    return publish(people(), policy(require, **options), seed=1)
+
+
+def grid_release(n_rows=300, *, k=5, columns=("x", "y")) -> Release:
+    """Nothing but numbers, so that all splits are on the columns named."""
+    random = np.random.default_rng(3)
+    rows = pa.table({name: random.integers(0, 100, n_rows) for name in columns})
+    attributes = {name: {"role": "quasi-identifier", "type": "number"} for name in columns}
+    return publish(
+        rows, Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": k}]}), seed=1
+    )
+
+
+def groups_of(release: Release) -> facts.Groups:
+    recoding = release.recoding if isinstance(release.recoding, Recoding) else None
+    return facts.groups_of(tables.open_table(release.rows), release.policy, recoding)
+
+
+def plane_of(release: Release) -> plane.Plane:
+    leaves = groups_of(release).leaves
+    assert leaves is not None
+    found = plane.plane_of(leaves)
+    assert found is not None
+    return found
+
+
+# ---- the page ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return release_of([{"k-anonymity": 5}, {"entropy-diversity": {"l": 1.5, "of": "disease"}}])
+
+
+@pytest.fixture(scope="module")
+def page(release) -> Page:
+    return Page(render(release))
+
+
+def test_every_element_is_closed_in_order(page):
+    assert not page.misnested
+    assert not page.open
+
+
+def test_the_report_has_one_title_and_a_heading_for_each_section(page):
+    assert len(page.all("h1")) == 1
+    assert len(page.all("section")) == len(page.all("h2")) >= 7
+    titles = {attrs["id"] for attrs in page.all("h2")}
+    assert all(attrs["aria-labelledby"] in titles for attrs in page.all("section"))
+
+
+def test_every_picture_has_words_for_those_who_cannot_see_it(page):
+    drawings = page.all("svg")
+    assert len(drawings) >= 4
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in drawings)
+
+
+def test_every_table_header_says_what_it_heads(page):
+    assert page.all("th")
+    assert all(attrs.get("scope") in ("col", "row") for attrs in page.all("th"))
+
+
+def test_nothing_is_fetched_and_nothing_runs(release):
+    html = render(release)
+    found = Page(html)
+    assert not found.all("script")
+    assert not found.all("link")
+    assert not re.search(r"https?://|url\(|@import|\ssrc=|javascript:", html)
+    anchors = {attrs["id"] for _, attrs in found.elements if "id" in attrs}
+    assert all(attrs["href"].removeprefix("#") in anchors for attrs in found.all("a"))
+    assert not [attrs for _, attrs in found.elements if any(name.startswith("on") for name in attrs)]
+
+
+def test_the_pictures_are_well_formed_xml(release):
+    html = render(release)
+    drawings = re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)
+    assert len(drawings) == len(Page(html).all("svg"))
+    for drawing in drawings:
+        ET.fromstring(drawing)
+
+
+def test_the_same_release_gives_the_same_bytes(release):
+    again = release_of([{"k-anonymity": 5}, {"entropy-diversity": {"l": 1.5, "of": "disease"}}])
+    assert render(release) == render(release) == render(again)
+
+
+@pytest.mark.parametrize("output", ["labels", "bounds", "both"])
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_release_read_from_its_folder_gives_the_report_that_lies_in_it(tmp_path, output, file_format):
+    made = publish(people(), policy(output=output), seed=1, file_format=file_format)
+    made.write(tmp_path / "out")
+    read = Release.read(tmp_path / "out", recoding=lambda folder, given: Recoding.read(folder, given.schema))
+    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == render(read)
+
+
+def test_labels_and_names_that_look_like_html_are_shown_as_text():
+    random = np.random.default_rng(5)
+    name = '<b>col</b> & "co"'
+    rows = pa.table(
+        {
+            name: random.choice(np.array(NASTY, dtype=object), 400),
+            "y": random.choice(["<img src=x onerror=alert(1)>", "plain"], 400),
+            "<i>": random.choice(["<u>", "&amp;"], 400),
+        }
+    )
+    attributes = {
+        name: {"role": "quasi-identifier", "missing-values": ["<hr>"]},
+        "y": {"role": "quasi-identifier"},
+        "<i>": {"role": "sensitive"},
+    }
+    require = [{"k-anonymity": 2}, {"entropy-diversity": {"l": 1, "of": "<i>"}}]
+    html = render(publish(rows, Policy.from_dict({"attributes": attributes, "require": require}), seed=1))
+    found = Page(html)
+    assert not {"script", "img", "b", "u", "hr"} & {tag for tag, _ in found.elements}
+    assert not found.misnested
+    assert "<script>alert(1)</script>" in found.text
+    assert name in found.text
+    assert "漢字" in found.text
+    for drawing in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
+        ET.fromstring(drawing)
+
+
+def test_control_characters_of_a_label_do_not_reach_the_page():
+    rows = pa.table({"x": ["a\x00\x1b", "b\u202e", "c"] * 10, "y": ["1", "2", "3"] * 10})
+    given = {"attributes": {"x": {"role": "quasi-identifier"}, "y": {"role": "other"}}, "require": []}
+    html = render(publish(rows, Policy.from_dict(given), seed=1))
+    assert not set("\x00\x1b\u202e") & set(html)
+    assert "a\ufffd\ufffd" in html
+
+
+# ---- promises ----------------------------------------------------------------------------------------
+
+
+def test_every_requirement_stands_with_what_was_asked_and_achieved(page, release):
+    words = page.words()
+    claims = release.certificate.claims.requirements
+    for promise, claim in zip(facts.promises_of(release), claims, strict=True):
+        assert promise.holds
+        assert f"{promise.name} {promise.asked} {promise.achieved} {promise.margin}" in words
+        assert f"{claim.achieved:.4g}" in promise.achieved
+    assert "All 2 promises hold for all 600 rows." in words
+    assert "does not hold" not in words
+
+
+@pytest.mark.parametrize(
+    ("requirement", "achieved", "holds"),
+    [
+        ({"k-anonymity": 5}, 5.0, True),
+        ({"k-anonymity": 5}, 4.0, False),
+        ({"entropy-diversity": {"l": 2, "of": "disease"}}, 2.0 - 1e-15, True),
+        ({"entropy-diversity": {"l": 2, "of": "disease"}}, 1.9, False),
+        ({"recursive-diversity": {"c": 2, "l": 2, "of": "disease"}}, 1.9, True),
+        ({"recursive-diversity": {"c": 2, "l": 2, "of": "disease"}}, 2.1, False),
+        ({"recursive-diversity": {"c": 2, "l": 2, "of": "disease"}}, float("inf"), False),
+        ({"recursive-diversity": {"c": 2, "l": 1, "of": "disease"}}, 9.0, True),
+        ({"variance-diversity": {"at-least": 100, "of": "pain"}}, 100.0, True),
+        ({"variance-diversity": {"at-least": 100, "of": "pain"}}, 99.0, False),
+        ({"variance-diversity": {"at-least": 0, "of": "pain"}}, 0.0, True),
+    ],
+)
+def test_a_claimed_figure_is_held_against_what_was_asked(release, requirement, achieved, holds):
+    pain = {"pain": {"role": "sensitive", "type": "number"}}
+    asked = policy([requirement], **pain)
+    claim = replace(release.certificate.claims.requirements[0], requirement=requirement, achieved=achieved)
+    claims = replace(release.certificate.claims, requirements=(claim,))
+    stated = replace(release, policy=asked, certificate=replace(release.certificate, claims=claims))
+    (promise,) = facts.promises_of(stated)
+    assert promise.holds is holds
+    words = Page(render(stated)).words()
+    assert ("1 of 1 promises do not hold" in words) is not holds
+    assert ("Do not publish" in words) is not holds
+
+
+def test_a_release_without_requirements_says_that_nothing_is_promised():
+    words = Page(render(release_of([]))).words()
+    assert words.count("Nothing is promised") >= 2
+    assert "holds" not in words.split("What is promised")[1].split("A Mondrian")[0]
+
+
+def test_a_row_that_is_alone_is_not_said_to_have_company():
+    words = Page(render(publish(people(40), policy([]), seed=1))).words()
+    assert "At least one row is alone with its quasi-identifiers." in words
+    assert "shares its quasi-identifiers" not in words
+
+
+# ---- groups and attributes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["labels", "bounds", "both"])
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_groups_are_the_rows_that_agree_in_their_quasi_identifiers(output, is_shuffled):
+    made = release_of(output=output)
+    if is_shuffled:
+        made = replace(made, rows=made.rows.take(np.random.default_rng(1).permutation(made.rows.num_rows)))
+    names = [name for name in made.rows.column_names if name.split("_")[0] in ("age", "zip", "sex")]
+    counted = Counter(zip(*(made.rows.column(name).to_pylist() for name in names), strict=True))
+    groups = groups_of(made)
+    assert sorted(groups.size.tolist()) == sorted(counted.values())
+    assert len(groups.size) == made.certificate.claims.groups
+    assert groups.leaves is not None
+    assert sorted(groups.leaves.rows.tolist()) == sorted(counted.values())
+
+
+def test_levels_of_detail_are_those_of_the_published_cells(release):
+    source = tables.open_table(release.rows)
+    found = {fact.attribute.name: fact for fact in facts.attributes_of(release, source, groups_of(release))}
+    for name in ("age", "zip", "sex"):
+        cells = release.rows.column(name).to_pylist()
+        expected = Counter(level_of(cell) for cell in cells)
+        assert dict(zip(facts.LEVELS, found[name].levels, strict=True)) == {
+            level: expected[level] for level in facts.LEVELS
+        }
+        assert sum(found[name].levels) == release.rows.num_rows
+        assert found[name].n_distinct == len(set(cells) - {None})
+        assert found[name].n_splits == release.recoding.n_splits()[name]
+    hidden = sum("or missing" in (cell or "") for cell in release.rows.column("age").to_pylist())
+    assert found["age"].n_hidden == hidden
+    assert found["id"].happened == "removed"
+    assert found["disease"].happened == found["charge"].happened == "published as it is"
+    assert found["disease"].n_distinct == 4
+
+
+def level_of(cell: str | None) -> str:
+    """By the look of the cell alone."""
+    if cell is None:
+        return "missing"
+    if cell in ("*", "*****", "[0, 110]", "[0, 110] or missing"):
+        return "whole range"
+    return "narrowed" if "*" in cell or "[" in cell or "or missing" in cell else "exact value"
+
+
+@pytest.mark.parametrize(
+    ("given", "values", "exact"),
+    [
+        (Attribute("x", Role.QUASI_IDENTIFIER), ["a", "b"], {"a", "b"}),
+        (Attribute("x", Role.QUASI_IDENTIFIER, hierarchy={"mask": 2}), ["53", "54"], {"53", "54"}),
+        (
+            Attribute("x", Role.QUASI_IDENTIFIER, Kind.DATE, hierarchy={"dates": ["day", "year"]}),
+            np.array(["2024-03-05"], dtype="datetime64[D]"),
+            {"2024-03-05"},
+        ),
+        (
+            Attribute("x", Role.QUASI_IDENTIFIER, Kind.DATE, hierarchy={"dates": ["month", "year"]}),
+            np.array(["2024-03-05"], dtype="datetime64[D]"),
+            set(),
+        ),
+        (
+            Attribute("x", Role.QUASI_IDENTIFIER, Kind.NUMBER, bounds=(0, 4), hierarchy={"intervals": [2]}),
+            np.array([1.0]),
+            set(),
+        ),
+        (
+            Attribute("x", Role.QUASI_IDENTIFIER, Kind.NUMBER, bounds=(0, 3), hierarchy={"balanced": 2}),
+            np.array([1.0]),
+            {"0", "1", "2", "3"},
+        ),
+        (
+            Attribute("x", Role.QUASI_IDENTIFIER, hierarchy={"tree": {"*": {"N": ["a", "b"], "c": None}}}),
+            ["a"],
+            {"a", "b", "c"},
+        ),
+        (
+            Attribute(
+                "x", Role.QUASI_IDENTIFIER, hierarchy=Hierarchy.from_tree({"*": {"N": ["a"], "b": None}})
+            ),
+            ["a"],
+            {"a", "b"},
+        ),
+    ],
+    ids=lambda item: str(item.hierarchy) if isinstance(item, Attribute) else "",
+)
+def test_a_node_is_exact_if_it_is_a_single_value_of_the_column(given, values, exact):
+    nodes = hierarchy.build(given, values).with_missing()
+    level = facts.node_levels(TreeAxis(given, nodes, True))
+    assert {label for label, at in zip(nodes.labels, level, strict=True) if at == facts.EXACT} == exact
+    assert level[0] == facts.WHOLE
+    assert level[-1] == facts.MISSING
+
+
+def test_the_report_tells_which_rows_may_hide_a_missing_value(page, release):
+    cells = release.rows.column("age").to_pylist()
+    hidden = sum("or missing" in (cell or "") for cell in cells)
+    assert hidden > 0
+    assert f"age {cells.count(None):,} {hidden:,} empty cells" in page.words()
+
+
+def test_bars_hold_every_group_and_every_row():
+    random = np.random.default_rng(2)
+    for sizes in (
+        [7],
+        [5, 5, 9],
+        random.integers(10, 20, 500),
+        np.append(random.integers(10, 60, 900), 5000),
+    ):
+        size = np.array(sizes)
+        bars = pictures.bars_of(size)
+        assert sum(bar.n_groups for bar in bars) == len(size)
+        assert sum(bar.n_rows for bar in bars) == size.sum()
+        assert len(bars) <= 40
+        for bar in bars:
+            inside = (size >= bar.first) & (size <= bar.last)
+            assert bar.n_groups == inside.sum()
+            assert bar.n_rows == size[inside].sum()
+
+
+def test_the_limits_name_what_is_published_as_it_is(page):
+    words = page.words()
+    assert "with the role other: charge" in words
+    assert "No diversity is required of" not in words
+    assert "No diversity is required of disease" in Page(render(release_of())).words()
+
+
+# ---- the picture -------------------------------------------------------------------------------------
+
+
+def test_two_split_attributes_give_the_partition_itself():
+    made = grid_release()
+    found = plane_of(made)
+    assert found.is_flat
+    assert found.is_whole
+    sizes = groups_of(made).size
+    assert sorted(round(r.rows) for r in found.rectangles) == sorted(sizes.tolist())
+    assert f"Each of the {len(sizes)} rectangles holds one group" in Page(render(made)).words()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(grid_release, id="two numbers"),
+        pytest.param(lambda: grid_release(columns=("x", "y", "z"), n_rows=800), id="three numbers"),
+        pytest.param(lambda: grid_release(6000, k=3), id="many groups"),
+        pytest.param(lambda: grid_release(columns=("x",)), id="one number"),
+        pytest.param(release_of, id="hierarchies and missing values"),
+    ],
+)
+def test_the_rectangles_divide_the_plane_and_hold_every_row_once(made):
+    made = made()
+    found = plane_of(made)
+    across = found.x.place
+    up = found.y.place if found.y else np.array([0.0, 1.0])
+    sides = np.array([(across[r.left], across[r.right], up[r.bottom], up[r.top]) for r in found.rectangles])
+    left, right, bottom, top = sides.T
+    assert np.sum((right - left) * (top - bottom)) == pytest.approx(1)
+    for i in range(len(sides)):  # no two overlap
+        wide = np.minimum(right, right[i]) - np.maximum(left, left[i])
+        tall = np.minimum(top, top[i]) - np.maximum(bottom, bottom[i])
+        assert np.count_nonzero((wide > 1e-12) & (tall > 1e-12)) == 1
+    assert sum(r.rows for r in found.rectangles) == pytest.approx(made.rows.num_rows)
+    assert len(found.rectangles) <= max(plane.EXACT.most, plane.ROUGH.most)
+
+
+def test_a_rectangle_holds_the_rows_whose_boxes_lie_in_it():
+    made = grid_release(columns=("x", "y", "z"), n_rows=800)
+    leaves = groups_of(made).leaves
+    found = plane.plane_of(leaves)
+    names = [axis.attribute.name for axis in leaves.recoding.axes]
+    a, b = names.index(found.x.name), names.index(found.y.name)
+    spans = [plane._spans(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)]
+    for r in found.rectangles:
+        rows = leaves.rows.astype(np.float64)
+        for scale, (first, last), low, high in (
+            (found.x, spans[0], r.left, r.right),
+            (found.y, spans[1], r.bottom, r.top),
+        ):
+            inside = np.minimum(last, scale.edges[high]) - np.maximum(first, scale.edges[low])
+            rows *= np.clip(inside, 0, None) / (last - first)
+        assert r.rows == pytest.approx(rows.sum())
+
+
+def test_lines_are_where_boxes_end():
+    found = plane_of(grid_release(columns=("x", "y", "z"), n_rows=800))
+    leaves = groups_of(grid_release(columns=("x", "y", "z"), n_rows=800)).leaves
+    a = [axis.attribute.name for axis in leaves.recoding.axes].index(found.x.name)
+    ends = {*leaves.high[:, a].tolist()} - {np.inf}
+    inner = {float(found.x.edges[r.left]) - 0.5 for r in found.rectangles if r.left > 0}
+    assert inner
+    assert inner <= ends
+
+
+def test_the_darker_the_rectangle_the_more_rows_per_area():
+    found = plane_of(release_of())
+    drawing = ET.fromstring(pictures.paint(found).picture)
+    shapes = [shape for shape in drawing.iter("rect") if shape.find("title") is not None]
+    assert len(shapes) == len(found.rectangles)
+    densest = {colour: [] for colour in pictures.PALETTE}
+    for shape, rectangle in zip(shapes, found.rectangles, strict=True):
+        area = float(shape.get("width")) * float(shape.get("height"))
+        densest[shape.get("fill")].append(rectangle.rows / area)
+    used = [np.array(densest[colour]) for colour in pictures.PALETTE if densest[colour]]
+    assert len(used) >= 3
+    for lighter, darker in itertools.pairwise(used):
+        assert lighter.max() <= darker.min() * 1.01  # coordinates are rounded
+
+
+def test_a_table_that_cannot_be_split_gets_words_instead_of_a_picture():
+    rows = pa.table({"x": ["1", "2"], "s": ["a", "b"]})
+    given = {
+        "attributes": {"x": {"role": "quasi-identifier", "type": "number"}, "s": {"role": "sensitive"}},
+        "require": [{"k-anonymity": 2}],
+    }
+    found = Page(render(publish(rows, Policy.from_dict(given), seed=1)))
+    assert "No attribute was split: all rows are one group" in found.words()
+    assert not [attrs for attrs in found.all("svg") if attrs["class"] == "painting"]
+
+
+def test_one_split_attribute_is_drawn_as_stripes():
+    made = grid_release(columns=("x",))
+    assert plane_of(made).y is None
+    assert "Only x was split" in Page(render(made)).words()
+
+
+def test_a_release_without_recoding_still_gets_its_figures(release):
+    words = Page(render(replace(release, recoding=None))).words()
+    assert "There is no picture" in words
+    assert f"{release.certificate.claims.groups:,} groups" in words
+    assert "sfumato apply" not in words
+
+
+def test_rows_that_do_not_fit_the_recoding_get_no_picture(release):
+    other = publish(people(seed=8), policy(), seed=1)
+    assert groups_of(replace(release, rows=other.rows)).leaves is None
+    assert "There is no picture" in Page(render(replace(release, rows=other.rows))).words()
+
+
+def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
+    income = np.rint(np.random.default_rng(3).lognormal(9, 2, 500))
+    given = {
+        "attributes": {"income": {"role": "quasi-identifier", "type": "number"}},
+        "require": [{"k-anonymity": 5}],
+    }
+    made = publish(pa.table({"income": income}), Policy.from_dict(given), seed=1)
+    scale = plane_of(made).x
+    assert not scale.is_even
+    assert scale.at(float(np.median(income))) > 0.2
+    assert "Crowded parts of income are drawn wider" in Page(render(made)).words()
+
+
+# ---- labels of the sides -----------------------------------------------------------------------------
+
+
+def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plane.Scale:
+    axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
+    first, last = np.array([np.nan]), np.array([np.inf])
+    return plane._scale(axis, *plane._spans(axis, first, last), np.array([1]))
+
+
+def test_numbers_are_labelled_at_round_values():
+    assert [tick.label for tick in ticks.ticks_of(ordered(0, 110), most=8)] == [
+        "0",
+        "20",
+        "40",
+        "60",
+        "80",
+        "100",
+    ]
+    assert [tick.label for tick in ticks.ticks_of(ordered(0, 1, grid=None), most=5)][1] == "0.2"
+    assert [tick.label for tick in ticks.ticks_of(ordered(3, 5), most=9)] == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "label"),
+    [
+        ("2024-01-01", "2024-01-06", "2024-01-02"),
+        ("2023-01-01", "2024-12-31", "2023-07"),
+        ("1920-05-01", "2020-05-01", "1940"),
+    ],
+)
+def test_dates_are_labelled_at_the_beginning_of_periods(first, last, label):
+    low, high = (int(np.datetime64(day, "D").astype(np.int64)) for day in (first, last))
+    labels = [tick.label for tick in ticks.ticks_of(ordered(low, high, kind=Kind.DATE), most=9)]
+    assert label in labels
+    assert 2 <= len(labels) <= 9
+
+
+def test_missing_has_its_own_strip_before_the_first_value():
+    found = ticks.ticks_of(ordered(0, 110, has_missing=True), most=8)
+    assert found[0].label == "missing"
+    assert 0 < found[0].place < 0.05
+
+
+@pytest.mark.parametrize(("n_branches", "n_labels"), [(1, 20), (5, 5), (20, 20), (500, 20)])
+def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
+    branches = {f"g{i}": [f"v{i}.{j}" for j in range(20)] for i in range(n_branches)}
+    nodes = Hierarchy.from_tree({"*": branches})
+    axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
+    scale = plane._scale(axis, *plane._spans(axis, np.array([0.0]), np.array([np.inf])), np.array([1]))
+    places = [tick.place for tick in ticks.ticks_of(scale, most=20)]
+    assert places == sorted(places)
+    assert np.all(np.diff(places) >= 1 / 20 - 1e-9)
+    assert len(places) == n_labels
+
+
+def test_a_rectangle_says_its_values_in_words():
+    scale = ordered(0, 110, has_missing=True)
+    assert scale.text(0, len(scale.edges) - 1) == "0 to 110 or missing"
+    assert scale.text(0, 1) == "missing"
+    assert scale.text(1, 2) == "0 to 110"
+    nodes = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c"]}}).with_missing()
+    tree = plane.Scale(
+        TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, True),
+        np.arange(5.0),
+        np.linspace(0, 1, 5),
+        True,
+    )
+    assert [tree.text(0, 2), tree.text(1, 3), tree.text(3, 4), tree.text(0, 4)] == [
+        "North",
+        "b … c",
+        "missing",
+        "*",
+    ]
