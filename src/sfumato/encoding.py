@@ -133,11 +133,13 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
     present = values[~is_missing] if is_missing is not None else values
     if len(present) == 0:
         return Measure(np.full(len(values), missing or 0, dtype=np.uint32), 0.0, 1.0, is_exact=True)
+    base = int(present.min()) if present.dtype.kind == "i" else 0  # beyond 2^53 floats would lose digits
+    values, present = values - base, present - base
     origin, unit, is_exact = _units(present)
     codes = np.rint((values - origin) / unit).astype(np.int64)
     if is_missing is not None:
         codes[is_missing] = int(np.rint(codes[~is_missing].mean())) if missing is None else missing
-    return Measure(codes.astype(np.uint32), origin, unit, is_exact)
+    return Measure(codes.astype(np.uint32), base + origin, unit, is_exact)
 
 
 def axes_of(domains: tuple[Domain, ...], *, split_only: tuple[str, ...] | None = None) -> Axes:
@@ -266,9 +268,10 @@ def _encode_tree(column: Any, attribute: Attribute) -> tuple[TreeDomain, Codes]:
         cells = tables.texts(column, attribute)
         values: Any = cells.dictionary.to_pylist()
     else:
-        cells = _values(column, attribute).dictionary_encode()
+        raw = _values(column, attribute)
+        attribute = _with_bounds(attribute, raw.drop_null().to_numpy(zero_copy_only=False))
+        cells = raw.dictionary_encode()
         values = cells.dictionary.to_numpy(zero_copy_only=False)
-        attribute = _with_bounds(attribute, values)
         values = values.astype("datetime64[D]") if attribute.kind is Kind.DATE else values.astype(np.float64)
     tree = hierarchy.build(attribute, values)
     leaves = hierarchy.locate(attribute, tree, values).astype(np.int64)

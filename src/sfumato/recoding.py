@@ -431,7 +431,7 @@ def _distinct_boxes(
 def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:
     if axis.attribute.kind is Kind.DATE:
         return pa.array(np.where(is_null, 0, values).astype(np.int32), mask=is_null).cast(pa.date32())
-    is_whole = axis.grid is not None and float(axis.grid).is_integer() and float(axis.low).is_integer()
+    is_whole = axis.grid is not None and all(float(x).is_integer() for x in (axis.grid, axis.low, axis.high))
     kept = np.where(is_null, 0, values)
     return pa.array(kept.astype(np.int64) if is_whole else kept, mask=is_null)
 

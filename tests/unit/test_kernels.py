@@ -294,14 +294,13 @@ def test_the_difference_of_products_beyond_64_bits_does_not_round(n, total, spre
 
 
 def test_large_products_of_opposite_remainders_leave_no_trace_of_roundoff():
-    """total^2 just below a multiple of 2^62, n * squares just above it: 2^62 - 7 is no float."""
-    root = next(r for r in square_roots_of_minus_7(62) if r < 2**61)
-    for spread in range(1, 600, 2):
-        if (root * root + spread) % 2 == 0:
-            squares = (root * root + spread) // 2
-            if squares >> 32 < 2**62:
-                for least, expected in ((spread, True), (spread + 1, False)):
-                    assert variance_holds(2, root, squares >> 32, squares & 0xFFFFFFFF, least / 4) == expected
+    """total^2 is 7 below a multiple of 2^62, n * squares is at or above it; and 2^62 - 7 is no float."""
+    n, total = 2**28, square_roots_of_minus_7(62)[0]
+    for spread in (7, 7 + n, 7 + 5 * n):
+        squares, rest = divmod(total * total + spread, n)
+        assert rest == 0
+        assert variance_holds(n, total, squares >> 32, squares & 0xFFFFFFFF, spread / n**2)
+        assert not variance_holds(n, total, squares >> 32, squares & 0xFFFFFFFF, (spread + 1) / n**2)
 
 
 def square_roots_of_minus_7(bits):

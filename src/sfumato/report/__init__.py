@@ -44,7 +44,7 @@ def render(release: Release) -> str:
     promises = promises_of(release)
     facts = attributes_of(release, source, groups)
     plane = plane_of(groups.leaves) if groups.leaves else None
-    bars = bars_of(groups.size) if len(groups.size) else []
+    bars = bars_of(groups.size)
     return _template().render(
         release=release,
         claims=release.certificate.claims,
@@ -53,7 +53,7 @@ def render(release: Release) -> str:
         groups=groups,
         sizes=_summary(groups),
         bars=bars,
-        histogram=histogram(bars) if bars else "",
+        histogram=histogram(bars),
         facts=facts,
         missing=[fact for fact in facts if fact.n_missing or fact.n_hidden],
         plane=plane,
@@ -131,8 +131,6 @@ class Verdict:
 
 def verdict(promises: list[Promise], groups: Groups) -> Verdict:
     n, n_groups = int(groups.size.sum()), len(groups.size)
-    if not n:
-        return Verdict("none", "The release is empty.", "No row is published.")
     smallest = int(groups.size.min())
     others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
     shared = (
@@ -233,8 +231,6 @@ def _listed(names: list[str], most: int = 6) -> str:
 
 def _summary(groups: Groups) -> dict[str, float]:
     size = groups.size
-    if not len(size):
-        return {}
     return {
         "smallest": int(size.min()),
         "median": float(np.median(size)),
