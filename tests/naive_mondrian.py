@@ -53,7 +53,11 @@ class Tree:
     path: Callable[[Any], Path]
 
     def node(self, row: Row) -> Path:
-        return (self.leaves[0][0] if self.leaves else "*", None) if row[self.name] is None else self.path(row[self.name])
+        return (
+            (self.leaves[0][0] if self.leaves else "*", None)
+            if row[self.name] is None
+            else self.path(row[self.name])
+        )
 
 
 Axis = Ordered | Tree
@@ -102,7 +106,9 @@ def common(paths: Iterable[Path]) -> Path:
     first, *others = paths
     length = len(first)
     for path in others:
-        length = next((i for i in range(min(length, len(path))) if path[i] != first[i]), min(length, len(path)))
+        length = next(
+            (i for i in range(min(length, len(path))) if path[i] != first[i]), min(length, len(path))
+        )
     return first[:length]
 
 
@@ -200,11 +206,15 @@ def targets_of(rows: Sequence[Row], workload: Iterable[Any], *, standardize: boo
     targets: list[Label | Number] = []
     for task in workload:
         if isinstance(task, Classify) and task.joint:
-            targets.append(Label(tuple(tuple(row[name] for name in task.targets) for row in rows), task.weight))
+            targets.append(
+                Label(tuple(tuple(row[name] for name in task.targets) for row in rows), task.weight)
+            )
         elif isinstance(task, Classify):
             targets += [Label(tuple(row[name] for row in rows), task.weight) for name in task.targets]
         else:
-            targets += [Number(number_codes([row[name] for row in rows]), task.weight) for name in task.targets]
+            targets += [
+                Number(number_codes([row[name] for row in rows]), task.weight) for name in task.targets
+            ]
     targets.sort(key=lambda target: isinstance(target, Number))  # labels first
     if len(targets) == 1:
         return [replace(targets[0], weight=1.0)]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import TableError
 from sfumato.plain_yaml import dump, short
 from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import Guess, K, guess, percent, read_as
@@ -108,6 +109,8 @@ def _with_a_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
     """A policy needs one: where no column looks like it, the most telling column is chosen."""
     if any(found.role is Role.QUASI_IDENTIFIER for found in guesses):
         return guesses
+    if all(found.facts.shape is Shape.NESTED for found in guesses):
+        raise TableError("No column of the table has cells that a policy can read; there is nothing to publish.")
     preference = [Role.OTHER, Role.SENSITIVE, Role.DROP, Role.IDENTIFIER]
 
     def plausible(found: Guess) -> tuple[bool, bool, int, int]:

@@ -33,7 +33,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 class Shape(StrEnum):
     """What the texts of a column look like."""
 
-    NESTED = "nested"  # lists or structures: not one value per cell
+    NESTED = "nested"  # lists, structures, durations: no policy can read a cell
     EMPTY = "empty"
     NUMBER = "number"
     NEARLY_NUMBER = "nearly number"  # numbers, but for a few texts
@@ -88,6 +88,11 @@ class Facts:
         return self.n_distinct + (self.n_missing > 0)
 
     @property
+    def is_exact(self) -> bool:
+        """Numbers small enough that neighbours differ: others have no bounds, and are refused as numbers."""
+        return max(map(abs, self.ends)) < 2**53
+
+    @property
     def kind(self) -> Kind:
         if self.shape is Shape.NUMBER:
             return Kind.NUMBER
@@ -110,6 +115,8 @@ def measure(source: Source, name: str) -> Facts:
     try:
         encoded = texts(column, attribute)
     except TableError:
+        return Facts(name, source.n_rows, Shape.NESTED)
+    if pa.types.is_duration(column.type):  # it has a text, which looks like a number, and is none
         return Facts(name, source.n_rows, Shape.NESTED)
     codes = encoded.indices.fill_null(-1).to_numpy()
     counts = np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:]

@@ -74,7 +74,7 @@ def _role(facts: Facts, hint: Hint) -> tuple[Role, str]:
 
 def _unusable(facts: Facts, _: Hint) -> tuple[Role, str] | None:
     if facts.shape is Shape.NESTED:
-        return Role.DROP, "The cells are lists, structures or no text: not one value each."
+        return Role.DROP, "The cells are lists, structures, durations or no text: no policy can read them."
     if facts.shape is Shape.EMPTY:
         return Role.DROP, "Every cell is missing."
     return None
@@ -202,7 +202,8 @@ def read_as(found: Guess) -> Guess:
     if facts.shape is Shape.DATE and found.role is Role.QUASI_IDENTIFIER:
         return replace(found, kind=Kind.DATE, hierarchy={"dates": _date_levels(found)})
     if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
-        return _as_number(found)
+        is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
+        return _as_number(found) if is_bounded else _as_category(found)
     return _as_category(found)
 
 
@@ -255,7 +256,9 @@ def _as_category(found: Guess) -> Guess:
 
 
 def _advice(facts: Facts) -> Iterator[str]:
-    if facts.shape is Shape.NUMBER and facts.n_distinct > 2:
+    if facts.shape is Shape.NUMBER and not facts.is_exact:
+        yield "Numbers so large are not exact, so they are taken for codes."
+    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2:
         yield "A few whole numbers are taken for codes; type: number would keep their order."
     if facts.shape is Shape.NEARLY_NUMBER:
         yield "Nearly all of it are numbers: list the other texts under missing-values for type: number."

@@ -113,7 +113,7 @@ class Tree:
 
     threshold  ordered axis: values up to it go to the first child (-inf: missing alone does)
     branch     the hierarchy node (of the axis of the parent's split) that this node stands for
-    cover      (nodes, axes) for leaves the hierarchy node that covers their rows, else -1
+    cover      (nodes, axes) the hierarchy node that covers the rows of a leaf, or that a split divides; else -1
     """
 
     axis: NDArray[np.int32]
@@ -146,7 +146,7 @@ class Recoding:
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ends (nodes, axes) of the box of every node, leaves narrowed to their cover; see ``fill_boxes``."""
+        """Ends (nodes, axes) of the box of every node, narrowed to its cover; see ``fill_boxes``."""
         tree, n_axes = self.tree, len(self.axes)
         low = np.full((len(tree.axis), n_axes), np.nan)
         high = np.full((len(tree.axis), n_axes), np.inf)

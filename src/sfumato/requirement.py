@@ -160,7 +160,7 @@ class RecursiveDiversity:
 
     @property
     def exact_c(self) -> Fraction:
-        """c as written; beyond nine digits or so rounded down, which asks for a little more.
+        """What is written, as a fraction; beyond nine digits or so rounded down, which asks for a little more.
 
         Beyond 2^32, more than all rows, one c is as good as another. So products with counts fit 64 bits.
         """

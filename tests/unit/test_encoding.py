@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.encoding import (
-    OrderedDomain,
-    TreeDomain,
-    axes_of,
-    encode_axis,
-    encode_label,
-    encode_number,
-)
+from sfumato.encoding import OrderedDomain, TreeDomain, axes_of, encode_axis, encode_label, encode_number
 from sfumato.errors import HierarchyError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Kind, Role
@@ -146,7 +139,9 @@ def test_the_declared_step_counts_from_the_lower_bound():
 
 
 def test_numbers_that_floats_cannot_tell_apart_are_refused():
-    with pytest.raises(TableError, match=r"^Column 'x' holds numbers of 2\^53 or beyond, which are not exact; "):
+    with pytest.raises(
+        TableError, match=r"^Column 'x' holds numbers of 2\^53 or beyond, which are not exact; "
+    ):
         encoded([2**60, 2**60 + 1], number())
 
 

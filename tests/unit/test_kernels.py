@@ -83,7 +83,9 @@ def test_select_median_of_many_rows(n_rows):
 
 
 @given(CODES, st.booleans(), st.integers(1, 400))
-def test_range_of_is_the_least_and_greatest_code_whether_or_not_it_may_stop_early(codes, knows_bounds, copies):
+def test_range_of_is_the_least_and_greatest_code_whether_or_not_it_may_stop_early(
+    codes, knows_bounds, copies
+):
     codes = codes * copies
     bounds = (min(codes), max(codes)) if knows_bounds else (-1, -1)
     assert range_of(column_of(codes), *bounds) == (min(codes), max(codes))
@@ -205,18 +207,20 @@ REQUIREMENTS = st.lists(
     ),
     max_size=3,
 )  # fmt: skip
-CELLS = st.tuples(
-    st.sampled_from("abcd"), st.sampled_from("xyz"), st.one_of(st.integers(0, 4), st.none())
-)
+CELLS = st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz"), st.one_of(st.integers(0, 4), st.none()))
 
 
 @given(st.lists(CELLS, min_size=2, max_size=16), REQUIREMENTS, st.data())
 @settings(max_examples=150)
-def test_every_prefix_and_every_rest_is_judged_alike_at_once_row_by_row_and_by_definition(cells, requirements, data):
+def test_every_prefix_and_every_rest_is_judged_alike_at_once_row_by_row_and_by_definition(
+    cells, requirements, data
+):
     names = ("disease", "job", "salary")
     sample = [dict(zip(names, row, strict=True)) for row in cells]
     # a table that meets anything, so that the rules compile; only the first rows are looked at
-    every = [{"disease": d, "job": j, "salary": 10**6 * s} for d in "abcdefgh" for j in "stuvwxyz" for s in (0, 1)]
+    every = [
+        {"disease": d, "job": j, "salary": 10**6 * s} for d in "abcdefgh" for j in "stuvwxyz" for s in (0, 1)
+    ]
     rows = sample + every
     types = {"disease": pa.string(), "job": pa.string(), "salary": pa.int64()}
     table = {name: pa.array([row[name] for row in rows], types[name]) for name in names}
@@ -420,7 +424,7 @@ print(json.dumps(found))
 
 
 def test_the_kernels_are_plain_python_too_with_the_same_results(capsys):
-    exec(SMALL, {})  # noqa: S102 - the text above
+    exec(SMALL, {})
     compiled = json.loads(capsys.readouterr().out)
     assert len({json.dumps(answer) for answer in compiled}) > 4
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -432,12 +436,19 @@ def test_the_kernels_are_plain_python_too_with_the_same_results(capsys):
     assert json.loads(plain.stdout) == compiled
 
 
-def test_compiled_kernels_are_kept_per_version_of_the_sources(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert compilation.cache_folder().parent == tmp_path
+def test_compiled_kernels_are_kept_where_the_user_says_or_can_write(monkeypatch, tmp_path):
+    find = compilation.cache_folder.__wrapped__
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert find().parent == tmp_path / "numba"
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert compilation.cache_folder().parent == tmp_path / "cache" / "sfumato"
+    assert find().parent == tmp_path / "cache" / "sfumato"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))  # nothing can be written below a file
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert find().parent == tmp_path
+    assert find().name.startswith("sfumato-kernels-")
 
 
 def test_the_code_for_a_missing_number_is_beyond_all_others():

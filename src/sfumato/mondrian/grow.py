@@ -157,6 +157,7 @@ def recoding_of(
         own = [nodes.branch[below] - roots[a], nodes.threshold[here] - roots[a], covers[:, a] - roots[a]]
         axis, new = axis_of(domain, np.concatenate(own))
         branch[below] = new[own[0]]
+        cover[here, a] = new[own[1]]
         cover[is_leaf, a] = new[own[2]]
         axes.append(axis)
     return Recoding(
