@@ -200,7 +200,9 @@ def new_scratch(
     n_recursive = len(rules.recursive_of)
     needs_order = not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
-        bins=np.zeros((n_bins, n_words(targets)), dtype=np.int64),
+        bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
+        listed=np.empty(codes.shape[1], dtype=np.uint64),
+        base=np.empty(codes.shape[1], dtype=np.uint64),
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((n_words(targets), distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),

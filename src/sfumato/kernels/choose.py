@@ -24,11 +24,13 @@ from sfumato.kernels.frequency import (
     fill_packed,
     fill_sums,
     fill_words,
+    first_reaching,
     is_single,
     packing,
     range_of,
     select_median,
     single_column,
+    unpack,
 )
 from sfumato.kernels.problem import FIXED_POINT
 from sfumato.kernels.rules import fill_walk, segment_holds
@@ -71,16 +73,51 @@ def score_of_part(part, node, targets, single, table):
 
 
 @inner
-def within_limit(rows_to, m, least_rows):
-    """The thresholds [first, last) that leave enough rows on both sides."""
-    n = rows_to[m - 1]
-    first = 0
-    while first < m - 1 and rows_to[first] < least_rows:
-        first += 1
-    last = m - 1
-    while last > first and n - rows_to[last - 1] < least_rows:
-        last -= 1
+def within_limit(totals, n, shift, least_rows):
+    """The thresholds [first, last) that leave enough of n rows on both sides; totals are rows << shift | ..."""
+    first = first_reaching(totals, least_rows << shift)
+    last = first_reaching(totals, (n - least_rows + 1) << shift)
     return first, last
+
+
+@inner
+def best_label(packed, shift, n, x, table):
+    """The best threshold for one label of two classes, x rows of the node being of the second.
+
+    packed   (thresholds,) rows << shift | rows of the second class, up to each   IN
+    Returns (threshold, score, largest part); ties go to the better balanced, then to the lower one.
+    """
+    whole_n, whole_x, by = np.uint64(n), np.uint64(x), np.uint64(shift)
+    mask = (np.uint64(1) << by) - np.uint64(1)
+    best, high, least = np.int64(-1), NO_SCORE, whole_n
+    for t in range(packed.shape[0]):
+        here = np.uint64(packed[t])
+        left, left_x = here >> by, here & mask
+        right, right_x = whole_n - left, whole_x - left_x
+        score = (
+            table[left_x]
+            + table[left - left_x]
+            - table[left]
+            + (table[right_x] + table[right - right_x] - table[right])
+        )
+        if score >= high:
+            largest = max(left, right)
+            if score > high or largest < least:
+                best, high, least = np.int64(t), score, largest
+    return best, high, np.int64(least)
+
+
+@inner
+def most_balanced(packed, shift, n):
+    """``best_label`` where all rows are of one class, so that no threshold scores anything."""
+    after = first_reaching(packed, ((n + 1) >> 1) << shift)  # the first with at least half of the rows
+    best, least = after, n
+    if after < packed.shape[0]:
+        least = packed[after] >> shift
+    if after > 0 and n - (packed[after - 1] >> shift) <= least:
+        best = after - 1
+        least = n - (packed[best] >> shift)
+    return best, 0.0, least
 
 
 @inner
@@ -208,13 +245,8 @@ def beats(score, largest, best, best_largest):
 
 
 @inner
-def allowable_threshold(rows, start, end, axis, m, first, last, t, best, best_largest, rules, scratch):
-    """The best allowable threshold of an attribute that beats the incumbent, -1 if none.
-
-    ``t``, the best by score, beats it already: only it is tested, and if it fails all of them by one walk.
-    """
-    if threshold_holds(rows, start, end, axis, scratch.code[t], rules, scratch):
-        return t
+def allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch):
+    """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
     fill_allowable(rows, start, end, axis, m, rules, scratch)
     t = best_allowable(m, first, last, True, scratch)
     if t < 0:
@@ -241,10 +273,10 @@ def fill_children(rows, start, end, axis, node, axes, scratch):
         for i in range(start, end):
             which = child_of(axes, node, np.int64(rows[i, axis]))
             key[i - start] = which
-            bins[which, 0] += 1
+            bins[which] += 1
         for which in range(n_children):
-            here = bins[which, 0]
-            bins[which, 0] = running
+            here = bins[which]
+            bins[which] = running
             if here > 0:
                 running += here
                 scratch.code[m] = which
@@ -252,10 +284,9 @@ def fill_children(rows, start, end, axis, node, axes, scratch):
                 m += 1
         for i in range(start, end):
             which = key[i - start]
-            order[bins[which, 0]] = i
-            bins[which, 0] += 1
-        for which in range(n_children):
-            bins[which, 0] = 0
+            order[bins[which]] = i
+            bins[which] += 1
+        bins[:n_children] = 0
         return m
     for i in range(start, end):
         key[i - start] = (child_of(axes, node, np.int64(rows[i, axis])) << 32) | (i - start)
@@ -298,30 +329,167 @@ def children_hold(rows, m, rules, scratch):
 def score_children(rows, m, targets, single, table, scratch):
     """(score, largest part) of the split into the groups that ``fill_children`` made."""
     bins, order = scratch.bins, scratch.order
-    words = bins.shape[1]
+    words = scratch.total.shape[0]
     node = np.zeros(words, dtype=np.int64)
     before = np.int64(0)
     for j in range(m):
         for i in range(before, scratch.total[0, j]):
             if single:
-                bins[j, 0] += 1
-                bins[j, 1] += rows[order[i], single_column(targets)]
+                bins[2 * j] += 1
+                bins[2 * j + 1] += rows[order[i], single_column(targets)]
             else:
-                row = rows[order[i]]
-                add_row(row, j, targets.class_column, targets.n_classes, targets.number_column, bins)
+                row, at = rows[order[i]], np.uint64(j * words)
+                add_row(row, at, targets.class_column, targets.n_classes, targets.number_column, bins)
         before = scratch.total[0, j]
         for w in range(words):
-            node[w] += bins[j, w]
+            node[w] += bins[j * words + w]
     parts, largest = scratch.score[:m], np.int64(0)
     for j in range(m):
-        parts[j] = score_of_part(bins[j], node, targets, single, table)
-        largest = max(largest, bins[j, 0])
-        bins[j] = 0
+        part = bins[j * words : (j + 1) * words]
+        parts[j] = score_of_part(part, node, targets, single, table)
+        largest = max(largest, part[0])
+        part[:] = 0
     parts.sort()  # roundoff must not depend on the order of the children
     score = 0.0
     for j in range(m):
         score += parts[j]
     return score, largest
+
+
+@inner
+def list_axes(first, n_lines, low, high, axes, listed, base):
+    """The ordered attributes from ``first`` on whose frequency sets fit into ``n_lines`` lines together.
+
+    listed   (axes,) those attributes                     uint64  OUT
+    base     (axes,) base + code is the line of a code    uint64  OUT
+    Returns (how many they are, their lines, the attribute to go on with).
+    """
+    n_listed, lines = 0, np.int64(0)
+    axis = first
+    while axis < low.shape[0]:
+        if low[axis] < high[axis] and axes.may_split[axis] and not axes.is_tree[axis]:
+            width = high[axis] - low[axis] + 1
+            if lines + width > n_lines:
+                break
+            listed[n_listed] = axis
+            base[n_listed] = lines - low[axis]
+            n_listed += 1
+            lines += width
+        axis += 1
+    return n_listed, lines, axis
+
+
+@inner
+def choose_by_label(rows, start, end, low, high, axes, column, rules, table, scratch):
+    """The best allowable threshold of all ordered attributes for one label of two classes.
+
+    low, high   (axes,) bounds of the codes; tightened    IN+OUT
+    Returns (axis, code, score, largest part), axis -1 if no threshold is allowable.
+    """
+    n = end - start
+    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
+    bins, code, packed = scratch.bins, scratch.code, scratch.total[1]
+    shift = packing(n, np.int64(1))
+    part = rows[start:end]
+    done = 0
+    while done < low.shape[0]:
+        n_listed, lines, done = list_axes(
+            done, bins.shape[0], low, high, axes, scratch.listed, scratch.base
+        )
+        listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
+        add_packed(part, column, listed, base, shift, bins)
+        line = np.int64(0)
+        for j in range(n_listed):
+            axis = np.int64(listed[j])
+            next_line = line + high[axis] - low[axis] + 1
+            m = fill_packed(bins[line:next_line], low[axis], code, packed)
+            line = next_line
+            low[axis], high[axis] = code[0], code[m - 1]
+            first, last = within_limit(packed[:m], n, shift, rules.least_rows)
+            if first >= last:
+                continue
+            x = packed[m - 1] & ((np.int64(1) << shift) - 1)
+            if x == 0 or x == n:
+                t, score, largest = most_balanced(packed[first:last], shift, n)
+            else:
+                t, score, largest = best_label(packed[first:last], shift, n, x, table)
+            t += first
+            if not beats(score, largest, best, best_largest):
+                continue
+            if not rules.count_only and not threshold_holds(rows, start, end, axis, code[t], rules, scratch):
+                rows_to, sum_to = scratch.total[0], scratch.total[1]
+                unpack(packed[:m], shift, rows_to, sum_to)
+                fill_label_scores(
+                    rows_to[first:last], sum_to[first:last], n, x, table, scratch.score[first:last]
+                )
+                t = allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
+                if t < 0:
+                    continue
+                score, largest = scratch.score[t], max(rows_to[t], n - rows_to[t])
+            best_axis, best_code, best, best_largest = axis, code[t], score, largest
+        bins[:lines] = 0
+    return best_axis, best_code, best, best_largest
+
+
+@inner
+def choose_by_words(rows, start, end, low, high, axes, targets, rules, table, scratch):
+    """``choose_by_label`` for a number, or for several targets."""
+    n = end - start
+    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
+    bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
+    rows_to, sum_to = total[0], total[min(1, total.shape[0] - 1)]
+    single = is_single(targets)
+    column = single_column(targets) if single else np.int64(0)
+    shift = packing(n, np.int64(targets.largest)) if single else np.int64(0)
+    words = np.int64(1) if shift > 0 else total.shape[0]
+    part = rows[start:end]
+    done = 0
+    while done < low.shape[0]:
+        n_listed, lines, done = list_axes(
+            done, bins.shape[0] // words, low, high, axes, scratch.listed, scratch.base
+        )
+        listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
+        if shift > 0:
+            add_packed(part, column, listed, base, shift, bins)
+        elif single:
+            add_sums(part, column, listed, base, bins)
+        else:
+            add_words(
+                part, words, targets.class_column, targets.n_classes, targets.number_column,
+                listed, base, bins,
+            )  # fmt: skip
+        line = np.int64(0)
+        for j in range(n_listed):
+            axis = np.int64(listed[j])
+            next_line = line + words * (high[axis] - low[axis] + 1)
+            if shift > 0:
+                m = fill_packed(bins[line:next_line], low[axis], code, sum_to)
+                unpack(sum_to[:m], shift, rows_to, sum_to)
+            elif single:
+                m = fill_sums(bins[line:next_line], low[axis], code, rows_to, sum_to)
+            else:
+                m = fill_words(bins[line:next_line], low[axis], code, total)
+            line = next_line
+            low[axis], high[axis] = code[0], code[m - 1]
+            first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
+            if first >= last:
+                continue
+            if single:
+                fill_number_scores(
+                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], score[first:last]
+                )
+            else:
+                fill_word_scores(total, m, first, last, targets, table, score)
+            t = best_score(rows_to[first:last], n, score[first:last], first)
+            if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+                continue
+            if not rules.count_only and not threshold_holds(rows, start, end, axis, code[t], rules, scratch):
+                t = allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
+            if t >= 0:
+                best_axis, best_code, best = axis, code[t], score[t]
+                best_largest = max(rows_to[t], n - rows_to[t])
+        bins[: lines * words] = 0
+    return best_axis, best_code, best, best_largest
 
 
 @inner
@@ -333,80 +501,16 @@ def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, t
     Returns (axis, code, score): axis -1 if no split is allowable; code is the threshold of an ordered
     attribute (the last code that goes left), -1 for a tree attribute.
     """
-    n_axes = axes.is_tree.shape[0]
     single = is_single(targets)
-    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, end - start
-    bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
-    rows_to, sum_to, flat = total[0], total[min(1, total.shape[0] - 1)], bins.reshape(-1)
-    n = end - start
-    is_label = single and targets.class_column.shape[0] == 1
-    listed = np.empty(n_axes, dtype=np.uint64)
-    base = np.empty(n_axes, dtype=np.uint64)
-    part = rows[start:end]
-    column, shift = np.int64(0), 0
-    if single:
-        column = single_column(targets)
-        shift = packing(end - start, np.int64(targets.largest))
-    done = 0
-    while done < n_axes:
-        # frequency sets of as many ordered attributes as the bins can hold, in one pass over the rows
-        n_listed, lines = 0, np.int64(0)
-        while done < n_axes:
-            if not axes.is_tree[done] and axes.may_split[done] and low[done] < high[done]:
-                width = high[done] - low[done] + 1
-                if lines + width > bins.shape[0]:
-                    break
-                listed[n_listed] = done
-                base[n_listed] = lines - low[done]
-                n_listed += 1
-                lines += width
-            done += 1
-        if single and shift > 0:
-            add_packed(part, column, listed[:n_listed], base[:n_listed], shift, flat)
-        elif single:
-            add_sums(part, column, listed[:n_listed], base[:n_listed], flat)
-        else:
-            add_words(
-                part, targets.class_column, targets.n_classes, targets.number_column,
-                listed[:n_listed], base[:n_listed], bins,
-            )  # fmt: skip
-        lines = np.int64(0)
-        for j in range(n_listed):
-            axis = np.int64(listed[j])
-            width = high[axis] - low[axis] + 1
-            if single and shift > 0:
-                m = fill_packed(flat[lines : lines + width], low[axis], shift, code, rows_to, sum_to)
-            elif single:
-                m = fill_sums(flat[2 * lines : 2 * (lines + width)], low[axis], code, rows_to, sum_to)
-            else:
-                m = fill_words(bins[lines : lines + width], low[axis], code, total)
-            lines += width
-            low[axis], high[axis] = code[0], code[m - 1]
-            first, last = within_limit(rows_to, m, rules.least_rows)
-            if first >= last:
-                continue
-            # few arguments to each call here: this is the innermost loop over attributes
-            if is_label:
-                fill_label_scores(
-                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], table, score[first:last]
-                )
-            elif single:
-                fill_number_scores(
-                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], score[first:last]
-                )
-            else:
-                fill_word_scores(total, m, first, last, targets, table, score)
-            t = best_score(rows_to[first:last], n, score[first:last], first)
-            if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
-                continue
-            if not rules.count_only:
-                t = allowable_threshold(
-                    rows, start, end, axis, m, first, last, t, best, best_largest, rules, scratch
-                )
-            if t >= 0:
-                best_axis, best_code, best = axis, code[t], score[t]
-                best_largest = max(rows_to[t], n - rows_to[t])
-    for axis in range(n_axes):
+    if single and targets.class_column.shape[0] == 1:
+        best_axis, best_code, best, best_largest = choose_by_label(
+            rows, start, end, low, high, axes, targets.class_column[0], rules, table, scratch
+        )
+    else:
+        best_axis, best_code, best, best_largest = choose_by_words(
+            rows, start, end, low, high, axes, targets, rules, table, scratch
+        )
+    for axis in range(low.shape[0]):
         if axes.is_tree[axis] and axes.may_split[axis] and axes.n_children[cover_of[axis]] > 0:
             m = fill_children(rows, start, end, axis, cover_of[axis], axes, scratch)
             if m < 2 or not children_are_large(m, rules.least_rows, scratch):
@@ -441,7 +545,7 @@ def median_on_axis(rows, start, end, axis, low, high, cover_node, axes, rules, s
     if axes.is_tree[axis]:
         m = fill_children(rows, start, end, axis, cover_node, axes, scratch)
         return m > 1 and children_hold(rows, m, rules, scratch), np.int64(-1)
-    middle, below, at = select_median(rows[start:end, axis], low, high, scratch.bins.reshape(-1))
+    middle, below, at = select_median(rows[start:end, axis], low, high, scratch.bins)
     upper = below + at  # rows that go left with x <= middle; ``below`` of them with x < middle
     upper_fits = min(upper, n - upper) >= rules.least_rows
     lower_fits = min(below, n - below) >= rules.least_rows

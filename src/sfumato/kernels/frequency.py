@@ -40,16 +40,16 @@ def n_words(targets):
 
 
 @inner
-def add_row(row, line, class_column, n_classes, number_column, out):
-    """Add one row to line ``line`` of a frequency set of several targets."""
-    out[line, 0] += 1
-    word = 1
+def add_row(row, at, class_column, n_classes, number_column, out):
+    """Add one row to the line of words that starts at out[at]."""
+    out[at] += 1
+    word = at + np.uint64(1)
     for t in range(class_column.shape[0]):
-        out[line, word + row[class_column[t]]] += 1
-        word += n_classes[t]
+        out[word + np.uint64(row[class_column[t]])] += 1
+        word += np.uint64(n_classes[t])
     for t in range(number_column.shape[0]):
-        out[line, word] += row[number_column[t]]
-        word += 1
+        out[word] += np.int64(row[number_column[t]])
+        word += np.uint64(1)
 
 
 @inner
@@ -98,41 +98,49 @@ def add_sums(part, column, listed, base, out):
 
 
 @inner
-def add_words(part, class_column, n_classes, number_column, listed, base, out):
-    """``add_sums`` for several targets; out is (lines, words)."""
+def add_words(part, words, class_column, n_classes, number_column, listed, base, out):
+    """``add_sums`` for several targets; out is (lines * words,)."""
     for i in range(part.shape[0]):
         row = part[i]
         for j in range(listed.shape[0]):
-            add_row(row, base[j] + np.uint64(row[listed[j]]), class_column, n_classes, number_column, out)
+            at = (base[j] + np.uint64(row[listed[j]])) * np.uint64(words)
+            add_row(row, at, class_column, n_classes, number_column, out)
 
 
 @kernel
-def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
-    """Compact the lines in use into running totals, clear them, and return how many there are.
+def fill_packed(lines, first_code, code, packed):
+    """Compact the lines in use into running totals and return how many there are.
 
-    lines            (lines,) as ``add_packed`` left them    IN, cleared
-    code             (distinct,) the codes in use, ascending OUT
-    rows_to, sum_to  (distinct,) rows and sum up to each     OUT
+    lines    (lines,) as ``add_packed`` left them            IN
+    code     (distinct,) the codes in use, ascending         OUT
+    packed   (distinct,) the running total up to each        OUT
 
     Every line is written down, and the place moves on only if it is in use: no branch to mispredict.
     """
     m = np.uint64(0)
-    mask = (np.int64(1) << shift) - 1
     total = np.int64(0)
     for line in range(lines.shape[0]):
         here = lines[line]
         total += here
         code[m] = first_code + line
-        rows_to[m] = total >> shift
-        sum_to[m] = total & mask
+        packed[m] = total
         m += np.uint64(here != 0)
-    lines[:] = 0
     return np.int64(m)
 
 
 @kernel
+def unpack(packed, shift, rows_to, sum_to):
+    """Packed totals as rows and sums, which may take the place of the packed ones."""
+    mask = (np.int64(1) << shift) - 1
+    for t in range(packed.shape[0]):
+        here = packed[t]
+        rows_to[t] = here >> shift
+        sum_to[t] = here & mask
+
+
+@kernel
 def fill_sums(lines, first_code, code, rows_to, sum_to):
-    """``fill_packed`` of what ``add_sums`` left."""
+    """``fill_packed`` and ``unpack`` of what ``add_sums`` left."""
     m = np.uint64(0)
     n, x = np.int64(0), np.int64(0)
     for line in range(lines.shape[0] // 2):
@@ -143,44 +151,70 @@ def fill_sums(lines, first_code, code, rows_to, sum_to):
         rows_to[m] = n
         sum_to[m] = x
         m += np.uint64(here != 0)
-    lines[:] = 0
     return np.int64(m)
 
 
 @inner
 def fill_words(lines, first_code, code, total):
-    """``fill_sums`` for several targets; lines is (lines, words), total (words, distinct)."""
-    words = lines.shape[1]
+    """``fill_sums`` for several targets; lines is (lines * words,), total (words, distinct)."""
+    words = total.shape[0]
     m = 0
-    for line in range(lines.shape[0]):
-        if lines[line, 0] > 0:
+    for line in range(lines.shape[0] // words):
+        if lines[line * words] > 0:
             for w in range(words):
-                total[w, m] = lines[line, w] + (total[w, m - 1] if m > 0 else 0)
-                lines[line, w] = 0
+                total[w, m] = lines[line * words + w] + (total[w, m - 1] if m > 0 else 0)
             code[m] = first_code + line
             m += 1
     return m
 
 
 @kernel
+def first_reaching(totals, least):
+    """The first of some ascending totals that is at least ``least``; how many there are if none is."""
+    first, length = np.uint64(0), np.uint64(totals.shape[0])
+    while length > 0:
+        half = (length + np.uint64(1)) >> np.uint64(1)
+        first += half if totals[first + half - np.uint64(1)] < least else np.uint64(0)
+        length -= half
+    return np.int64(first)
+
+
+@kernel
+def ones(bits):
+    """How many bits of a word are set."""
+    bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    bits += bits >> np.uint64(8)
+    bits += bits >> np.uint64(16)
+    bits += bits >> np.uint64(32)
+    return bits & np.uint64(0x7F)
+
+
+@kernel
 def rank_again(column, low, high, marks):
     """Replace codes by their ranks among themselves; returns how many there are.
 
-    Small nodes of a wide attribute would otherwise sweep mostly empty lines.
+    Small nodes of a wide attribute would otherwise sweep mostly empty lines. 64 codes share a word of
+    marks, so that a few rows in a vast range are ranked in little time.
     column   (n,) uint32  IN+OUT
-    marks    (at least high - low + 1,) int64, all zero  IN, cleared
+    marks    (at least (high - low) // 32 + 2,) int64, all zero: marks and ranks by turns  IN, cleared
     """
-    span = high - low + 1
+    origin, one, last_bit, by = np.uint64(low), np.uint64(1), np.uint64(63), np.uint64(6)
+    n_words = (np.uint64(high - low) >> by) + one
     for i in range(column.shape[0]):
-        marks[np.uint64(np.int64(column[i]) - low)] = 1
+        away = np.uint64(column[i]) - origin
+        marks[(away >> by) << one] |= np.int64(one << (away & last_bit))
     rank = np.int64(0)
-    for line in range(span):
-        if marks[line] > 0:
-            marks[line] = rank
-            rank += 1
+    for word in range(n_words):
+        marks[(word << one) + one] = rank
+        rank += np.int64(ones(np.uint64(marks[word << one])))
     for i in range(column.shape[0]):
-        column[i] = marks[np.uint64(np.int64(column[i]) - low)]
-    marks[:span] = 0
+        away = np.uint64(column[i]) - origin
+        at = (away >> by) << one
+        below = np.uint64(marks[at]) & ((one << (away & last_bit)) - one)
+        column[i] = np.uint32(np.uint64(marks[at + one]) + ones(below))
+    marks[: n_words << one] = 0
     return rank
 
 

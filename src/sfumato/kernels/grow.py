@@ -89,9 +89,7 @@ def prepare(rows, start, end, low, high, is_exact, cover_of, axes, scratch):
                 is_exact[axis] = True
                 cover_of[axis] = cover(axes, cover_of[axis], low[axis], high[axis])
         elif high[axis] - low[axis] + 1 > 2 * n:
-            high[axis] = (
-                rank_again(rows[start:end, axis], low[axis], high[axis], scratch.bins.reshape(-1)) - 1
-            )
+            high[axis] = rank_again(rows[start:end, axis], low[axis], high[axis], scratch.bins) - 1
             low[axis] = 0
 
 

@@ -71,7 +71,9 @@ class Rules(NamedTuple):
 class Scratch(NamedTuple):
     """Working space of one thread, allocated once; pages that are never touched cost nothing."""
 
-    bins: NDArray[np.int64]  # (bins, words) frequency sets, all zero between uses
+    bins: NDArray[np.int64]  # (bins * words,) frequency sets, all zero between uses
+    listed: NDArray[np.uint64]  # (axes,) attributes whose frequency sets stand in the bins
+    base: NDArray[np.uint64]  # (axes,) base + code is the line of a code
     code: NDArray[np.int64]  # (distinct,) the codes that occur, ascending
     total: NDArray[np.int64]  # (words, distinct) running totals up to each
     score: NDArray[np.float64]  # (distinct,)
