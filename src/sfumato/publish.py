@@ -14,6 +14,7 @@ from sfumato.errors import InputError, NotYet
 from sfumato.mondrian.grow import Partition, Progress, no_progress, partition
 from sfumato.policy import Output, Policy
 from sfumato.randomness import generator
+from sfumato.recoding import passed_on
 from sfumato.release import Certificate, Release, check_target
 from sfumato.tables import Source
 from sfumato.verify import claims, verify_folder
@@ -60,6 +61,7 @@ def publish(
         threads=threads,
         progress=progress,
     )
+    tables.give_back_memory()
     progress("publishing", 0, 1)
     rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
     certificate = Certificate.of(policy, claims(rows, policy), figures={"splits": groups.recoding.n_splits()})
@@ -72,6 +74,7 @@ def publish(
         kind=source.kind,
         check=lambda folder: verify_folder(folder).raise_if_failed(),
     )
+    tables.give_back_memory()
     progress("reporting", 0, 1)
     return release.with_report(report.render(release))
 
@@ -88,6 +91,7 @@ def publish_to(
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
     release = publish(table, policy, progress=progress, **options)
+    tables.give_back_memory()
     progress("writing and verifying", 0, 1)
     release.write(folder, overwrite=overwrite)
     return release
@@ -103,7 +107,7 @@ def published_rows(source: Source, policy: Policy, groups: Partition, random: An
         if name in quasi:
             columns |= groups.recoding.of_attribute(recoded, name)
         elif policy.schema[name].role.is_published:
-            columns[name] = source.column(name).combine_chunks().take(order)
+            columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
     return pa.table(columns)
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
 from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain
-from sfumato.errors import InputError
+from sfumato.errors import InputError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy import Output
@@ -203,7 +203,7 @@ class Recoding:
             if name in quasi:
                 out |= self.of_attribute(recoded, name)
             elif keep is None or name not in keep or keep[name].role.is_published:
-                out[name] = source.column(name)
+                out[name] = passed_on(source.column(name), name)
         return tables.compact(pa.table(out))
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
@@ -328,6 +328,39 @@ class Recoding:
             raise InputError(f"{folder} has no recoding to apply.") from None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             raise InputError(f"{path} is not a recoding that this version can read.") from None
+
+
+def passed_on(column: Any, name: str) -> Any:
+    """A column that is published as it is, stored in a way that every format and reader knows.
+
+    >>> passed_on(pa.chunked_array([pa.nulls(1)]), "ward").type
+    DataType(string)
+    """
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
+    value = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(value) or pa.types.is_interval(value) or isinstance(value, pa.BaseExtensionType):
+        raise TableError(
+            f"Column {name!r} is stored as {value}, where a cell must hold one value; convert it, or drop it."
+        )
+    if not any(is_kind(value) for is_kind in _BYTES_AND_VIEWS):
+        return column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise TableError(f"Column {name!r} holds text that is not UTF-8; save it as UTF-8, or drop it.") from None
+
+
+_BYTES_AND_VIEWS = (
+    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_string_view,
+    pa.types.is_binary_view,
+)
 
 
 # ---- making one ------------------------------------------------------------------------------------

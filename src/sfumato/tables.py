@@ -13,6 +13,7 @@ count from 1, the header not included.
 from __future__ import annotations
 
 import csv
+import ctypes
 import errno
 import glob
 import gzip
@@ -59,6 +60,9 @@ NUMERIC = ("integer", "floating", "decimal", "boolean", "null")
 
 PARQUET_NAMES = (".parquet", ".pq")
 BINARY_NAMES = (*PARQUET_NAMES, ".arrow", ".feather", ".ipc")
+ROW_GROUP = 1 << 19
+"""Rows of a Parquet row group: a writer holds one of them in memory."""
+
 INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("duckdb", "DuckDBPyRelation"))
 
@@ -712,6 +716,13 @@ def _spread(values: Any, indices: pa.Array | None) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
+def give_back_memory() -> None:
+    """Hand freed memory back to the system: Arrow and glibc keep what a stage no longer needs."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 # ---- the way out -----------------------------------------------------------------------------------
 
 
@@ -725,7 +736,9 @@ def compact(table: pa.Table) -> pa.Table:
     >>> compact(pa.table({"x": column})).column("x").chunk(0).dictionary.to_pylist()
     ['a', 'b']
     """
-    columns = [_without_history(column) if _is(column.type, "dictionary") else column for column in table.columns]
+    columns = [
+        _without_history(column) if _is(column.type, "dictionary") else column for column in table.columns
+    ]
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
@@ -755,7 +768,13 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     with replace_atomically(path) as temporary, temporary.open("wb") as file:
         if name.endswith(".parquet"):
             with_dictionary = [field.name for field in table.schema if _is(field.type, "dictionary")]
-            pq.write_table(table, file, use_dictionary=with_dictionary or False, write_statistics=False)
+            pq.write_table(
+                table,
+                file,
+                use_dictionary=with_dictionary or False,
+                write_statistics=False,
+                row_group_size=ROW_GROUP,
+            )
         elif name.endswith(".gz"):
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as zipped:
                 _write_csv(table, zipped)

@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import encoding
+from sfumato import encoding, tables
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
@@ -92,7 +90,7 @@ def prepare(
         domain, codes[:, i] = encoding.encode_axis(source, attribute)
         domains.append(domain)
     axes = encoding.axes_of(tuple(domains), split_only=options.split_only)
-    pa.default_memory_pool().release_unused()
+    tables.give_back_memory()
     return Problem(MemoryEngine(codes, extra.matrix(), threads=threads), tuple(domains), axes, targets, rules)
 
 

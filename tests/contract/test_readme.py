@@ -1,0 +1,86 @@
+"""What the documents say is what the program does: the README's commands run, the command line is as described."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commandline import environment
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+
+SETTING_UP = ("make", "git", "cd", ".")
+"""Commands that set up a machine or a shell: `make test` is this very run, `.` a matter of the shell."""
+
+
+def commands(text: str) -> list[str]:
+    """The lines that a reader types, in the order in which they stand in console blocks.
+
+    A block may also show output: lines without a dollar.
+    """
+    blocks = re.findall(r"^```console\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [line[2:].strip() for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_commands_are_found_in_console_blocks_alone():
+    text = "```console\n$ one\noutput\n$ two\n```\n```yaml\n$ no\n```\n$ no\n```console\n$ three # why\n```\n"
+    assert commands(text) == ["one", "two", "three # why"]
+
+
+def test_the_readme_shows_how_to_set_up_and_how_to_use_it():
+    typed = commands(README.read_text(encoding="utf-8"))
+    assert typed[:2] == ["make demo", "make test"]  # the two commands do all the set-up
+    used = {line.split()[1] for line in typed if line.startswith("sfumato ")}
+    assert used >= {"profile", "publish", "verify", "apply"}
+
+
+def test_the_commands_of_the_readme_run_in_order(tmp_path):
+    typed = commands(README.read_text(encoding="utf-8"))
+    to_run = [line for line in typed if line.split()[0] not in SETTING_UP]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    for line in to_run:
+        done = subprocess.run(
+            line,
+            shell=True,
+            cwd=tmp_path,
+            env={**environment(), "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), line
+    assert to_run
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_between_documents_lead_somewhere(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
+    broken = [link for link in links if not ((ROOT / document).parent / link).exists()]
+    assert not broken
+
+
+def test_the_reference_of_the_command_line_is_what_help_says():
+    """Renew it with: python docs/make_cli.py > docs/cli.md."""
+    reference = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))["reference"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference
+
+
+def test_the_reference_names_every_command_and_option_of_this_version():
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for name in ("demo", "profile", "publish", "verify", "apply", "generate agrawal"):
+        assert f"\n## sfumato {name}\n" in text
+    for option in (
+        "--engine", "--memory", "--format", "--seed", "--threads", "--ledger", "--quiet", "--verbose", "--overwrite",
+        "--side-table", "--rows", "--function", "--salary", "--vary-constants",
+    ):  # fmt: skip
+        assert f"  {option} " in text
