@@ -347,7 +347,7 @@ def _units(present: NDArray[Any]) -> tuple[float, float, bool]:
         scaled = np.rint(present * scale)
         if np.array_equal(scaled / scale, present) and abs(origin) * scale < EXACT_LIMIT:
             return origin, 1.0 / scale, True
-    return origin, span / room, False
+    return origin, max(span / room, float(np.finfo(np.float64).tiny)), False
 
 
 def _positions(domain: Domain) -> Floats:

@@ -67,7 +67,7 @@ class OrderedAxis:
     def labels(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> pa.Array:
         """Text of each box; null (an empty cell) for missing alone.
 
-        >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 110, 1.0, True)
+        >>> age = OrderedAxis(Attribute("age", "quasi-identifier", Kind.NUMBER), 0, 110, 1.0, True)
         >>> age.labels(np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf])).to_pylist()
         ['[0, 24] or missing', '[25, 49]', '25', '[50, 110]']
         """
