@@ -150,7 +150,7 @@ def profile(table: str, out: Path | None) -> None:
 
     draft = profiling.draft_policy(table)
     if out is None:
-        click.echo(draft, nl=False)
+        click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return
     with replace_atomically(out) as temporary:
         temporary.write_text(draft, encoding="utf-8")
@@ -217,12 +217,9 @@ def _publish(
     verbose: bool = False,
     memory: int | None = None,
 ) -> None:
-    from sfumato.kernels.compile import is_warm  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
     from sfumato.publish import promises, publish_to  # noqa: PLC0415
 
-    if not (quiet or is_warm()):
-        click.echo("Compiling the inner loops: once, for half a minute or so.", err=True)
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
@@ -285,7 +282,7 @@ def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
     schema = Policy.read(release / "policy.yaml").schema
-    recoded = Recoding.read(release, schema).apply_to(open_table(table), keep=schema)
+    recoded = Recoding.read(release, schema).apply_to(open_table(table))
     write_table(recoded, out)
     click.echo(f"{out}: {recoded.num_rows:,} rows recoded. They carry no promise.")
 
@@ -375,11 +372,20 @@ def parse_size(text: str) -> int:
     return size
 
 
+def _no_bar(_stage: str, _done: int, _total: int) -> None:
+    pass
+
+
+def _announce_compiling(stage: str, _done: int, _total: int) -> None:
+    if stage.startswith("compiling"):
+        click.echo("Compiling the inner loops: once, for half a minute or so.", err=True)
+
+
 @contextmanager
 def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal, nothing when piped."""
+    """A bar on a terminal; when piped, a word where the user would wait for half a minute."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
+        yield _no_bar if quiet else _announce_compiling
         return
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415

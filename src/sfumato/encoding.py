@@ -8,6 +8,7 @@ others are trees: a code is a leaf of the hierarchy, so that every node of it is
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,7 @@ from sfumato import hierarchy, tables
 from sfumato.errors import HierarchyError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.problem import NO_NUMBER, Axes
-from sfumato.schema import Attribute, Kind
+from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import Source
 
 Codes = NDArray[np.uint32]
@@ -116,6 +117,9 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
     column = source.column(attribute.name)
     if attribute.kind is Kind.CATEGORY:
         cells = tables.texts(column, attribute)
+        if attribute.role is Role.SENSITIVE:  # blanks and Unicode compositions make no diversity
+            plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
+            cells = pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
     else:  # one number is one value, however its cells spell it
         cells = _values(column, attribute).dictionary_encode()
     ranks = pc.rank(cells.dictionary, sort_keys="ascending", tiebreaker="dense").to_numpy(
@@ -135,7 +139,7 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
         return Measure(np.full(len(values), missing or 0, dtype=np.uint32), 0.0, 1.0, is_exact=True)
     base = int(present.min()) if present.dtype.kind == "i" else 0  # beyond 2^53 floats would lose digits
     values, present = values - base, present - base
-    origin, unit, is_exact = _units(present)
+    origin, unit, is_exact = _units(present, attribute)
     codes = np.rint((values - origin) / unit).astype(np.int64)
     if is_missing is not None:
         codes[is_missing] = int(np.rint(codes[~is_missing].mean())) if missing is None else missing
@@ -288,7 +292,10 @@ def _with_bounds(attribute: Attribute, values: NDArray[Any]) -> Attribute:
     low, high = _outer_ends(values, attribute)
     if attribute.kind is not Kind.NUMBER or attribute.bounds is not None:
         return attribute
-    return replace(attribute, bounds=(low, high) if low < high else (low, low + 1))
+    high = high if low < high else low + 1
+    if _is_whole((low, high)) and not np.array_equal(values, np.rint(values)):
+        high += 0.5  # whole bounds would declare whole numbers
+    return replace(attribute, bounds=(low, high))
 
 
 def _refuse_unknown(cells: pa.DictionaryArray, leaves: NDArray[np.int64], attribute: Attribute) -> None:
@@ -298,9 +305,12 @@ def _refuse_unknown(cells: pa.DictionaryArray, leaves: NDArray[np.int64], attrib
     indices = cells.indices.drop_null().to_numpy(zero_copy_only=False)
     n_cells = int(np.count_nonzero(unknown[indices]))
     what = "declared values lack" if attribute.values and attribute.hierarchy is None else "hierarchy lacks"
+    way_out = "add them, or declare them under missing-values"
+    if isinstance(attribute.hierarchy, Mapping) and "balanced" in attribute.hierarchy:
+        way_out = "whole bounds mean whole numbers, so declare a step that the cells have"
     raise HierarchyError(
         f"Column {attribute.name!r} has {n_cells:,} cells ({int(unknown.sum()):,} distinct values) that its "
-        f"{what}; add them, or declare them under missing-values."
+        f"{what}; {way_out}."
     )
 
 
@@ -335,10 +345,14 @@ def _filled(cells: pa.Array) -> NDArray[Any]:
     return np.asarray((cells.fill_null(0) if cells.null_count else cells).to_numpy(zero_copy_only=False))
 
 
-def _units(present: NDArray[Any]) -> tuple[float, float, bool]:
+def _units(present: NDArray[Any], attribute: Attribute) -> tuple[float, float, bool]:
     """Origin and unit of a 32-bit code: the first power of ten that makes all values whole, if one fits."""
     origin = float(present.min())
     span = float(present.max()) - origin
+    if not math.isfinite(span):
+        raise TableError(
+            f"The numbers of column {attribute.name!r} lie too far apart; drop or mend the largest."
+        )
     room = float(NO_NUMBER) - 1
     for digits in range(7):
         scale = 10**digits

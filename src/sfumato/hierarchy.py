@@ -379,7 +379,7 @@ def build(attribute: Attribute, values: Any) -> Hierarchy:
     >>> from sfumato.schema import Role
     >>> zip_code = Attribute("zip", Role.QUASI_IDENTIFIER, hierarchy={"mask": 2})
     >>> build(zip_code, ["54", "53"]).as_tree()
-    {'*': {'**': {'5*': ['53', '54']}}}
+    {'*': {'5*': ['53', '54']}}
     """
     with _named(f"The hierarchy of column {attribute.name!r}"):
         word, option = _declared(attribute)

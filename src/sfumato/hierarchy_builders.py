@@ -33,20 +33,19 @@ def whole(option: object, what: str, *, at_least: int) -> int:
 
 
 def mask_paths(values: Sequence[str], option: object) -> Iterator[list[str]]:
-    """From the root down to each value: ``*``, ``*****``, ``5****``, ..., ``5371*``, ``53715``.
+    """From the root down to each value: ``*``, ``5****``, ..., ``5371*``, ``53715``.
 
-    Shorter texts are masked from the right as well. All of a one-character text masked is the root itself.
+    Shorter texts are masked from the right as well. A text masked as a whole is the root, whatever its length.
 
     >>> list(mask_paths(["533", "7"], 3))
-    [['*', '7'], ['*', '***', '5**', '53*', '533']]
+    [['*', '7'], ['*', '5**', '53*', '533']]
     """
     n_characters = whole(option, "The number of characters of mask", at_least=1)
     if too_long := sum(len(value) > n_characters for value in values):
         raise HierarchyError(f"Values longer than the {n_characters} characters that mask keeps: {too_long}.")
     for value in sorted(sorted(values), key=len):
         size = len(value)
-        masks = [value[:kept] + "*" * (size - kept) for kept in range(size)] if size > 1 else []
-        yield [ROOT, *masks, value]
+        yield [ROOT, *(value[:kept] + "*" * (size - kept) for kept in range(1, size)), value]
 
 
 def date_paths(values: Any, option: object) -> Iterator[tuple[str, ...]]:

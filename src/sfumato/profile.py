@@ -110,7 +110,9 @@ def _with_a_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
     if any(found.role is Role.QUASI_IDENTIFIER for found in guesses):
         return guesses
     if all(found.facts.shape is Shape.NESTED for found in guesses):
-        raise TableError("No column of the table has cells that a policy can read; there is nothing to publish.")
+        raise TableError(
+            "No column of the table has cells that a policy can read; there is nothing to publish."
+        )
     preference = [Role.OTHER, Role.SENSITIVE, Role.DROP, Role.IDENTIFIER]
 
     def plausible(found: Guess) -> tuple[bool, bool, int, int]:
@@ -250,9 +252,10 @@ def _look(found: Guess) -> str:
 
 
 def _require_lines(draft: Draft) -> Iterator[str]:
-    yield from _comment(f"Every group of rows that the release cannot tell apart has at least {K} of them.")
+    k = min(K, draft.n_rows)
+    yield from _comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
     yield "require:"
-    yield f"  - k-anonymity: {K}"
+    yield f"  - k-anonymity: {k}"
     sensitive = [
         found for found in draft.columns if found.role is Role.SENSITIVE and found.facts.n_distinct > 1
     ]

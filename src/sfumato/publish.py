@@ -17,7 +17,7 @@ from sfumato.randomness import generator
 from sfumato.recoding import passed_on
 from sfumato.release import Certificate, Release, check_target
 from sfumato.tables import Source
-from sfumato.verify import claims, verify_folder
+from sfumato.verify import claims, judged, measure, verify_folder
 
 BYTES_PER_CELL = 4
 COPIES = 3
@@ -64,7 +64,9 @@ def publish(
     tables.give_back_memory()
     progress("publishing", 0, 1)
     rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
-    certificate = Certificate.of(policy, claims(rows, policy), figures={"splits": groups.recoding.n_splits()})
+    measures = measure(rows, policy)
+    judged(measures).raise_if_failed()
+    certificate = Certificate.of(policy, claims(measures), figures={"splits": groups.recoding.n_splits()})
     release = Release(
         rows,
         certificate,

@@ -130,11 +130,15 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recoding:
-    """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing."""
+    """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing.
+
+    ``left_out`` are the columns that a release never has: identifiers and dropped ones.
+    """
 
     axes: tuple[Axis, ...]
     tree: Tree
     output: Output = Output.LABELS
+    left_out: frozenset[str] = frozenset()
 
     @property
     def n_groups(self) -> int:
@@ -174,15 +178,15 @@ class Recoding:
                 out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
         return out
 
-    def apply(self, frame: Any, *, keep: Schema | None = None) -> Any:
-        """Recode the quasi-identifiers of any rows; other columns pass through.
+    def apply(self, frame: Any) -> Any:
+        """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
 
-        ``keep`` leaves out the columns that it calls identifier or drop. Returns the kind of frame that came in.
+        Columns that the release leaves out are left out here too; all others pass through.
         """
         source = tables.open_table(frame)
-        return tables.hand_back(self.apply_to(source, keep=keep), source)
+        return tables.hand_back(self.apply_to(source), source)
 
-    def apply_to(self, source: Source, *, keep: Schema | None = None) -> pa.Table:
+    def apply_to(self, source: Source) -> pa.Table:
         values, nodes, strange = self._read(source)
         place = self._places(source.n_rows, values, nodes)
         nodes_met, at = np.unique(place, return_inverse=True)
@@ -202,7 +206,11 @@ class Recoding:
         for name in source.names:
             if name in quasi:
                 out |= self.of_attribute(recoded, name)
-            elif keep is None or name not in keep or keep[name].role.is_published:
+            elif name in recoded:
+                raise TableError(
+                    f"Column {name!r} of the table has the name of a published bound; rename it."
+                )
+            elif name not in self.left_out:
                 out[name] = passed_on(source.column(name), name)
         return tables.compact(pa.table(out))
 
@@ -323,7 +331,8 @@ class Recoding:
                 else pa.table(document["nodes"])
             )
             axes = tuple(_axis_from_dict(entry, schema) for entry in document["attributes"])
-            return cls(axes, _tree_from(nodes, len(axes)), Output(document["output"]))
+            output = Output(document["output"])
+            return cls(axes, _tree_from(nodes, len(axes)), output, schema.left_out)
         except FileNotFoundError:
             raise InputError(f"{folder} has no recoding to apply.") from None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
@@ -350,7 +359,9 @@ def passed_on(column: Any, name: str) -> Any:
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
-        raise TableError(f"Column {name!r} holds text that is not UTF-8; save it as UTF-8, or drop it.") from None
+        raise TableError(
+            f"Column {name!r} holds text that is not UTF-8; save it as UTF-8, or drop it."
+        ) from None
 
 
 _BYTES_AND_VIEWS = (

@@ -36,7 +36,7 @@ import pyarrow as pa
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Role
-from sfumato.tables import hand_back, open_table, texts, write_table
+from sfumato.tables import hand_back, open_own_csv, open_table, texts, write_table
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -44,11 +44,14 @@ POLICY = "policy.yaml"
 REPORT = "report.html"
 RELEASES = {"csv": "release.csv", "parquet": "release.parquet"}
 RECODINGS = ("recoding.json", "recoding.parquet")
-CERTIFIED = (*RELEASES.values(), POLICY, *RECODINGS)
+CERTIFIED = (*RELEASES.values(), POLICY, *RECODINGS, REPORT)
 """The files whose SHA-256 the certificate may name, in the order in which it does."""
 
 MISSING = "own-value: a missing quasi-identifier matches only missing"
 NO_PROMISE = "nothing is promised"
+
+LITTER = (".DS_Store",)
+"""What a desktop leaves in any folder that someone looks at."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2 in Linux
@@ -365,7 +368,7 @@ class Release:
             self.recoding.write(folder)
         if self.report is not None:
             _write_text(folder / REPORT, self.report)
-        if {path.name for path in folder.iterdir()} - {*CERTIFIED, REPORT}:
+        if {path.name for path in folder.iterdir()} - {*CERTIFIED}:
             raise InternalError("A recoding wrote a file that does not belong into a release.")
         claims = replace(self.certificate.claims, sha256=hashes_of(folder))
         certificate = replace(self.certificate, claims=claims)
@@ -413,7 +416,7 @@ def read_piece(folder: Path, name: str) -> bytes:
 
 
 def _read_rows(path: Path, format_: str) -> pa.Table:
-    source = open_table(path)
+    source = open_own_csv(path) if format_ == "csv" else open_table(path)
     columns = [source.column(name) for name in source.names]
     if format_ == "csv":
         named = zip(columns, source.names, strict=True)
@@ -447,11 +450,13 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
     if not target.is_dir():
         raise InputError(f"{folder} cannot be written: it is a file; name a folder.")
     if not overwrite:
-        raise InputError(f"The folder {folder} already exists; name another one, or allow overwriting it.")
+        raise InputError(
+            f"The folder {folder} already exists; name another one, or allow it to be replaced (--overwrite)."
+        )
     names = {path.name for path in target.iterdir()}
     if names and CERTIFICATE not in names:
         raise InputError(f"The folder {folder} is no release, so it is not overwritten; name another one.")
-    foreign = [name for name in names - {*CERTIFIED, CERTIFICATE, REPORT} if not name.startswith(".")]
+    foreign = names - {*CERTIFIED, CERTIFICATE, *LITTER}
     if foreign:
         raise InputError(
             f"The folder {folder} holds more than a release ({len(foreign)} other files), "

@@ -122,5 +122,9 @@ class Schema:
         return tuple(a for a in self.attributes if a.role is Role.QUASI_IDENTIFIER)
 
     @property
+    def left_out(self) -> frozenset[str]:
+        return frozenset(a.name for a in self.attributes if not a.role.is_published)
+
+    @property
     def published(self) -> tuple[Attribute, ...]:
         return tuple(a for a in self.attributes if a.role.is_published)

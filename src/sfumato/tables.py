@@ -332,11 +332,17 @@ class _Body(io.RawIOBase):
         return b"".join(self._last)
 
 
-def _open_csv(open_bytes: Callable[[], BinaryIO], where: str) -> Source:
+def open_own_csv(path: Path) -> Source:
+    """A CSV file that ``write_table`` wrote: commas, and any header, taken as it stands."""
+    with _reading(str(path), "table"):
+        return _open_csv(lambda: path.open("rb"), str(path), is_own=True)
+
+
+def _open_csv(open_bytes: Callable[[], BinaryIO], where: str, *, is_own: bool = False) -> Source:
     with _reading(where, "gzip-ed CSV file"):
         with open_bytes() as file:
             head, rest = _unzipped(file)
-            layout = _layout(head, where)
+            layout = _layout(head, where, is_own=is_own)
             body = _Body(head[layout.offset :], rest)
             try:
                 table = _parsed(body, layout)
@@ -358,22 +364,24 @@ def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
     return _Body(b"", rest).read(HEAD_BYTES), rest
 
 
-def _layout(head: bytes, where: str) -> _Layout:
-    _check_is_text(head, where)
+def _layout(head: bytes, where: str, *, is_own: bool) -> _Layout:
+    if not is_own:
+        _check_is_text(head, where)
     bom = len(BOM) if head.startswith(BOM) else 0
     # Latin-1 has one character per byte, so that places in text and bytes agree.
     lines = io.StringIO(head[bom:].decode("latin-1"), newline="").readlines()
     is_whole = len(head) < HEAD_BYTES
     lines = lines if is_whole else lines[:-1]
-    delimiter = max(DELIMITERS, key=lambda candidate: _agreement(lines, candidate))
+    delimiter = "," if is_own else max(DELIMITERS, key=lambda candidate: _agreement(lines, candidate))
     (header, n_lines), *sample = _sample(lines, delimiter) or [([], 0)]
     if not is_whole and n_lines in (0, len(lines)):
         raise TableError(f"The header of {where} is over {HEAD_BYTES:,} bytes long; is a quote never closed?")
     try:
-        names = tuple(name.encode("latin-1").decode("utf-8").strip() for name in header)
+        spelled = [name.encode("latin-1").decode("utf-8") for name in header]
+        names = tuple(spelled if is_own else [name.strip() for name in spelled])
     except UnicodeDecodeError:
         raise TableError(f"The header of {where} is not UTF-8 text; save the table as UTF-8.") from None
-    if all(re.fullmatch(NUMBER, name) for name in names):
+    if not is_own and all(re.fullmatch(NUMBER, name) for name in names):
         raise TableError(f"{where} begins with a line of numbers; put a header with column names above it.")
     offset = bom + sum(map(len, lines[:n_lines]))
     _check_shape(names, not is_whole or bool(head[offset:].strip(b"\r\n")), where)

@@ -38,6 +38,7 @@ from sfumato.policy import Output, Policy
 from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
+    LITTER,
     MISSING,
     POLICY,
     RELEASES,
@@ -55,7 +56,7 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.tables import INDEX_OF_PANDAS, Source, dates, numbers, open_table, texts
+from sfumato.tables import INDEX_OF_PANDAS, Source, dates, numbers, open_own_csv, open_table, texts
 
 ENTROPY_TOLERANCE = 1e-12
 """In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
@@ -112,11 +113,13 @@ def measure(table: Any, policy: Policy) -> Measures:
     return Measures(source.n_rows, groups.n, tuple(measured))
 
 
-def claims(table: Any, policy: Policy) -> Claims:
-    """What a certificate may claim of published rows: what ``verify`` will find."""
-    found = measure(table, policy)
+def claims(found: Measures) -> Claims:
+    """What a certificate may claim of published rows: what ``verify`` will find.
+
+    Twelve digits of each figure: the last ones of a sum depend on the order of the rows, which is secret.
+    """
     requirements = tuple(
-        Claim(item.requirement.as_policy(), item.requirement.figure, item.achieved)
+        Claim(item.requirement.as_policy(), item.requirement.figure, float(f"{item.achieved:.12g}"))
         for item in found.requirements
     )
     return Claims(rows=found.rows, groups=found.groups, requirements=requirements)
@@ -166,9 +169,17 @@ def _codes(column: Any, attribute: Attribute) -> Codes:
         encoded = dates(column, attribute).dictionary_encode()
     else:
         encoded = texts(column, attribute)
+        if attribute.role is Role.SENSITIVE:
+            encoded = _spelled_alike(encoded)
     n = len(encoded.dictionary)
     indices = pc.fill_null(encoded.indices, n) if encoded.null_count else encoded.indices
     return Codes(indices.to_numpy(zero_copy_only=False), n + 1)
+
+
+def _spelled_alike(cells: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Blanks around a sensitive value, and Unicode's ways to compose a letter, do not make another value."""
+    plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
 
 
 def _group(columns: Iterator[Codes]) -> Groups:
@@ -364,6 +375,11 @@ def _promises(found: Measures) -> Iterator[Check]:
 # ---- a table that any tool made --------------------------------------------------------------------
 
 
+def judged(found: Measures) -> Verdict:
+    """Do the rows that were measured satisfy every requirement?"""
+    return Verdict(tuple(_promises(found)))
+
+
 def verify_table(table: Any, policy: Policy) -> Verdict:
     """Judge a table by its cells as they stand: a path or frame of any kind, made by any tool.
 
@@ -443,6 +459,10 @@ def verify_folder(folder: str | Path) -> Verdict:
     """
     path = Path(folder)
     if not path.is_dir():
+        if path.exists():
+            raise InputError(
+                f"{path} is a file, not a release folder; to judge a table give its --policy too."
+            )
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
@@ -460,6 +480,7 @@ def _folder_checks(folder: Path) -> Iterator[Check]:
     yield _same_policy(folder, certificate, policy)
     yield _same_requirements(certificate, policy)
     yield from _files(folder, certificate.claims)
+    yield _nothing_else(folder)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
             yield from _rows(folder / name, word, certificate.claims, policy)
@@ -512,6 +533,13 @@ def _files(folder: Path, claimed: Claims) -> Iterator[Check]:
             yield _same_hash(folder / name, claim, claimed.sha256[name])
 
 
+def _nothing_else(folder: Path) -> Check:
+    known = {*CERTIFIED, CERTIFICATE, *LITTER}
+    n_others = sum(path.name not in known for path in folder.iterdir())
+    detail = f"there are {n_others:,} other files or folders" if n_others else ""
+    return Check("the folder holds a release and nothing else", not n_others, detail)
+
+
 def _same_hash(path: Path, claim: str, expected: str) -> Check:
     try:
         is_same = sha256_of(path) == expected
@@ -523,7 +551,7 @@ def _same_hash(path: Path, claim: str, expected: str) -> Check:
 def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Check]:
     claim = "the rows can be read and measured"
     try:
-        source = open_table(path)
+        source = open_own_csv(path) if word == "csv" else open_table(path)
         if source.kind != word:
             yield Check(claim, False, f"{path.name} is not {word} inside")
             return

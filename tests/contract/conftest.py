@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 from commandline import POLICY, Outcome, command, environment, people
 
-from sfumato import cli
+from sfumato import cli, publish
+from sfumato.policy import Policy
 from sfumato.tables import write_table
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled() -> None:
+    """The first run on a machine compiles the kernels and says so; these tests are about all others."""
+    publish(people(), Policy.parse(POLICY))
 
 
 @pytest.fixture

@@ -127,6 +127,26 @@ def on_terminal(arguments: list[str], *, until: bytes | None = None) -> tuple[in
     return process.wait(timeout=120), shown
 
 
+def test_the_first_run_says_that_it_compiles_and_only_when_it_comes_to_that(
+    sfumato, table, policy, monkeypatch
+):
+    monkeypatch.setattr("sfumato.mondrian.grow.is_warm", lambda: False)
+    done = sfumato("publish", table, "--policy", policy, "--out", "out")
+    assert (done.code, done.err.startswith("Compiling"), done.err.count("\n")) == (0, True, 1)
+    done = sfumato("publish", table, "--policy", policy, "--out", "quiet", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    done = sfumato("publish", "nowhere.csv", "--policy", policy, "--out", "nothing")
+    assert (done.code, "nowhere.csv" in done.sentence) == (2, True)
+
+
+def test_a_draft_is_utf8_whatever_the_terminal_is(here):
+    (here / "t.csv").write_text("疾病,sex\n" + "31,m\n42,f\n" * 5, encoding="utf-8")
+    latin = {**environment(), "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command("profile", "t.csv"), capture_output=True, check=False, env=latin)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Policy.parse(done.stdout).schema.names() == ("疾病", "sex")
+
+
 def test_a_terminal_shows_a_progress_bar_and_leaves_only_the_result(here, table, policy):
     code, shown = on_terminal(["publish", table, "--policy", policy, "--out", "out"])
     assert code == 0
@@ -663,6 +683,14 @@ TAMPERED = {
     "a recoding that is gone": (
         lambda folder: (folder / "recoding.json").unlink(),
         "the file recoding.json is as it was certified",
+    ),
+    "the report": (
+        lambda folder: (folder / "report.html").write_text("All is well."),
+        "the file report.html is as it was certified",
+    ),
+    "a file more": (
+        lambda folder: (folder / "patients.csv").write_text("name\nAnn\n"),
+        "the folder holds a release and nothing else",
     ),
     "a second release beside it": (
         lambda folder: write_table(people(), folder / "release.parquet"),

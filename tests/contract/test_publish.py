@@ -23,6 +23,7 @@ from commandline import names
 import sfumato as sf
 from sfumato.demo import hierarchies, patients
 from sfumato.errors import InputError, VerificationFailed
+from sfumato.policy import MondrianOptions
 from sfumato.tables import write_table
 
 publishing = importlib.import_module("sfumato.publish")  # the name itself is the function
@@ -426,7 +427,7 @@ def test_columns_in_another_order_give_the_same_boxes():
 
 def test_the_recoding_gives_the_published_rows_their_published_cells():
     release = sf.publish(TABLE, the_policy("all", "mixture", "both"))
-    again = release.recoding.apply(TABLE, keep=the_policy().schema)
+    again = release.recoding.apply(TABLE)
     assert multiset(again) == multiset(release.rows)
     assert again.column("row").to_pylist() == TABLE.column("row").to_pylist()
 
@@ -573,3 +574,118 @@ def test_a_written_release_can_be_read_and_applied(tmp_path):
     assert multiset(back.rows) == multiset(release.rows)
     more = raw(500).slice(N)
     assert multiset(back.recoding.apply(more)) == multiset(release.recoding.apply(more))
+
+
+# ---- columns that are passed on, and options ------------------------------------------------------------
+
+PASSED = sf.Policy.parse(
+    "{attributes: {age: {role: quasi-identifier, type: number}, x: {role: other}}, require: [k-anonymity: 5]}"
+)
+STORED = {
+    "missing throughout": pa.nulls(20),
+    "a view": pa.array(["a", "b"] * 10, pa.string_view()),
+    "runs": pa.RunEndEncodedArray.from_arrays([10, 20], ["a", "b"]),
+    "a dictionary with a missing value": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1] * 10), pa.array(["a", None])
+    ),
+    "a dictionary of numbers": pa.array([7, 5] * 10).dictionary_encode(),
+    "bytes of text": pa.array([b"a", b"b"] * 10),
+    "truth": pa.array([True, False] * 10),
+    "not a number": pa.array([float("nan"), float("inf")] * 10),
+    "a decimal": pa.array(range(20)).cast(pa.decimal128(21, 2)),
+    "times": pa.array(range(20), pa.timestamp("ns", tz="Europe/Berlin")),
+    "durations": pa.array(range(20), pa.duration("s")),
+    "numbers beyond 2^63": pa.array([2**64 - 1] * 20, pa.uint64()),
+    "texts that need quotes": pa.array(['x"y', "x,y", "x\ny", " ", ""] * 4),
+}
+REFUSED = {
+    "lists": pa.array([[1, 2]] * 20),
+    "structures": pa.array([{"a": 1}] * 20),
+    "bytes": pa.array([b"\xff\xfe"] * 20),
+}
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+@pytest.mark.parametrize("case", STORED)
+def test_a_column_is_passed_on_however_it_is_stored(tmp_path, case, format_):
+    table = pa.table({"age": range(20), "x": STORED[case]})
+    release = sf.publish(table, PASSED, file_format=format_)
+    release.write(tmp_path / "out")
+    assert release.rows.num_rows == 20
+    assert release.recoding.apply(table).num_rows == 20
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_column_without_one_text_per_cell_is_refused(case):
+    table = pa.table({"age": range(20), "x": REFUSED[case]})
+    with pytest.raises(InputError, match="Column 'x'"):
+        sf.publish(table, PASSED)
+    fitted = sf.publish(table.set_column(1, "x", pa.array(range(20))), PASSED)
+    with pytest.raises(InputError, match="Column 'x'"):
+        fitted.recoding.apply(table)
+
+
+def test_a_further_column_with_the_name_of_a_bound_is_refused():
+    release = sf.publish(TABLE, the_policy(output="bounds"))
+    with pytest.raises(InputError, match="'age_low'"):
+        release.recoding.apply(TABLE.append_column("age_low", pa.array(range(N))))
+
+
+def test_only_the_attributes_of_split_only_are_split():
+    policy = replace(the_policy(), method=MondrianOptions(split_only=("age", "smoker")))
+    splits = sf.publish(TABLE, policy).recoding.n_splits()
+    assert {name for name, n in splits.items() if n} == {"age", "smoker"}
+
+
+def test_fractions_between_whole_ends_have_a_balanced_hierarchy_too():
+    policy = sf.Policy.parse(
+        "{attributes: {bmi: {role: quasi-identifier, type: number, hierarchy: {balanced: 2}}}, require: [k-anonymity: 2]}"
+    )
+    assert sf.publish(pa.table({"bmi": [15.0, 22.5, 23.1, 60.0]}), policy).certificate.claims.rows == 4
+
+
+@pytest.mark.parametrize("task", [sf.Classify("same"), sf.Regress("one")])
+def test_a_target_that_never_varies_does_no_harm(task):
+    table = pa.table({"age": range(20), "same": ["a"] * 20, "one": [1] * 20})
+    policy = sf.Policy(
+        sf.Schema.of(
+            age={"role": "quasi-identifier", "kind": "number"},
+            same="other",
+            one={"role": "other", "kind": "number"},
+        ),
+        (sf.KAnonymity(5),),
+        (task,),
+        MondrianOptions(standardize=True),
+    )
+    assert sf.publish(table, policy).certificate.claims.groups == 4
+
+
+def test_publish_raises_if_the_method_broke_its_requirement(monkeypatch):
+    honest = publishing.partition
+
+    def sabotaged(source, schema, requirements, **options):
+        return honest(source, schema, (sf.KAnonymity(1),), **options)
+
+    monkeypatch.setattr(publishing, "partition", sabotaged)
+    policy = sf.Policy.parse(
+        "{attributes: {age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}"
+    )
+    with pytest.raises(VerificationFailed, match="2-anonymity"):
+        sf.publish(pa.table({"age": [1, 2, 3, 4]}), policy)
+
+
+def test_a_release_recodes_further_rows_without_their_identifiers():
+    policy = sf.Policy.parse(
+        "{attributes: {id: {role: identifier}, age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}"
+    )
+    table = pa.table({"id": ["a", "b", "c", "d"], "age": [1, 2, 3, 4]})
+    assert sf.publish(table, policy).recoding.apply(table).column_names == ["age"]
+
+
+@pytest.mark.parametrize("names", [("a;b", "c"), ("1", "2"), (" a", "b"), ("a|b|c|d", "e")])
+def test_column_names_that_look_like_something_else_are_verified_as_they_stand(tmp_path, names):
+    attributes = {names[0]: {"role": "quasi-identifier"}, names[1]: {"role": "other"}}
+    policy = sf.Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 2}]})
+    table = pa.table({names[0]: ["x", "x", "y", "y"], names[1]: ["1|2|3|4", "b;c", "c", "d"]})
+    sf.publish(table, policy, file_format="csv").write(tmp_path / "out")
+    sf.verify_folder(tmp_path / "out").raise_if_failed()

@@ -167,8 +167,7 @@ def mask(name: str) -> Quasi:
     attribute = Attribute(name, Role.QUASI_IDENTIFIER, hierarchy={"mask": 3})
 
     def path(cell: str) -> naive.Path:
-        hidden = [cell[:kept] + "*" * (len(cell) - kept) for kept in range(len(cell))]
-        return ("*", *(hidden if len(cell) > 1 else []), cell)
+        return ("*", *(cell[:kept] + "*" * (len(cell) - kept) for kept in range(1, len(cell))), cell)
 
     def other(text: str | None) -> str | None:
         return None if text is None else text.translate(str.maketrans(DIGITS, DIGITS[::-1]))

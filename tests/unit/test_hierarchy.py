@@ -637,21 +637,21 @@ def test_a_column_without_values_has_a_root_alone():
 def test_a_mask_takes_characters_from_the_right():
     zip_code = column({"mask": 5})
     built = build(zip_code, ["53715", "53703", "02139"])
-    assert paths(built)[1] == ("*", "*****", "5****", "53***", "537**", "5370*", "53703")
+    assert paths(built)[1] == ("*", "5****", "53***", "537**", "5370*", "53703")
     assert leaves(built) == ["02139", "53703", "53715"]
-    assert built.labels[0:2] == ("*", "*****")
+    assert built.labels[0:2] == ("*", "0****")
     assert locate(zip_code, built, ["53715", "00000"]).tolist() == [2, -1]
 
 
 def test_shorter_texts_are_masked_from_the_right_too():
     assert build(column({"mask": 3}), ["12", "7", "123", "*"]).as_tree() == {
-        "*": {"*": None, "7": None, "**": {"1*": ["12"]}, "***": {"1**": {"12*": ["123"]}}}
+        "*": {"*": None, "7": None, "1*": ["12"], "1**": {"12*": ["123"]}}
     }
 
 
 def test_texts_that_are_masked_already_have_their_place():
     built = build(column({"mask": 2}), ["12", "1*", "**"])
-    assert built.as_tree() == {"*": {"**": {"**": None, "1*": ["1*", "12"]}}}
+    assert built.as_tree() == {"*": {"**": None, "1*": ["1*", "12"]}}
 
 
 def test_texts_longer_than_the_mask_are_counted_not_shown():

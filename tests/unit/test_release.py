@@ -67,11 +67,11 @@ def test_a_release_folder_holds_its_pieces_and_nothing_else(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
-def test_the_certificate_names_the_hash_of_every_piece_but_itself_and_the_report(tmp_path):
+def test_the_certificate_names_the_hash_of_every_piece_but_itself(tmp_path):
     written = a_release().write(tmp_path / "out")
     on_disk = Certificate.from_json((tmp_path / "out" / "certificate.json").read_bytes())
     assert on_disk == written
-    assert list(written.claims.sha256) == ["release.csv", "policy.yaml", "recoding.json"]
+    assert list(written.claims.sha256) == ["release.csv", "policy.yaml", "recoding.json", "report.html"]
     assert written.claims.sha256 == hashes_of(tmp_path / "out")
     assert a_release().certificate.claims.sha256 == {}
 
@@ -165,7 +165,7 @@ def test_a_recoding_that_writes_what_does_not_belong_is_a_bug_of_ours(tmp_path):
 def test_an_existing_folder_is_refused_and_left_alone(tmp_path):
     a_release().write(tmp_path / "out")
     before = contents(tmp_path / "out")
-    with pytest.raises(InputError, match=r"out already exists; name another one, or allow overwriting"):
+    with pytest.raises(InputError, match=r"out already exists; name another one, or allow it to be replaced"):
         a_release(report="other").write(tmp_path / "out")
     assert contents(tmp_path / "out") == before
     (tmp_path / "empty").mkdir()
@@ -202,10 +202,12 @@ def test_a_release_with_someone_elses_files_in_it_is_never_overwritten(tmp_path)
     a_release().write(tmp_path / "out")
     (tmp_path / "out" / ".DS_Store").touch()
     check_target(tmp_path / "out", overwrite=True)
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"more than a release \(1 other files\)"):
-        a_release().write(tmp_path / "out", overwrite=True)
-    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+    for name in ("notes.txt", ".git"):
+        (tmp_path / "out" / name).write_text("mine")
+        with pytest.raises(InputError, match=r"more than a release \(1 other files\)"):
+            a_release().write(tmp_path / "out", overwrite=True)
+        assert (tmp_path / "out" / name).read_text() == "mine"
+        (tmp_path / "out" / name).unlink()
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):

@@ -500,7 +500,7 @@ def write_release(folder, table=None, policy=None, format_="csv"):
     table = groups_of("aab", "abb", salaries=[0.1, 5, 9, 1, 2, 7]) if table is None else table
     policy = policy or a_policy({"k-anonymity": 3}, entropy(1.5), recursive(3, 2), variance(2))
     release = Release(
-        table, Certificate.of(policy, claims(table, policy)), policy, FakeRecoding(), format=format_
+        table, Certificate.of(policy, claims(measure(table, policy))), policy, FakeRecoding(), format=format_
     )
     release.write(folder)
     return folder
@@ -891,10 +891,18 @@ def test_a_folder_that_is_not_there_is_bad_input(tmp_path):
         verify_folder(tmp_path / "nowhere")
     assert caught.value.exit_code == 2
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="There is no folder"):
+    with pytest.raises(InputError, match="is a file, not a release folder"):
         verify_folder(tmp_path / "file")
     with pytest.raises(InputError, match="is no release"):
         verify_folder(tmp_path)
+
+
+def test_a_stranger_among_the_files_fails(folder):
+    (folder / ".DS_Store").touch()
+    verify_folder(folder).raise_if_failed()
+    (folder / "raw.csv").write_text("name")
+    with pytest.raises(VerificationFailed, match="nothing else"):
+        verify_folder(folder).raise_if_failed()
 
 
 def test_every_failed_claim_is_in_the_error(folder):
@@ -907,3 +915,13 @@ def test_every_failed_claim_is_in_the_error(folder):
 
 def test_a_verdict_of_no_checks_has_no_failures():
     assert Verdict(()).ok
+
+
+def test_spellings_of_one_sensitive_value_make_no_diversity():
+    policy = Policy.parse(
+        "{attributes: {a: {role: quasi-identifier}, s: {role: sensitive}}, require: [entropy-diversity: {l: 2, of: s}]}"
+    )
+    for one, other in (("flu", " flu"), ("é", "e\u0301")):
+        table = pa.table({"a": ["x", "x"], "s": [one, other]})
+        assert not verify_table(table, policy).ok
+    assert verify_table(pa.table({"a": ["x", "x"], "s": ["flu", "gout"]}), policy).ok

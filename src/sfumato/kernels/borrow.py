@@ -41,4 +41,4 @@ def borrowed(value):
 
 @overload(borrowed, inline="always")
 def _borrowed(value):  # noqa: ARG001 - numba's signature
-    return lambda value: _uncounted(value)
+    return lambda value: _uncounted(value)  # noqa: PLW0108 - numba reads the signature of the lambda

@@ -393,9 +393,7 @@ def choose_by_label(rows, start, end, low, high, axes, column, rules, table, scr
     part = rows[start:end]
     done = 0
     while done < low.shape[0]:
-        n_listed, lines, done = list_axes(
-            done, bins.shape[0], low, high, axes, scratch.listed, scratch.base
-        )
+        n_listed, lines, done = list_axes(done, bins.shape[0], low, high, axes, scratch.listed, scratch.base)
         listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
         add_packed(part, column, listed, base, shift, bins)
         line = np.int64(0)
@@ -422,7 +420,9 @@ def choose_by_label(rows, start, end, low, high, axes, column, rules, table, scr
                 fill_label_scores(
                     rows_to[first:last], sum_to[first:last], n, x, table, scratch.score[first:last]
                 )
-                t = allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
+                t = allowable_threshold(
+                    rows, start, end, axis, m, first, last, best, best_largest, rules, scratch
+                )
                 if t < 0:
                     continue
                 score, largest = scratch.score[t], max(rows_to[t], n - rows_to[t])
@@ -484,7 +484,9 @@ def choose_by_words(rows, start, end, low, high, axes, targets, rules, table, sc
             if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
                 continue
             if not rules.count_only and not threshold_holds(rows, start, end, axis, code[t], rules, scratch):
-                t = allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch)
+                t = allowable_threshold(
+                    rows, start, end, axis, m, first, last, best, best_largest, rules, scratch
+                )
             if t >= 0:
                 best_axis, best_code, best = axis, code[t], score[t]
                 best_largest = max(rows_to[t], n - rows_to[t])

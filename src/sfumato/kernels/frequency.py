@@ -242,7 +242,7 @@ def select_median(column, low, high, bins):
     n = column.shape[0]
     rank = (n - 1) // 2
     n_buckets = np.int64(16)
-    while n_buckets < 2 * n and n_buckets < 1024 or n_buckets < n // 8 and 2 * n_buckets <= bins.shape[0]:
+    while (n_buckets < 2 * n and n_buckets < 1024) or (n_buckets < n // 8 and 2 * n_buckets <= bins.shape[0]):
         n_buckets *= 2
     below = np.int64(0)
     while True:

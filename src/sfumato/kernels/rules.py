@@ -33,7 +33,7 @@ def recursive_holds(most, top_rest, n, up, down):
 
 @kernel
 def product(a, b):
-    """a * b of two non-negative int64 as (high, low) words of 62 bits."""
+    """A * b of two non-negative int64 as (high, low) words of 62 bits."""
     mask = (np.int64(1) << 31) - 1
     a1, a0 = a >> 31, a & mask
     b1, b0 = b >> 31, b & mask

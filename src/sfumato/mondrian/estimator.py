@@ -72,7 +72,7 @@ class Mondrian:
         """Recode any rows; the frame is of the kind that came in."""
         if not hasattr(self, "recoding_"):
             raise InputError("This Mondrian has not been fitted; call fit first.")
-        return self.recoding_.apply(table, keep=self.schema)
+        return self.recoding_.apply(table)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002 - scikit-learn's signature
         """The constructor's arguments."""

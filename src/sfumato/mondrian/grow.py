@@ -122,7 +122,7 @@ def partition(
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])
     return Partition(
-        recoding_of(nodes, covers, problem.axes.root, problem.domains, output),
+        recoding_of(nodes, covers, problem, output, schema.left_out),
         leaf[by_start],
         (nodes.end - nodes.start)[leaf][by_start],
         problem.engine.row_numbers(),
@@ -130,13 +130,10 @@ def partition(
 
 
 def recoding_of(
-    nodes: Nodes,
-    covers: NDArray[np.int64],
-    roots: NDArray[np.int64],
-    domains: Sequence[Domain],
-    output: Output,
+    nodes: Nodes, covers: NDArray[np.int64], problem: Problem, output: Output, left_out: frozenset[str]
 ) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use."""
+    domains, roots = problem.domains, problem.axes.root
     is_leaf = nodes.axis < 0
     n_nodes = len(nodes.axis)
     threshold = np.full(n_nodes, np.nan)
@@ -158,9 +155,8 @@ def recoding_of(
         cover[here, a] = new[own[1]]
         cover[is_leaf, a] = new[own[2]]
         axes.append(axis)
-    return Recoding(
-        tuple(axes), Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover), output
-    )
+    tree = Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover)
+    return Recoding(tuple(axes), tree, output, left_out)
 
 
 def _parent_axis(nodes: Nodes) -> NDArray[np.int32]:
