@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.frequency import n_words
+from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, append, fill_child_bounds, fill_covers, fill_subtree
 from sfumato.kernels.problem import FIXED_POINT, Axes, Rules, Scratch, Targets
 
@@ -110,26 +111,34 @@ class _Grower:
         append(0, root.start, root.end, 0, top.nodes)
         pool = ThreadPoolExecutor(max_workers=threads)
         try:
-            waiting = {pool.submit(self.work, root): (top, 0)}
+            finished: SimpleQueue[Future[tuple[Piece, list[Open]]]] = SimpleQueue()
+            waiting: dict[Future[tuple[Piece, list[Open]]], tuple[Piece, int]] = {}
+
+            def submit(task: Open, parent: Piece, at: int) -> None:
+                future = pool.submit(self.work, task)
+                waiting[future] = parent, at
+                future.add_done_callback(finished.put)
+
+            submit(root, top, 0)
             while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    parent, at = waiting.pop(future)
-                    waiting |= self.attach(future, parent, at, pool)
+                future = finished.get()
+                piece, left_open = self.attach(future, *waiting.pop(future))
+                for i, child in enumerate(left_open):
+                    submit(child, piece, 1 + i)
         finally:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
         return top
 
     def attach(
-        self, future: Future[tuple[Piece, list[Open]]], parent: Piece, at: int, pool: ThreadPoolExecutor
-    ) -> dict[Future[tuple[Piece, list[Open]]], tuple[Piece, int]]:
-        """Hang a finished piece into the tree and submit what it left open."""
+        self, future: Future[tuple[Piece, list[Open]]], parent: Piece, at: int
+    ) -> tuple[Piece, list[Open]]:
+        """Hang a finished piece into the tree; returns it and what it left open."""
         piece, left_open = future.result()
         parent.below[at] = piece
         if not left_open:
             self.progress(int(piece.nodes.end[0] - piece.nodes.start[0]))
-        return {pool.submit(self.work, child): (piece, 1 + i) for i, child in enumerate(left_open)}
+        return piece, left_open
 
     def work(self, task: Open) -> tuple[Piece, list[Open]]:
         n = task.end - task.start
@@ -174,8 +183,8 @@ def whole_range(
     codes: NDArray[np.uint32], axes: Axes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Bounds of the codes of the whole table, and the root of each hierarchy."""
-    low = codes.min(axis=0).astype(np.int64)
-    high = codes.max(axis=0).astype(np.int64)
+    low, high = np.zeros(codes.shape[1], dtype=np.int64), np.zeros(codes.shape[1], dtype=np.int64)
+    fill_ranges(codes, low, high)
     return low, high, axes.root.copy()
 
 

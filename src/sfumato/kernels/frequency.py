@@ -233,6 +233,21 @@ def range_of(column, low, high):
 
 
 @kernel
+def fill_ranges(codes, low, high):
+    """Least and greatest code of every column, by blocks of rows that stay in the nearest cache.
+
+    codes       (n, columns) uint32  IN
+    low, high   (columns,) int64     OUT
+    """
+    for block in range(0, codes.shape[0], 256):
+        part = codes[block : block + 256]
+        for axis in range(codes.shape[1]):
+            least, greatest = range_of(part[:, axis], np.int64(-1), np.int64(-1))
+            low[axis] = least if block == 0 else min(low[axis], least)
+            high[axis] = greatest if block == 0 else max(high[axis], greatest)
+
+
+@kernel
 def select_median(column, low, high, bins):
     """The lower median m of the codes in [low, high], with the number of rows below m and at m.
 
