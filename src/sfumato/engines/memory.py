@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.frequency import fill_ranges, n_words
-from sfumato.kernels.grow import Nodes, append, fill_child_bounds, fill_covers, fill_subtree
-from sfumato.kernels.problem import FIXED_POINT, Axes, Rules, Scratch, Targets
+from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
+from sfumato.kernels.problem import FIXED_POINT, NODE, Axes, Rules, Scratch, Table, Targets, grid_of
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -34,16 +34,14 @@ class Open:
 
     start: int
     end: int
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    cover: NDArray[np.int64]
+    bounds: NDArray[np.int64]  # (4, axes), see ``fill_subtree``
 
 
 @dataclass(slots=True)
 class Piece:
     """Part of the tree: some nodes, and the pieces that go on where one of them is a leaf."""
 
-    nodes: Nodes
+    nodes: Table  # NODE
     below: dict[int, Piece] = field(default_factory=dict)
 
 
@@ -72,14 +70,14 @@ class MemoryEngine:
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other."""
         grower = _Grower(self.rows, self.codes, axes, targets, rules, progress)
-        root = Open(0, self.n_rows, *whole_range(self.codes, axes))
+        root = Open(0, self.n_rows, whole_range(self.codes, axes))
         return assemble(grower.run(root, self.threads))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
         """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
         leaves = nodes.axis < 0
         out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
-        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], axes, out)
+        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], grid_of(axes), out)
         return out
 
     def row_numbers(self) -> NDArray[np.uint32]:
@@ -100,15 +98,16 @@ class _Grower:
         progress: Progress,
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
+        self.grid = grid_of(axes)
         self.progress = progress
-        self.table = information_table(len(rows)) if len(targets.class_column) else np.zeros(1)
+        self.table = information_table(len(rows)) if len(targets.label) else np.zeros(1)
         self.whole_below = max(len(rows) // 64, SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
 
     def run(self, root: Open, threads: int) -> Piece:
-        top = Piece(empty_nodes(1))
-        append(0, root.start, root.end, 0, top.nodes)
+        top = Piece(one_node(root, 1))
+        self.widest = int(root.bounds[1].max(initial=0)) + 1
         pool = ThreadPoolExecutor(max_workers=threads)
         try:
             finished: SimpleQueue[Future[tuple[Piece, list[Open]]]] = SimpleQueue()
@@ -137,55 +136,53 @@ class _Grower:
         piece, left_open = future.result()
         parent.below[at] = piece
         if not left_open:
-            self.progress(int(piece.nodes.end[0] - piece.nodes.start[0]))
+            self.progress(int(piece.nodes[0].end - piece.nodes[0].start))
         return piece, left_open
 
     def work(self, task: Open) -> tuple[Piece, list[Open]]:
         n = task.end - task.start
         if n <= self.whole_below or self.stopped:
-            return self.grow_whole(task), []
-        nodes = empty_nodes(1 + max(2, int(self.axes.n_children.max(initial=0))))
-        nodes, border = self.call(task, nodes, once=True)
-        left_open = []
-        for child in range(1, len(nodes.axis)):
-            below = Open(
-                int(nodes.start[child]),
-                int(nodes.end[child]),
-                task.low.copy(),
-                task.high.copy(),
-                task.cover.copy(),
-            )
-            fill_child_bounds(
-                child, nodes.axis[0], border, nodes, self.axes, below.low, below.high, below.cover
-            )
-            left_open.append(below)
+            capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
+            return Piece(self.call(task, capacity, room_on_stack(256, task))), []
+        most = max(2, int(self.axes.n_children.max(initial=0)))
+        bounds = room_on_stack(most, task)
+        nodes = self.call(task, 1 + most, bounds, once=True)
+        n_children = len(nodes) - 1
+        left_open = [
+            Open(int(child.start), int(child.end), bounds[n_children - 1 - i])
+            for i, child in enumerate(nodes[1:])
+        ]
         return Piece(nodes), left_open
 
-    def grow_whole(self, task: Open) -> Piece:
-        nodes = empty_nodes(2 * ((task.end - task.start) // max(1, self.rules.least_rows)) + 1)
-        return Piece(self.call(task, nodes, once=False)[0])
-
-    def call(self, task: Open, nodes: Nodes, *, once: bool) -> tuple[Nodes, int]:
-        append(0, task.start, task.end, 0, nodes)
-        n_nodes, border = fill_subtree(
-            self.rows, self.codes, nodes, once, task.low, task.high, task.cover,
-            self.axes, self.targets, self.rules, self.table, self.scratch(),
+    def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
+        nodes = one_node(task, capacity)
+        n_nodes = fill_subtree(
+            self.rows, self.codes, nodes, once, bounds,
+            self.grid, self.targets, self.rules, self.table, self.scratch(),
         )  # fmt: skip
-        return trim(nodes, n_nodes), border
+        return nodes[:n_nodes].copy()
 
     def scratch(self) -> Scratch:
         if not hasattr(self.local, "scratch"):
-            self.local.scratch = new_scratch(self.rows, self.codes, self.axes, self.targets, self.rules)
+            self.local.scratch = new_scratch(
+                self.rows, self.codes, self.axes, self.targets, self.rules, widest=self.widest
+            )
         return self.local.scratch  # type: ignore[no-any-return]
 
 
-def whole_range(
-    codes: NDArray[np.uint32], axes: Axes
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Bounds of the codes of the whole table, and the root of each hierarchy."""
-    low, high = np.zeros(codes.shape[1], dtype=np.int64), np.zeros(codes.shape[1], dtype=np.int64)
-    fill_ranges(codes, low, high)
-    return low, high, axes.root.copy()
+def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
+    """Bounds of the codes of the whole table, and the root of each hierarchy, as ``fill_subtree`` wants them."""
+    bounds = np.zeros((4, codes.shape[1]), dtype=np.int64)
+    fill_ranges(codes, bounds[0], bounds[1])
+    bounds[2] = axes.root
+    return bounds
+
+
+def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
+    """Bounds of up to n open nodes, the first of them given."""
+    bounds = np.empty((n, *task.bounds.shape), dtype=np.int64)
+    bounds[0] = task.bounds
+    return bounds
 
 
 def information_table(n: int) -> NDArray[np.float64]:
@@ -198,69 +195,67 @@ def information_table(n: int) -> NDArray[np.float64]:
 
 
 def new_scratch(
-    rows: NDArray[np.uint32], codes: NDArray[np.uint32], axes: Axes, targets: Targets, rules: Rules
+    rows: NDArray[np.uint32],
+    codes: NDArray[np.uint32],
+    axes: Axes,
+    targets: Targets,
+    rules: Rules,
+    *,
+    widest: int | None = None,
 ) -> Scratch:
     n = len(rows)
-    widest = int(codes.max(initial=0)) + 1
+    if widest is None:
+        widest = int(codes.max(initial=0)) + 1
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
     distinct = min(n, max(widest, children)) + 2
-    n_values = int(rules.values_start[-1])
-    n_recursive = len(rules.recursive_of)
+    n_values = int(rules.values.end.max(initial=0))
+    n_recursive = len(rules.recursive)
     needs_order = not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),
         base=np.empty(codes.shape[1], dtype=np.uint64),
+        width=np.empty(codes.shape[1], dtype=np.float64),
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((n_words(targets), distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),
-        left_ok=np.empty(distinct, dtype=np.bool_),
-        right_ok=np.empty(distinct, dtype=np.bool_),
+        is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
-        top=np.zeros((n_recursive, int(rules.recursive_l.max(initial=1))), dtype=np.int64),
+        top=np.zeros((n_recursive, int(rules.recursive.l.max(initial=1))), dtype=np.int64),
     )
 
 
-def empty_nodes(n: int) -> Nodes:
-    return Nodes(
-        axis=np.empty(n, dtype=np.int32),
-        threshold=np.empty(n, dtype=np.int64),
-        first_child=np.empty(n, dtype=np.int32),
-        n_children=np.empty(n, dtype=np.int32),
-        branch=np.empty(n, dtype=np.int64),
-        start=np.empty(n, dtype=np.int64),
-        end=np.empty(n, dtype=np.int64),
-    )
-
-
-def trim(nodes: Nodes, n: int) -> Nodes:
-    return Nodes(*(array[:n].copy() for array in nodes))
+def one_node(task: Open, capacity: int) -> Table:
+    """Room for some nodes, the first of them given."""
+    nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
+    nodes[0] = (-1, 0, task.start, task.end, -1, -1, 0)
+    return nodes
 
 
 def assemble(top: Piece) -> Nodes:
     """One tree out of its pieces: a piece takes the place of the leaf that it hangs below."""
-    chunks: list[Nodes] = []
+    chunks: list[Table] = []
     n_nodes = 0
-    waiting: list[tuple[Piece, Nodes | None, int]] = [(top, None, 0)]
+    waiting: list[tuple[Piece, Table | None, int]] = [(top, None, 0)]
     while waiting:
         piece, chunk, at = waiting.pop()
         offset = n_nodes - (0 if chunk is None else 1)
         nodes = piece.nodes
-        inner = nodes.first_child >= 0
-        nodes.first_child[inner] += np.int32(offset)
+        nodes.first_child[nodes.first_child >= 0] += np.int32(offset)
         if chunk is None:
             fresh = nodes
-        else:  # node 0 goes where the leaf was; the rest is appended
-            for name in ("axis", "threshold", "first_child", "n_children", "start", "end"):
-                getattr(chunk, name)[at] = getattr(nodes, name)[0]
-            fresh = Nodes(*(array[1:] for array in nodes))
+        else:  # node 0 goes where the leaf was, whose branch stays; the rest is appended
+            nodes[0].branch = chunk[at].branch
+            chunk[at] = nodes[0]
+            fresh = nodes[1:]
         chunks.append(fresh)
-        n_nodes += len(fresh.axis)
+        n_nodes += len(fresh)
         for i, below in sorted(piece.below.items(), reverse=True):
             place = (fresh, i if chunk is None else i - 1)
             waiting.append((below, *(place if place[1] >= 0 else (chunk, at))))
-    return Nodes(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
+    tree = np.concatenate(chunks)
+    return Nodes(*(np.ascontiguousarray(tree[name]) for name in Nodes._fields))
