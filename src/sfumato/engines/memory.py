@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
-from sfumato.kernels.problem import FIXED_POINT, NODE, Axes, Rules, Scratch, Table, Targets, grid_of
+from sfumato.kernels.problem import BLOCK, FIXED_POINT, NODE, Axes, Rules, Scratch, Table, Targets, grid_of
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -136,7 +136,7 @@ class _Grower:
         piece, left_open = future.result()
         parent.below[at] = piece
         if not left_open:
-            self.progress(int(piece.nodes[0].end - piece.nodes[0].start))
+            self.progress(int(piece.nodes["end"][0] - piece.nodes["start"][0]))
         return piece, left_open
 
     def work(self, task: Open) -> tuple[Piece, list[Open]]:
@@ -148,9 +148,9 @@ class _Grower:
         bounds = room_on_stack(most, task)
         nodes = self.call(task, 1 + most, bounds, once=True)
         n_children = len(nodes) - 1
+        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
         left_open = [
-            Open(int(child.start), int(child.end), bounds[n_children - 1 - i])
-            for i, child in enumerate(nodes[1:])
+            Open(starts[1 + i], ends[1 + i], bounds[n_children - 1 - i]) for i in range(n_children)
         ]
         return Piece(nodes), left_open
 
@@ -217,6 +217,7 @@ def new_scratch(
         listed=np.empty(codes.shape[1], dtype=np.uint64),
         base=np.empty(codes.shape[1], dtype=np.uint64),
         width=np.empty(codes.shape[1], dtype=np.float64),
+        places=np.empty((2, BLOCK), dtype=np.uint64),
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((n_words(targets), distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),

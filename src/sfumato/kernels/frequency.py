@@ -258,15 +258,37 @@ def fill_ranges(codes, low, high):
             high[axis] = greatest if block == 0 else max(high[axis], greatest)
 
 
+@inner
+def median_of_few(codes, rank):
+    """``select_median`` by comparing all with all, without branches."""
+    for i in range(codes.shape[0]):
+        median = codes[i]
+        below, up_to = np.int64(0), np.int64(0)
+        for j in range(codes.shape[0]):
+            below += np.int64(codes[j] < median)
+            up_to += np.int64(codes[j] <= median)
+        if below <= rank < up_to:
+            return median, below, up_to - below
+    return np.int64(-1), np.int64(0), np.int64(0)
+
+
 @kernel
 def select_median(column, low, high, bins):
     """The lower median m of the codes in [low, high], with the number of rows below m and at m.
 
-    Radix select: count codes in buckets, keep the bucket that holds the middle, repeat.
+    Few rows are compared with one another. More by radix select: count codes in buckets, keep the bucket
+    that holds the middle, repeat.
     bins   (at least 1024,) int64, all zero   IN, cleared
     """
     n = column.shape[0]
     rank = (n - 1) // 2
+    if n <= 48:
+        few = bins[:n]
+        for i in range(n):
+            few[i] = column[i]
+        median, below, at = median_of_few(few, rank)
+        few[:] = 0
+        return median, below, at
     n_buckets = np.int64(16)
     while n_buckets < 2 * n and n_buckets < 1024 or n_buckets < n // 8 and 2 * n_buckets <= bins.shape[0]:
         n_buckets *= 2

@@ -20,6 +20,7 @@ from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.choose import choose_median, choose_scored, fill_children, information
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, range_of, rank_again
+from sfumato.kernels.problem import BLOCK
 
 
 class Nodes(NamedTuple):
@@ -35,27 +36,67 @@ class Nodes(NamedTuple):
 
 
 @inner
-def partition(part, axis, code):
-    """Move the rows with at most ``code`` to the front: (how many they are, a row with their greatest code)."""
-    column = part[:, axis]
-    left, right = np.uint64(0), np.uint64(column.shape[0])
-    border, greatest = np.uint64(0), np.int64(-1)
-    one = np.uint64(1)
+def swap(part, i, j):
+    for w in range(part.shape[1]):
+        x = part[i, w]
+        part[i, w] = part[j, w]
+        part[j, w] = x
+
+
+@inner
+def partition(part, axis, code, places):
+    """Move the rows with at most ``code`` to the front; returns how many they are.
+
+    places   (2, BLOCK) uint64   scratch
+
+    The first misplaced row from the left changes places with the first one from the right, and so on. They
+    are looked for by blocks, each row written down and the place moving on if it is misplaced: which it is
+    for every other row, at random, so that a branch would be mispredicted half of the time.
+    """
+    column, lefts, rights = part[:, axis], places[0], places[1]
+    block, one = np.uint64(BLOCK), np.uint64(1)
+    left, right = np.uint64(0), np.uint64(column.shape[0])  # done: the rows before left, and from right on
+    next_left, end_left, next_right, end_right = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    while right - left >= block + block:
+        if next_left == end_left:
+            next_left, end_left = np.uint64(0), np.uint64(0)
+            for i in range(left, left + block):
+                lefts[end_left] = i
+                end_left += np.uint64(column[i] > code)
+        if next_right == end_right:
+            next_right, end_right = np.uint64(0), np.uint64(0)
+            for i in range(block):
+                rights[end_right] = right - one - i
+                end_right += np.uint64(column[right - one - i] <= code)
+        while next_left < end_left and next_right < end_right:
+            swap(part, lefts[next_left], rights[next_right])
+            next_left += one
+            next_right += one
+        if next_left == end_left:
+            left += block
+        if next_right == end_right:
+            right -= block
     while True:
         while left < right and column[left] <= code:
-            if column[left] > greatest:
-                border, greatest = left, np.int64(column[left])
             left += one
         while left < right and column[right - one] > code:
             right -= one
         if left >= right:
-            break
-        last = right - one
-        for w in range(part.shape[1]):
-            x = part[left, w]
-            part[left, w] = part[last, w]
-            part[last, w] = x
-    return np.int64(left), np.int64(border)
+            return np.int64(left)
+        swap(part, left, right - one)
+
+
+@inner
+def row_at_border(column, code):
+    """A row with the greatest code, which is at most ``code``."""
+    border, greatest = np.uint64(0), np.int64(-1)
+    for i in range(np.uint64(column.shape[0])):
+        here = np.int64(column[i])
+        if here > greatest:
+            border, greatest = i, here
+            if here == code:
+                break
+    return np.int64(border)
 
 
 @inner
@@ -146,10 +187,11 @@ def choose(part, codes, bounds, grid, targets, rules, table, scratch):
 
 
 @inner
-def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code):
+def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
     start, end = nodes[node].start, nodes[node].end
-    n_left, at_border = partition(part, axis, code)
+    n_left = partition(part, axis, code, places)
+    at_border = row_at_border(part[:n_left, axis], code)
     nodes[node].threshold = codes[part[at_border, part.shape[1] - 1], axis]
     append(n_nodes, start, start + n_left, np.int64(0), nodes)
     append(n_nodes + 1, start + n_left, end, np.int64(1), nodes)
@@ -251,7 +293,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, 
         if grid.axis[axis].is_tree:
             m = divide_by_tree(part, node, nodes, n_nodes, axis, here[2, axis], grid, scratch)
         else:
-            border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code)
+            border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
         nodes[node].n_children = m
         if depth + m > stack.shape[0]:
             stack, bounds = longer(stack, bounds, stack.shape[0] + m)

@@ -25,6 +25,10 @@ FIXED_POINT = float(1 << 20)
 """Entropies are sums of whole multiples of 1 / FIXED_POINT bit, so that they never depend on order."""
 
 
+BLOCK = 64
+"""Rows that ``partition`` looks at in one go."""
+
+
 class Axes(NamedTuple):
     """The quasi-identifiers. A tree axis is split along its hierarchy, an ordered one by a threshold."""
 
@@ -122,6 +126,7 @@ class Scratch(NamedTuple):
     listed: NDArray[np.uint64]  # (axes,) attributes whose frequency sets stand in the bins
     base: NDArray[np.uint64]  # (axes,) base + code is the line of a code
     width: NDArray[np.float64]  # (axes,)
+    places: NDArray[np.uint64]  # (2, BLOCK) rows to swap
     code: NDArray[np.int64]  # (distinct,) the codes that occur, ascending
     total: NDArray[np.int64]  # (words, distinct) running totals up to each
     score: NDArray[np.float64]  # (distinct,)
