@@ -1,7 +1,7 @@
 """Rows in memory: one matrix, rows swapped in place, subtrees grown by a few threads.
 
-Every node above 1/64 of the rows is a task of its own; smaller ones are grown whole by one compiled
-call. Tasks touch disjoint slices of the matrix, and a node's split depends only on its rows, so the
+Large nodes (at 4 threads those above 1/64 of the rows) are tasks of their own; smaller ones are grown
+whole by one compiled call. Tasks touch disjoint slices of the matrix, and a node's split depends only on its rows, so the
 tree is the same whatever the number of threads.
 """
 
@@ -69,9 +69,9 @@ class MemoryEngine:
         self, axes: Axes, targets: Targets, rules: Rules, *, progress: Progress = lambda _: None
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other."""
-        grower = _Grower(self.rows, self.codes, axes, targets, rules, progress)
+        grower = _Grower(self.rows, self.codes, axes, targets, rules, progress, self.threads)
         root = Open(0, self.n_rows, whole_range(self.codes, axes))
-        return assemble(grower.run(root, self.threads))
+        return assemble(grower.run(root))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
         """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
@@ -96,63 +96,65 @@ class _Grower:
         targets: Targets,
         rules: Rules,
         progress: Progress,
+        threads: int,
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
         self.grid = grid_of(axes)
         self.progress = progress
         self.table = information_table(len(rows)) if len(targets.label) else np.zeros(1)
-        self.whole_below = max(len(rows) // 64, SMALLEST_TASK)
+        self.threads = threads
+        self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
+        self.events: SimpleQueue[Future[int] | None] = SimpleQueue()
+        """A task was submitted (None) or is finished."""
 
-    def run(self, root: Open, threads: int) -> Piece:
+    def run(self, root: Open) -> Piece:
         top = Piece(one_node(root, 1))
         self.widest = int(root.bounds[1].max(initial=0)) + 1
-        pool = ThreadPoolExecutor(max_workers=threads)
+        pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
-            finished: SimpleQueue[Future[tuple[Piece, list[Open]]]] = SimpleQueue()
-            waiting: dict[Future[tuple[Piece, list[Open]]], tuple[Piece, int]] = {}
-
-            def submit(task: Open, parent: Piece, at: int) -> None:
-                future = pool.submit(self.work, task)
-                waiting[future] = parent, at
-                future.add_done_callback(finished.put)
-
-            submit(root, top, 0)
-            while waiting:
-                future = finished.get()
-                piece, left_open = self.attach(future, *waiting.pop(future))
-                for i, child in enumerate(left_open):
-                    submit(child, piece, 1 + i)
+            self.submit(pool, root, top, 0)
+            n_open = 0
+            while True:
+                event = self.events.get()
+                n_open += 1 if event is None else -1
+                if event is not None:
+                    self.progress(event.result())
+                    if n_open == 0:
+                        return top
         finally:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
-        return top
 
-    def attach(
-        self, future: Future[tuple[Piece, list[Open]]], parent: Piece, at: int
-    ) -> tuple[Piece, list[Open]]:
-        """Hang a finished piece into the tree; returns it and what it left open."""
-        piece, left_open = future.result()
-        parent.below[at] = piece
-        if not left_open:
-            self.progress(int(piece.nodes["end"][0] - piece.nodes["start"][0]))
-        return piece, left_open
+    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> None:
+        self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
+        pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
 
-    def work(self, task: Open) -> tuple[Piece, list[Open]]:
+    def work(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> int:
+        """Split a large node, leave all its children but the first to others, and go on with that one.
+
+        Returns how many rows have found their group.
+        """
+        while task.end - task.start > self.whole_below and not self.stopped:
+            most = max(2, int(self.axes.n_children.max(initial=0)))
+            bounds = room_on_stack(most, task)
+            nodes = self.call(task, 1 + most, bounds, once=True)
+            piece = parent.below[at] = Piece(nodes)
+            n_children = len(nodes) - 1
+            if n_children == 0:
+                return task.end - task.start
+            starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+            for child in range(2, n_children + 1):
+                left_open = Open(starts[child], ends[child], bounds[n_children - child])
+                self.submit(pool, left_open, piece, child)
+            task, parent, at = Open(starts[1], ends[1], bounds[n_children - 1]), piece, 1
+        if self.stopped:
+            return 0
         n = task.end - task.start
-        if n <= self.whole_below or self.stopped:
-            capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
-            return Piece(self.call(task, capacity, room_on_stack(256, task))), []
-        most = max(2, int(self.axes.n_children.max(initial=0)))
-        bounds = room_on_stack(most, task)
-        nodes = self.call(task, 1 + most, bounds, once=True)
-        n_children = len(nodes) - 1
-        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
-        left_open = [
-            Open(starts[1 + i], ends[1 + i], bounds[n_children - 1 - i]) for i in range(n_children)
-        ]
-        return Piece(nodes), left_open
+        capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
+        parent.below[at] = Piece(self.call(task, capacity, room_on_stack(256, task)))
+        return n
 
     def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
         nodes = one_node(task, capacity)
@@ -160,7 +162,7 @@ class _Grower:
             self.rows, self.codes, nodes, once, bounds,
             self.grid, self.targets, self.rules, self.table, self.scratch(),
         )  # fmt: skip
-        return nodes[:n_nodes].copy()
+        return nodes.view(np.ndarray)[:n_nodes].copy()
 
     def scratch(self) -> Scratch:
         if not hasattr(self.local, "scratch"):
@@ -246,11 +248,11 @@ def assemble(top: Piece) -> Nodes:
         piece, chunk, at = waiting.pop()
         offset = n_nodes - (0 if chunk is None else 1)
         nodes = piece.nodes
-        nodes.first_child[nodes.first_child >= 0] += np.int32(offset)
+        nodes["first_child"] += np.where(nodes["first_child"] >= 0, np.int32(offset), np.int32(0))
         if chunk is None:
             fresh = nodes
         else:  # node 0 goes where the leaf was, whose branch stays; the rest is appended
-            nodes[0].branch = chunk[at].branch
+            nodes["branch"][0] = chunk["branch"][at]
             chunk[at] = nodes[0]
             fresh = nodes[1:]
         chunks.append(fresh)
@@ -258,5 +260,4 @@ def assemble(top: Piece) -> Nodes:
         for i, below in sorted(piece.below.items(), reverse=True):
             place = (fresh, i if chunk is None else i - 1)
             waiting.append((below, *(place if place[1] >= 0 else (chunk, at))))
-    tree = np.concatenate(chunks)
-    return Nodes(*(np.ascontiguousarray(tree[name]) for name in Nodes._fields))
+    return Nodes(*(np.concatenate([chunk[name] for chunk in chunks]) for name in Nodes._fields))
