@@ -1,7 +1,7 @@
 """Rows in memory: one matrix, rows swapped in place, subtrees grown by a few threads.
 
-Every node above 1/64 of the rows is a task of its own; smaller ones are grown whole by one compiled
-call. Tasks touch disjoint slices of the matrix, and a node's split depends only on its rows, so the
+Large nodes (at 4 threads those above 1/64 of the rows) are tasks of their own; smaller ones are grown
+whole by one compiled call. Tasks touch disjoint slices of the matrix, and a node's split depends only on its rows, so the
 tree is the same whatever the number of threads.
 """
 
@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.frequency import n_words
-from sfumato.kernels.grow import Nodes, append, fill_child_bounds, fill_covers, fill_subtree
-from sfumato.kernels.problem import FIXED_POINT, Axes, Rules, Scratch, Targets
+from sfumato.kernels.frequency import fill_ranges, n_words
+from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
+from sfumato.kernels.problem import BLOCK, FIXED_POINT, NODE, Axes, Rules, Scratch, Table, Targets, grid_of
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -33,16 +34,14 @@ class Open:
 
     start: int
     end: int
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    cover: NDArray[np.int64]
+    bounds: NDArray[np.int64]  # (4, axes), see ``fill_subtree``
 
 
 @dataclass(slots=True)
 class Piece:
     """Part of the tree: some nodes, and the pieces that go on where one of them is a leaf."""
 
-    nodes: Nodes
+    nodes: Table  # NODE
     below: dict[int, Piece] = field(default_factory=dict)
 
 
@@ -70,15 +69,15 @@ class MemoryEngine:
         self, axes: Axes, targets: Targets, rules: Rules, *, progress: Progress = lambda _: None
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other."""
-        grower = _Grower(self.rows, self.codes, axes, targets, rules, progress)
-        root = Open(0, self.n_rows, *whole_range(self.codes, axes))
-        return assemble(grower.run(root, self.threads))
+        grower = _Grower(self.rows, self.codes, axes, targets, rules, progress, self.threads)
+        root = Open(0, self.n_rows, whole_range(self.codes, axes))
+        return assemble(grower.run(root))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
         """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
         leaves = nodes.axis < 0
         out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
-        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], axes, out)
+        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], grid_of(axes), out)
         return out
 
     def row_numbers(self) -> NDArray[np.uint32]:
@@ -97,86 +96,95 @@ class _Grower:
         targets: Targets,
         rules: Rules,
         progress: Progress,
+        threads: int,
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
+        self.grid = grid_of(axes)
         self.progress = progress
-        self.table = information_table(len(rows)) if len(targets.class_column) else np.zeros(1)
-        self.whole_below = max(len(rows) // 64, SMALLEST_TASK)
+        self.table = information_table(len(rows)) if len(targets.label) else np.zeros(1)
+        self.threads = threads
+        self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
+        self.events: SimpleQueue[Future[int] | None] = SimpleQueue()
+        """A task was submitted (None) or is finished."""
 
-    def run(self, root: Open, threads: int) -> Piece:
-        top = Piece(empty_nodes(1))
-        append(0, root.start, root.end, 0, top.nodes)
-        pool = ThreadPoolExecutor(max_workers=threads)
+    def run(self, root: Open) -> Piece:
+        top = Piece(one_node(root, 1))
+        self.widest = int(root.bounds[1].max(initial=0)) + 1
+        pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
-            waiting = {pool.submit(self.work, root): (top, 0)}
-            while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    parent, at = waiting.pop(future)
-                    waiting |= self.attach(future, parent, at, pool)
+            self.submit(pool, root, top, 0)
+            n_open = 0
+            while True:
+                event = self.events.get()
+                n_open += 1 if event is None else -1
+                if event is not None:
+                    self.progress(event.result())
+                    if n_open == 0:
+                        return top
         finally:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
-        return top
 
-    def attach(
-        self, future: Future[tuple[Piece, list[Open]]], parent: Piece, at: int, pool: ThreadPoolExecutor
-    ) -> dict[Future[tuple[Piece, list[Open]]], tuple[Piece, int]]:
-        """Hang a finished piece into the tree and submit what it left open."""
-        piece, left_open = future.result()
-        parent.below[at] = piece
-        if not left_open:
-            self.progress(int(piece.nodes.end[0] - piece.nodes.start[0]))
-        return {pool.submit(self.work, child): (piece, 1 + i) for i, child in enumerate(left_open)}
+    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> None:
+        self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
+        pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
 
-    def work(self, task: Open) -> tuple[Piece, list[Open]]:
+    def work(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> int:
+        """Split a large node, leave all its children but the first to others, and go on with that one.
+
+        Returns how many rows have found their group.
+        """
+        while task.end - task.start > self.whole_below and not self.stopped:
+            most = max(2, int(self.axes.n_children.max(initial=0)))
+            bounds = room_on_stack(most, task)
+            nodes = self.call(task, 1 + most, bounds, once=True)
+            piece = parent.below[at] = Piece(nodes)
+            n_children = len(nodes) - 1
+            if n_children == 0:
+                return task.end - task.start
+            starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+            for child in range(2, n_children + 1):
+                left_open = Open(starts[child], ends[child], bounds[n_children - child])
+                self.submit(pool, left_open, piece, child)
+            task, parent, at = Open(starts[1], ends[1], bounds[n_children - 1]), piece, 1
+        if self.stopped:
+            return 0
         n = task.end - task.start
-        if n <= self.whole_below or self.stopped:
-            return self.grow_whole(task), []
-        nodes = empty_nodes(1 + max(2, int(self.axes.n_children.max(initial=0))))
-        nodes, border = self.call(task, nodes, once=True)
-        left_open = []
-        for child in range(1, len(nodes.axis)):
-            below = Open(
-                int(nodes.start[child]),
-                int(nodes.end[child]),
-                task.low.copy(),
-                task.high.copy(),
-                task.cover.copy(),
-            )
-            fill_child_bounds(
-                child, nodes.axis[0], border, nodes, self.axes, below.low, below.high, below.cover
-            )
-            left_open.append(below)
-        return Piece(nodes), left_open
+        capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
+        parent.below[at] = Piece(self.call(task, capacity, room_on_stack(256, task)))
+        return n
 
-    def grow_whole(self, task: Open) -> Piece:
-        nodes = empty_nodes(2 * ((task.end - task.start) // max(1, self.rules.least_rows)) + 1)
-        return Piece(self.call(task, nodes, once=False)[0])
-
-    def call(self, task: Open, nodes: Nodes, *, once: bool) -> tuple[Nodes, int]:
-        append(0, task.start, task.end, 0, nodes)
-        n_nodes, border = fill_subtree(
-            self.rows, self.codes, nodes, once, task.low, task.high, task.cover,
-            self.axes, self.targets, self.rules, self.table, self.scratch(),
+    def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
+        nodes = one_node(task, capacity)
+        n_nodes = fill_subtree(
+            self.rows, self.codes, nodes, once, bounds,
+            self.grid, self.targets, self.rules, self.table, self.scratch(),
         )  # fmt: skip
-        return trim(nodes, n_nodes), border
+        return nodes.view(np.ndarray)[:n_nodes].copy()
 
     def scratch(self) -> Scratch:
         if not hasattr(self.local, "scratch"):
-            self.local.scratch = new_scratch(self.rows, self.codes, self.axes, self.targets, self.rules)
+            self.local.scratch = new_scratch(
+                self.rows, self.codes, self.axes, self.targets, self.rules, widest=self.widest
+            )
         return self.local.scratch  # type: ignore[no-any-return]
 
 
-def whole_range(
-    codes: NDArray[np.uint32], axes: Axes
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Bounds of the codes of the whole table, and the root of each hierarchy."""
-    low = codes.min(axis=0).astype(np.int64)
-    high = codes.max(axis=0).astype(np.int64)
-    return low, high, axes.root.copy()
+def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
+    """Bounds of the codes of the whole table, and the root of each hierarchy, as ``fill_subtree`` wants them."""
+    bounds = np.zeros((4, codes.shape[1]), dtype=np.int64)
+    fill_ranges(codes, bounds[0], bounds[1])
+    bounds[2] = axes.root
+    return bounds
+
+
+def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
+    """Bounds of up to n open nodes, the first of them given."""
+    bounds = np.empty((n, *task.bounds.shape), dtype=np.int64)
+    bounds[0] = task.bounds
+    return bounds
 
 
 def information_table(n: int) -> NDArray[np.float64]:
@@ -189,69 +197,67 @@ def information_table(n: int) -> NDArray[np.float64]:
 
 
 def new_scratch(
-    rows: NDArray[np.uint32], codes: NDArray[np.uint32], axes: Axes, targets: Targets, rules: Rules
+    rows: NDArray[np.uint32],
+    codes: NDArray[np.uint32],
+    axes: Axes,
+    targets: Targets,
+    rules: Rules,
+    *,
+    widest: int | None = None,
 ) -> Scratch:
     n = len(rows)
-    widest = int(codes.max(initial=0)) + 1
+    if widest is None:
+        widest = int(codes.max(initial=0)) + 1
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
     distinct = min(n, max(widest, children)) + 2
-    n_values = int(rules.values_start[-1])
-    n_recursive = len(rules.recursive_of)
+    n_values = int(rules.values.end.max(initial=0))
+    n_recursive = len(rules.recursive)
     needs_order = not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),
         base=np.empty(codes.shape[1], dtype=np.uint64),
+        width=np.empty(codes.shape[1], dtype=np.float64),
+        places=np.empty((2, BLOCK), dtype=np.uint64),
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((n_words(targets), distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),
-        left_ok=np.empty(distinct, dtype=np.bool_),
-        right_ok=np.empty(distinct, dtype=np.bool_),
+        is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
-        top=np.zeros((n_recursive, int(rules.recursive_l.max(initial=1))), dtype=np.int64),
+        top=np.zeros((n_recursive, int(rules.recursive.l.max(initial=1))), dtype=np.int64),
     )
 
 
-def empty_nodes(n: int) -> Nodes:
-    return Nodes(
-        axis=np.empty(n, dtype=np.int32),
-        threshold=np.empty(n, dtype=np.int64),
-        first_child=np.empty(n, dtype=np.int32),
-        n_children=np.empty(n, dtype=np.int32),
-        branch=np.empty(n, dtype=np.int64),
-        start=np.empty(n, dtype=np.int64),
-        end=np.empty(n, dtype=np.int64),
-    )
-
-
-def trim(nodes: Nodes, n: int) -> Nodes:
-    return Nodes(*(array[:n].copy() for array in nodes))
+def one_node(task: Open, capacity: int) -> Table:
+    """Room for some nodes, the first of them given."""
+    nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
+    nodes[0] = (-1, 0, task.start, task.end, -1, -1, 0)
+    return nodes
 
 
 def assemble(top: Piece) -> Nodes:
     """One tree out of its pieces: a piece takes the place of the leaf that it hangs below."""
-    chunks: list[Nodes] = []
+    chunks: list[Table] = []
     n_nodes = 0
-    waiting: list[tuple[Piece, Nodes | None, int]] = [(top, None, 0)]
+    waiting: list[tuple[Piece, Table | None, int]] = [(top, None, 0)]
     while waiting:
         piece, chunk, at = waiting.pop()
         offset = n_nodes - (0 if chunk is None else 1)
         nodes = piece.nodes
-        inner = nodes.first_child >= 0
-        nodes.first_child[inner] += np.int32(offset)
+        nodes["first_child"] += np.where(nodes["first_child"] >= 0, np.int32(offset), np.int32(0))
         if chunk is None:
             fresh = nodes
-        else:  # node 0 goes where the leaf was; the rest is appended
-            for name in ("axis", "threshold", "first_child", "n_children", "start", "end"):
-                getattr(chunk, name)[at] = getattr(nodes, name)[0]
-            fresh = Nodes(*(array[1:] for array in nodes))
+        else:  # node 0 goes where the leaf was, whose branch stays; the rest is appended
+            nodes["branch"][0] = chunk["branch"][at]
+            chunk[at] = nodes[0]
+            fresh = nodes[1:]
         chunks.append(fresh)
-        n_nodes += len(fresh.axis)
+        n_nodes += len(fresh)
         for i, below in sorted(piece.below.items(), reverse=True):
             place = (fresh, i if chunk is None else i - 1)
             waiting.append((below, *(place if place[1] >= 0 else (chunk, at))))
-    return Nodes(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
+    return Nodes(*(np.concatenate([chunk[name] for chunk in chunks]) for name in Nodes._fields))

@@ -23,6 +23,7 @@ from sfumato.kernels.frequency import (
     cover,
     fill_packed,
     fill_sums,
+    fill_totals,
     fill_words,
     first_reaching,
     is_single,
@@ -30,6 +31,7 @@ from sfumato.kernels.frequency import (
     range_of,
     select_median,
     single_column,
+    sort,
     unpack,
 )
 from sfumato.kernels.problem import FIXED_POINT
@@ -52,22 +54,22 @@ def score_of_part(part, node, targets, single, table):
     n = part[0]
     score = 0.0
     if single:
-        if targets.class_column.shape[0] == 1:
+        if targets.label.shape[0] == 1:
             return float(
                 information(part[1], table) + information(n - part[1], table) - information(n, table)
             )
         away = part[1] / n - node[1] / node[0]
         return n * (away * away)
     word = 1
-    for t in range(targets.class_column.shape[0]):
-        label = -information(n, table)
-        for c in range(targets.n_classes[t]):
-            label += information(part[word + c], table)
-        score += targets.class_weight[t] * label
-        word += targets.n_classes[t]
-    for t in range(targets.number_column.shape[0]):
+    for t in range(targets.label.shape[0]):
+        bits = -information(n, table)
+        for c in range(targets.label[t].n_classes):
+            bits += information(part[word + c], table)
+        score += targets.label[t].weight * bits
+        word += targets.label[t].n_classes
+    for t in range(targets.number.shape[0]):
         away = part[word] / n - node[word] / node[0]
-        score += targets.number_weight[t] * (n * (away * away))
+        score += targets.number[t].weight * (n * (away * away))
         word += 1
     return score
 
@@ -150,8 +152,10 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
 def fill_word_scores(total, m, first, last, targets, table, out):
     """Score of each threshold for several targets."""
     words = total.shape[0]
-    node = total[:, m - 1].copy()
-    left, right = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
+    parts = np.empty((3, words), dtype=np.int64)
+    left, right, node = parts[0], parts[1], parts[2]
+    for w in range(words):
+        node[w] = total[w, m - 1]
     for t in range(first, last):
         for w in range(words):
             left[w] = total[w, t]
@@ -183,7 +187,7 @@ def best_allowable(m, first, last, by_score, scratch):
     n = rows_to[m - 1]
     best, high, least = np.int64(-1), NO_SCORE, n
     for t in range(first, last):
-        if not (scratch.left_ok[t] and scratch.right_ok[t]) or (by_score and score[t] < high):
+        if not (scratch.is_fine[0, t] and scratch.is_fine[1, t]) or (by_score and score[t] < high):
             continue
         largest = max(rows_to[t], n - rows_to[t])
         if best < 0 or (by_score and score[t] > high) or largest < least:
@@ -194,48 +198,44 @@ def best_allowable(m, first, last, by_score, scratch):
 
 
 @inner
-def threshold_holds(rows, start, end, axis, code, rules, scratch):
+def threshold_holds(part, axis, code, rules, scratch):
     """Is the split at ``code`` allowable?"""
     order = scratch.order
-    left, right = np.int64(0), end - start
-    for i in range(start, end):
-        if rows[i, axis] <= code:
+    n = part.shape[0]
+    left, right = np.int64(0), n
+    for i in range(n):
+        if part[i, axis] <= code:
             order[left] = i
             left += 1
         else:
             right -= 1
             order[right] = i
-    n = end - start
-    return segment_holds(rows, order, np.int64(0), left, rules, scratch) and segment_holds(
-        rows, order, left, n, rules, scratch
+    return segment_holds(part, order, np.int64(0), left, rules, scratch) and segment_holds(
+        part, order, left, n, rules, scratch
     )
 
 
 @inner
-def fill_allowable(rows, start, end, axis, m, rules, scratch):
+def fill_allowable(part, axis, m, rules, scratch):
     """Which thresholds of an attribute are allowable, all of them at once.
 
-    scratch.code[:m]                 IN   the codes that occur
-    scratch.left_ok, right_ok [:m]   OUT
+    scratch.code[:m]          IN   the codes that occur
+    scratch.is_fine[:, :m]    OUT
     """
-    code, order, key = scratch.code, scratch.order, scratch.key
-    ends = np.empty(m, dtype=np.int64)
-    place = np.empty(m, dtype=np.int64)
-    place[0] = 0
+    code, order, key = scratch.code[:m], scratch.order, scratch.key
+    ends = np.empty((2, m), dtype=np.int64)
+    place = ends[1]
     for t in range(m):
-        ends[t] = scratch.total[0, t]
-        if t > 0:
-            place[t] = ends[t - 1]
-    for i in range(start, end):
-        t = np.searchsorted(code[:m], np.int64(rows[i, axis]))
-        key[i - start] = t
-    for i in range(start, end):
-        t = key[i - start]
+        ends[0, t] = scratch.total[0, t]
+        place[t] = scratch.total[0, t - 1] if t > 0 else 0
+    for i in range(part.shape[0]):
+        key[i] = first_reaching(code, np.int64(part[i, axis]))
+    for i in range(part.shape[0]):
+        t = key[i]
         order[place[t]] = i
         place[t] += 1
-    for backward in (False, True):
-        out = scratch.right_ok if backward else scratch.left_ok
-        fill_walk(rows, order, ends, m, backward, rules, scratch, out)
+    for side in range(2):
+        fill_walk(part, order, ends[0], m, side == 1, rules, scratch, scratch.is_fine[side])
 
 
 @inner
@@ -245,18 +245,18 @@ def beats(score, largest, best, best_largest):
 
 
 @inner
-def allowable_threshold(rows, start, end, axis, m, first, last, best, best_largest, rules, scratch):
+def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
-    fill_allowable(rows, start, end, axis, m, rules, scratch)
+    fill_allowable(part, axis, m, rules, scratch)
     t = best_allowable(m, first, last, True, scratch)
     if t < 0:
         return t
     left = scratch.total[0, t]
-    return t if beats(scratch.score[t], max(left, end - start - left), best, best_largest) else np.int64(-1)
+    return t if beats(scratch.score[t], max(left, part.shape[0] - left), best, best_largest) else np.int64(-1)
 
 
 @inner
-def fill_children(rows, start, end, axis, node, axes, scratch):
+def fill_children(part, axis, node, grid, scratch):
     """Group the rows by the child of ``node`` they belong to.
 
     scratch.order[:n]   OUT  row positions, child by child
@@ -264,110 +264,112 @@ def fill_children(rows, start, end, axis, node, axes, scratch):
     scratch.code[:m]    OUT  which child that is
     Returns m, the number of children in use.
     """
-    n = end - start
-    order, key, bins = scratch.order, scratch.key, scratch.bins
-    n_children = axes.n_children[node]
+    n = part.shape[0]
+    order, key, bins, code, rows_to = scratch.order, scratch.key, scratch.bins, scratch.code, scratch.total[0]
+    here = grid.node[node]
     m = 0
-    running = np.int64(0)
-    if n_children <= 4 * n + 64:
-        for i in range(start, end):
-            which = child_of(axes, node, np.int64(rows[i, axis]))
-            key[i - start] = which
+    if here.n_children <= 4 * n + 64:
+        for i in range(n):
+            which = child_of(here, grid, np.int64(part[i, axis]))
+            key[i] = which
             bins[which] += 1
-        for which in range(n_children):
-            here = bins[which]
+        running = np.int64(0)
+        for which in range(here.n_children):
+            rows_here = bins[which]
             bins[which] = running
-            if here > 0:
-                running += here
-                scratch.code[m] = which
-                scratch.total[0, m] = running
+            if rows_here > 0:
+                running += rows_here
+                code[m] = which
+                rows_to[m] = running
                 m += 1
-        for i in range(start, end):
-            which = key[i - start]
+        for i in range(n):
+            which = key[i]
             order[bins[which]] = i
             bins[which] += 1
-        bins[:n_children] = 0
+        bins[: here.n_children] = 0
         return m
-    for i in range(start, end):
-        key[i - start] = (child_of(axes, node, np.int64(rows[i, axis])) << 32) | (i - start)
-    key[:n].sort()
+    for i in range(n):
+        key[i] = (child_of(here, grid, np.int64(part[i, axis])) << 32) | i
+    sort(key[:n])
     for j in range(n):
         which = key[j] >> 32
-        order[j] = start + (key[j] & 0xFFFFFFFF)
-        if m == 0 or scratch.code[m - 1] != which:
-            scratch.code[m] = which
+        order[j] = key[j] & 0xFFFFFFFF
+        if m == 0 or code[m - 1] != which:
+            code[m] = which
             m += 1
-        scratch.total[0, m - 1] = j + 1
+        rows_to[m - 1] = j + 1
     return m
 
 
 @inner
-def children_are_large(m, least_rows, scratch):
+def children_are_large(rows_to, least_rows):
     """Has every group that ``fill_children`` made enough rows?"""
     before = np.int64(0)
-    for j in range(m):
-        if scratch.total[0, j] - before < least_rows:
+    for j in range(rows_to.shape[0]):
+        if rows_to[j] - before < least_rows:
             return False
-        before = scratch.total[0, j]
+        before = rows_to[j]
     return True
 
 
 @inner
-def children_hold(rows, m, rules, scratch):
+def children_hold(part, m, rules, scratch):
     """Does every group that ``fill_children`` made satisfy the requirement?"""
+    rows_to = scratch.total[0]
     if rules.count_only:
-        return children_are_large(m, rules.least_rows, scratch)
+        return children_are_large(rows_to[:m], rules.least_rows)
     before = np.int64(0)
     for j in range(m):
-        if not segment_holds(rows, scratch.order, before, scratch.total[0, j], rules, scratch):
+        if not segment_holds(part, scratch.order, before, rows_to[j], rules, scratch):
             return False
-        before = scratch.total[0, j]
+        before = rows_to[j]
     return True
 
 
 @inner
-def score_children(rows, m, targets, single, table, scratch):
+def score_children(part, m, targets, single, table, scratch):
     """(score, largest part) of the split into the groups that ``fill_children`` made."""
-    bins, order = scratch.bins, scratch.order
+    bins, order, rows_to, scores = scratch.bins, scratch.order, scratch.total[0], scratch.score[:m]
     words = scratch.total.shape[0]
+    column = single_column(targets) if single else np.int64(0)
     node = np.zeros(words, dtype=np.int64)
     before = np.int64(0)
     for j in range(m):
-        for i in range(before, scratch.total[0, j]):
+        for i in range(before, rows_to[j]):
+            row = part[order[i]]
             if single:
                 bins[2 * j] += 1
-                bins[2 * j + 1] += rows[order[i], single_column(targets)]
+                bins[2 * j + 1] += row[column]
             else:
-                row, at = rows[order[i]], np.uint64(j * words)
-                add_row(row, at, targets.class_column, targets.n_classes, targets.number_column, bins)
-        before = scratch.total[0, j]
+                add_row(row, np.uint64(j * words), targets.label, targets.number, bins)
+        before = rows_to[j]
         for w in range(words):
             node[w] += bins[j * words + w]
-    parts, largest = scratch.score[:m], np.int64(0)
+    largest = np.int64(0)
     for j in range(m):
-        part = bins[j * words : (j + 1) * words]
-        parts[j] = score_of_part(part, node, targets, single, table)
-        largest = max(largest, part[0])
-        part[:] = 0
-    parts.sort()  # roundoff must not depend on the order of the children
+        group = bins[j * words : (j + 1) * words]
+        scores[j] = score_of_part(group, node, targets, single, table)
+        largest = max(largest, group[0])
+    bins[: m * words] = 0
+    sort(scores)  # roundoff must not depend on the order of the children
     score = 0.0
     for j in range(m):
-        score += parts[j]
+        score += scores[j]
     return score, largest
 
 
 @inner
-def list_axes(first, n_lines, low, high, axes, listed, base):
+def list_axes(first, n_lines, low, high, axis_table, listed, base):
     """The ordered attributes from ``first`` on whose frequency sets fit into ``n_lines`` lines together.
 
     listed   (axes,) those attributes                     uint64  OUT
     base     (axes,) base + code is the line of a code    uint64  OUT
-    Returns (how many they are, their lines, the attribute to go on with).
+    Returns (how many they are, the attribute to go on with).
     """
     n_listed, lines = 0, np.int64(0)
     axis = first
     while axis < low.shape[0]:
-        if low[axis] < high[axis] and axes.may_split[axis] and not axes.is_tree[axis]:
+        if low[axis] < high[axis] and axis_table[axis].may_split and not axis_table[axis].is_tree:
             width = high[axis] - low[axis] + 1
             if lines + width > n_lines:
                 break
@@ -376,31 +378,30 @@ def list_axes(first, n_lines, low, high, axes, listed, base):
             n_listed += 1
             lines += width
         axis += 1
-    return n_listed, lines, axis
+    return n_listed, axis
 
 
 @inner
-def choose_by_label(rows, start, end, low, high, axes, column, rules, table, scratch):
+def choose_by_label(part, low, high, axis_table, column, rules, table, scratch):
     """The best allowable threshold of all ordered attributes for one label of two classes.
 
     low, high   (axes,) bounds of the codes; tightened    IN+OUT
     Returns (axis, code, score, largest part), axis -1 if no threshold is allowable.
     """
-    n = end - start
+    n = part.shape[0]
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
     bins, code, packed = scratch.bins, scratch.code, scratch.total[1]
     shift = packing(n, np.int64(1))
-    part = rows[start:end]
     done = 0
     while done < low.shape[0]:
-        n_listed, lines, done = list_axes(done, bins.shape[0], low, high, axes, scratch.listed, scratch.base)
+        n_listed, done = list_axes(done, bins.shape[0], low, high, axis_table, scratch.listed, scratch.base)
         listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
         add_packed(part, column, listed, base, shift, bins)
         line = np.int64(0)
         for j in range(n_listed):
             axis = np.int64(listed[j])
             next_line = line + high[axis] - low[axis] + 1
-            m = fill_packed(bins[line:next_line], low[axis], code, packed)
+            m = fill_totals(bins[line:next_line], low[axis], code, packed)
             line = next_line
             low[axis], high[axis] = code[0], code[m - 1]
             first, last = within_limit(packed[:m], n, shift, rules.least_rows)
@@ -414,39 +415,35 @@ def choose_by_label(rows, start, end, low, high, axes, column, rules, table, scr
             t += first
             if not beats(score, largest, best, best_largest):
                 continue
-            if not rules.count_only and not threshold_holds(rows, start, end, axis, code[t], rules, scratch):
+            if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
                 rows_to, sum_to = scratch.total[0], scratch.total[1]
                 unpack(packed[:m], shift, rows_to, sum_to)
                 fill_label_scores(
                     rows_to[first:last], sum_to[first:last], n, x, table, scratch.score[first:last]
                 )
-                t = allowable_threshold(
-                    rows, start, end, axis, m, first, last, best, best_largest, rules, scratch
-                )
+                t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
                 if t < 0:
                     continue
                 score, largest = scratch.score[t], max(rows_to[t], n - rows_to[t])
             best_axis, best_code, best, best_largest = axis, code[t], score, largest
-        bins[:lines] = 0
     return best_axis, best_code, best, best_largest
 
 
 @inner
-def choose_by_words(rows, start, end, low, high, axes, targets, rules, table, scratch):
+def choose_by_words(part, low, high, axis_table, targets, rules, table, scratch):
     """``choose_by_label`` for a number, or for several targets."""
-    n = end - start
+    n = part.shape[0]
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
     bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
-    rows_to, sum_to = total[0], total[min(1, total.shape[0] - 1)]
+    rows_to, sum_to = total[0], total[1]
     single = is_single(targets)
     column = single_column(targets) if single else np.int64(0)
     shift = packing(n, np.int64(targets.largest)) if single else np.int64(0)
     words = np.int64(1) if shift > 0 else total.shape[0]
-    part = rows[start:end]
     done = 0
     while done < low.shape[0]:
-        n_listed, lines, done = list_axes(
-            done, bins.shape[0] // words, low, high, axes, scratch.listed, scratch.base
+        n_listed, done = list_axes(
+            done, bins.shape[0] // words, low, high, axis_table, scratch.listed, scratch.base
         )
         listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
         if shift > 0:
@@ -454,22 +451,19 @@ def choose_by_words(rows, start, end, low, high, axes, targets, rules, table, sc
         elif single:
             add_sums(part, column, listed, base, bins)
         else:
-            add_words(
-                part, words, targets.class_column, targets.n_classes, targets.number_column,
-                listed, base, bins,
-            )  # fmt: skip
+            add_words(part, words, targets.label, targets.number, listed, base, bins)
         line = np.int64(0)
         for j in range(n_listed):
             axis = np.int64(listed[j])
             next_line = line + words * (high[axis] - low[axis] + 1)
-            if shift > 0:
-                m = fill_packed(bins[line:next_line], low[axis], code, sum_to)
-                unpack(sum_to[:m], shift, rows_to, sum_to)
-            elif single:
-                m = fill_sums(bins[line:next_line], low[axis], code, rows_to, sum_to)
-            else:
-                m = fill_words(bins[line:next_line], low[axis], code, total)
+            lines = bins[line:next_line]
             line = next_line
+            if shift > 0:
+                m = fill_packed(lines, low[axis], shift, code, rows_to, sum_to)
+            elif single:
+                m = fill_sums(lines, low[axis], code, rows_to, sum_to)
+            else:
+                m = fill_words(lines, low[axis], code, total)
             low[axis], high[axis] = code[0], code[m - 1]
             first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
             if first >= last:
@@ -483,71 +477,66 @@ def choose_by_words(rows, start, end, low, high, axes, targets, rules, table, sc
             t = best_score(rows_to[first:last], n, score[first:last], first)
             if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
                 continue
-            if not rules.count_only and not threshold_holds(rows, start, end, axis, code[t], rules, scratch):
-                t = allowable_threshold(
-                    rows, start, end, axis, m, first, last, best, best_largest, rules, scratch
-                )
+            if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
+                t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
             if t >= 0:
                 best_axis, best_code, best = axis, code[t], score[t]
                 best_largest = max(rows_to[t], n - rows_to[t])
-        bins[: lines * words] = 0
     return best_axis, best_code, best, best_largest
 
 
 @inner
-def choose_scored(rows, start, end, low, high, cover_of, axes, targets, rules, table, scratch):
-    """The best allowable split of the node rows[start:end] by score.
+def choose_scored(part, bounds, grid, targets, rules, table, scratch):
+    """The best allowable split of a node by score.
 
-    low, high   (axes,) bounds of the codes of ordered attributes; tightened    IN+OUT
-    cover_of    (axes,) node of a tree attribute that covers the rows            IN
+    bounds   (4, axes) see ``fill_subtree``; the codes of ordered attributes are tightened   IN+OUT
     Returns (axis, code, score): axis -1 if no split is allowable; code is the threshold of an ordered
     attribute (the last code that goes left), -1 for a tree attribute.
     """
     single = is_single(targets)
-    if single and targets.class_column.shape[0] == 1:
+    low, high, cover_of = bounds[0], bounds[1], bounds[2]
+    if single and targets.label.shape[0] == 1:
         best_axis, best_code, best, best_largest = choose_by_label(
-            rows, start, end, low, high, axes, targets.class_column[0], rules, table, scratch
+            part, low, high, grid.axis, targets.label[0].column, rules, table, scratch
         )
     else:
         best_axis, best_code, best, best_largest = choose_by_words(
-            rows, start, end, low, high, axes, targets, rules, table, scratch
+            part, low, high, grid.axis, targets, rules, table, scratch
         )
     for axis in range(low.shape[0]):
-        if axes.is_tree[axis] and axes.may_split[axis] and axes.n_children[cover_of[axis]] > 0:
-            m = fill_children(rows, start, end, axis, cover_of[axis], axes, scratch)
-            if m < 2 or not children_are_large(m, rules.least_rows, scratch):
+        here = grid.axis[axis]
+        if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
+            m = fill_children(part, axis, cover_of[axis], grid, scratch)
+            if m < 2 or not children_are_large(scratch.total[0, :m], rules.least_rows):
                 continue
-            here, largest = score_children(rows, m, targets, single, table, scratch)
-            is_tie = here == best and largest == best_largest and axis < best_axis
-            if (is_tie or beats(here, largest, best, best_largest)) and children_hold(
-                rows, m, rules, scratch
+            score, largest = score_children(part, m, targets, single, table, scratch)
+            is_tie = score == best and largest == best_largest and axis < best_axis
+            if (is_tie or beats(score, largest, best, best_largest)) and children_hold(
+                part, m, rules, scratch
             ):
-                best_axis, best_code, best, best_largest = axis, np.int64(-1), here, largest
+                best_axis, best_code, best, best_largest = axis, np.int64(-1), score, largest
     return best_axis, best_code, best
 
 
 @inner
-def width_of(axes, axis, low, high, cover_node):
+def width_of(grid, axis, low, high, cover_node):
     """Normalized width of a node on an attribute: values spanned, or leaves spanned on a tree."""
-    if axes.is_tree[axis]:
-        spanned = float(axes.node_high[cover_node] - axes.node_low[cover_node] - 1)
-    elif axes.position_start[axis] < 0:
-        least = axes.least_code[axis]  # missing stands with the least value
+    here = grid.axis[axis]
+    if here.is_tree:
+        spanned = float(grid.node[cover_node].high - grid.node[cover_node].low - 1)
+    elif here.position_start < 0:
+        least = here.least_code  # missing stands with the least value
         spanned = float(max(high, least) - max(low, least))
     else:
-        zero = axes.position_start[axis]
-        spanned = axes.position[zero + high] - axes.position[zero + low]
-    return spanned / axes.width[axis]
+        spanned = grid.position[here.position_start + high] - grid.position[here.position_start + low]
+    return spanned / here.width
 
 
 @inner
-def median_on_axis(rows, start, end, axis, low, high, cover_node, axes, rules, scratch):
-    """The best balanced allowable split on one attribute: (found, code)."""
-    n = end - start
-    if axes.is_tree[axis]:
-        m = fill_children(rows, start, end, axis, cover_node, axes, scratch)
-        return m > 1 and children_hold(rows, m, rules, scratch), np.int64(-1)
-    middle, below, at = select_median(rows[start:end, axis], low, high, scratch.bins)
+def best_median(part, axis, low, high, rules, scratch):
+    """The best balanced allowable threshold of an ordered attribute: (found, code)."""
+    n = part.shape[0]
+    middle, below, at = select_median(part[:, axis], low, high, scratch.bins)
     upper = below + at  # rows that go left with x <= middle; ``below`` of them with x < middle
     upper_fits = min(upper, n - upper) >= rules.least_rows
     lower_fits = min(below, n - below) >= rules.least_rows
@@ -555,62 +544,66 @@ def median_on_axis(rows, start, end, axis, low, high, cover_node, axes, rules, s
         return False, np.int64(-1)  # no threshold leaves enough rows on both sides
     take_lower = lower_fits and (not upper_fits or max(below, n - below) <= max(upper, n - upper))
     code = middle - 1 if take_lower else middle
-    if rules.count_only or threshold_holds(rows, start, end, axis, code, rules, scratch):
+    if rules.count_only or threshold_holds(part, axis, code, rules, scratch):
         return True, code
     # the median fails the diversity: the allowable threshold nearest to the middle
-    m = fill_sorted(rows, start, end, axis, scratch)
-    fill_allowable(rows, start, end, axis, m, rules, scratch)
-    t = best_allowable(m, 0, m - 1, False, scratch)
+    m = fill_sorted(part[:, axis], scratch.key[:n], scratch.code, scratch.total[0])
+    fill_allowable(part, axis, m, rules, scratch)
+    t = best_allowable(m, np.int64(0), m - 1, False, scratch)
     return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
 
 
 @inner
-def fill_sorted(rows, start, end, axis, scratch):
-    """The codes that occur and the running number of rows, by sorting; returns how many codes there are."""
-    n = end - start
-    key = scratch.key
-    for i in range(start, end):
-        key[i - start] = rows[i, axis]
-    key[:n].sort()
-    m = 0
-    for j in range(n):
-        if m == 0 or scratch.code[m - 1] != key[j]:
-            scratch.code[m] = key[j]
+def fill_sorted(column, key, code, rows_to):
+    """The codes that occur and the running number of rows, by sorting; returns how many codes there are.
+
+    key             (n,)               OUT  the codes, sorted
+    code, rows_to   (distinct or more,) OUT
+    """
+    for i in range(key.shape[0]):
+        key[i] = column[i]
+    sort(key)
+    m = np.int64(0)
+    for j in range(key.shape[0]):
+        if m == 0 or code[m - 1] != key[j]:
+            code[m] = key[j]
             m += 1
-        scratch.total[0, m - 1] = j + 1
+        rows_to[m - 1] = j + 1
     return m
 
 
 @inner
-def choose_median(rows, start, end, low, high, is_exact, cover_of, axes, rules, scratch):
-    """The Median split of the node rows[start:end]: (axis, code), axis -1 if no split is allowable.
+def choose_median(part, bounds, grid, rules, scratch):
+    """The Median split of a node: (axis, code), axis -1 if no split is allowable.
 
-    low, high   (axes,) bounds of the codes; made exact only for attributes that may be the widest   IN+OUT
-    is_exact    (axes,) are they the exact range of these rows?                                       IN+OUT
-    cover_of    (axes,) node of a tree attribute; lowered to the cover when its range is made exact   IN+OUT
+    bounds   (4, axes) see ``fill_subtree``; made exact only for attributes that may be the widest   IN+OUT
     """
-    n_axes = axes.is_tree.shape[0]
-    width = np.empty(n_axes, dtype=np.float64)  # upper bound until exact; negative: out of the race
-    for a in range(n_axes):
-        width[a] = width_of(axes, a, low[a], high[a], cover_of[a]) if axes.may_split[a] else -1.0
+    low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
+    width = scratch.width  # upper bound until exact; negative: out of the race
+    for a in range(width.shape[0]):
+        width[a] = width_of(grid, a, low[a], high[a], cover_of[a]) if grid.axis[a].may_split else -1.0
     while True:
         axis = np.int64(0)
-        for a in range(1, n_axes):
+        for a in range(1, width.shape[0]):
             if width[a] > width[axis]:
                 axis = np.int64(a)
         if width[axis] < 0.0:
             return np.int64(-1), np.int64(-1)
-        if not is_exact[axis]:
-            low[axis], high[axis] = range_of(rows[start:end, axis], low[axis], high[axis])
-            is_exact[axis] = True
-            if axes.is_tree[axis]:
-                cover_of[axis] = cover(axes, cover_of[axis], low[axis], high[axis])
-            width[axis] = width_of(axes, axis, low[axis], high[axis], cover_of[axis])
+        is_tree = grid.axis[axis].is_tree
+        if is_exact[axis] == 0:
+            low[axis], high[axis] = range_of(part[:, axis], low[axis], high[axis])
+            is_exact[axis] = 1
+            if is_tree:
+                cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
+            width[axis] = width_of(grid, axis, low[axis], high[axis], cover_of[axis])
             continue
         if low[axis] < high[axis]:
-            found, code = median_on_axis(
-                rows, start, end, axis, low[axis], high[axis], cover_of[axis], axes, rules, scratch
-            )
-            if found:
-                return axis, code
+            if is_tree:
+                m = fill_children(part, axis, cover_of[axis], grid, scratch)
+                if m > 1 and children_hold(part, m, rules, scratch):
+                    return axis, np.int64(-1)
+            else:
+                found, code = best_median(part, axis, low[axis], high[axis], rules, scratch)
+                if found:
+                    return axis, code
         width[axis] = -1.0

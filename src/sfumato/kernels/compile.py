@@ -50,5 +50,5 @@ njit: Any = numba.njit
 kernel = njit(cache=True, nogil=True, error_model="numpy")
 """Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business."""
 
-inner = njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Without the way in from Python, which takes longer to compile than most of them."""

@@ -17,38 +17,38 @@ from sfumato.kernels.compile import inner, kernel
 @inner
 def is_single(targets):
     """Does one sum per code say everything about the targets?"""
-    labels, numbers = targets.class_column.shape[0], targets.number_column.shape[0]
+    labels, numbers = targets.label.shape[0], targets.number.shape[0]
     if labels == 0:
         return numbers <= 1
-    return labels == 1 and numbers == 0 and targets.n_classes[0] <= 2
+    return labels == 1 and numbers == 0 and targets.label[0].n_classes <= 2
 
 
 @inner
 def single_column(targets):
     """The column that a single target sums."""
-    return targets.class_column[0] if targets.class_column.shape[0] == 1 else targets.number_column[0]
+    return targets.label[0].column if targets.label.shape[0] == 1 else targets.number[0].column
 
 
 @kernel
 def n_words(targets):
     if is_single(targets):
         return 2
-    words = 1 + targets.number_column.shape[0]
-    for i in range(targets.class_column.shape[0]):
-        words += targets.n_classes[i]
+    words = 1 + targets.number.shape[0]
+    for t in range(targets.label.shape[0]):
+        words += targets.label[t].n_classes
     return words
 
 
 @inner
-def add_row(row, at, class_column, n_classes, number_column, out):
+def add_row(row, at, label, number, out):
     """Add one row to the line of words that starts at out[at]."""
     out[at] += 1
     word = at + np.uint64(1)
-    for t in range(class_column.shape[0]):
-        out[word + np.uint64(row[class_column[t]])] += 1
-        word += np.uint64(n_classes[t])
-    for t in range(number_column.shape[0]):
-        out[word] += np.int64(row[number_column[t]])
+    for t in range(label.shape[0]):
+        out[word + np.uint64(row[label[t].column])] += 1
+        word += np.uint64(label[t].n_classes)
+    for t in range(number.shape[0]):
+        out[word] += np.int64(row[number[t].column])
         word += np.uint64(1)
 
 
@@ -98,20 +98,20 @@ def add_sums(part, column, listed, base, out):
 
 
 @inner
-def add_words(part, words, class_column, n_classes, number_column, listed, base, out):
+def add_words(part, words, label, number, listed, base, out):
     """``add_sums`` for several targets; out is (lines * words,)."""
     for i in range(part.shape[0]):
         row = part[i]
         for j in range(listed.shape[0]):
             at = (base[j] + np.uint64(row[listed[j]])) * np.uint64(words)
-            add_row(row, at, class_column, n_classes, number_column, out)
+            add_row(row, at, label, number, out)
 
 
-@kernel
-def fill_packed(lines, first_code, code, packed):
-    """Compact the lines in use into running totals and return how many there are.
+@inner
+def fill_totals(lines, first_code, code, packed):
+    """Compact the lines in use into running totals, clear them, and return how many there are.
 
-    lines    (lines,) as ``add_packed`` left them            IN
+    lines    (lines,) as ``add_packed`` left them            IN, cleared
     code     (distinct,) the codes in use, ascending         OUT
     packed   (distinct,) the running total up to each        OUT
 
@@ -125,10 +125,19 @@ def fill_packed(lines, first_code, code, packed):
         code[m] = first_code + line
         packed[m] = total
         m += np.uint64(here != 0)
+    lines[:] = 0
     return np.int64(m)
 
 
 @kernel
+def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
+    """``fill_totals`` as rows and sum up to each code; both (distinct,)."""
+    m = fill_totals(lines, first_code, code, sum_to)
+    unpack(sum_to[:m], shift, rows_to, sum_to)
+    return m
+
+
+@inner
 def unpack(packed, shift, rows_to, sum_to):
     """Packed totals as rows and sums, which may take the place of the packed ones."""
     mask = (np.int64(1) << shift) - 1
@@ -140,7 +149,7 @@ def unpack(packed, shift, rows_to, sum_to):
 
 @kernel
 def fill_sums(lines, first_code, code, rows_to, sum_to):
-    """``fill_packed`` and ``unpack`` of what ``add_sums`` left."""
+    """``fill_packed`` of what ``add_sums`` left."""
     m = np.uint64(0)
     n, x = np.int64(0), np.int64(0)
     for line in range(lines.shape[0] // 2):
@@ -151,6 +160,7 @@ def fill_sums(lines, first_code, code, rows_to, sum_to):
         rows_to[m] = n
         sum_to[m] = x
         m += np.uint64(here != 0)
+    lines[:] = 0
     return np.int64(m)
 
 
@@ -165,10 +175,11 @@ def fill_words(lines, first_code, code, total):
                 total[w, m] = lines[line * words + w] + (total[w, m - 1] if m > 0 else 0)
             code[m] = first_code + line
             m += 1
+    lines[:] = 0
     return m
 
 
-@kernel
+@inner
 def first_reaching(totals, least):
     """The first of some ascending totals that is at least ``least``; how many there are if none is."""
     first, length = np.uint64(0), np.uint64(totals.shape[0])
@@ -179,7 +190,7 @@ def first_reaching(totals, least):
     return np.int64(first)
 
 
-@kernel
+@inner
 def ones(bits):
     """How many bits of a word are set."""
     bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -233,14 +244,51 @@ def range_of(column, low, high):
 
 
 @kernel
+def fill_ranges(codes, low, high):
+    """Least and greatest code of every column, by blocks of rows that stay in the nearest cache.
+
+    codes       (n, columns) uint32  IN
+    low, high   (columns,) int64     OUT
+    """
+    for block in range(0, codes.shape[0], 256):
+        part = codes[block : block + 256]
+        for axis in range(codes.shape[1]):
+            least, greatest = range_of(part[:, axis], np.int64(-1), np.int64(-1))
+            low[axis] = least if block == 0 else min(low[axis], least)
+            high[axis] = greatest if block == 0 else max(high[axis], greatest)
+
+
+@inner
+def median_of_few(codes, rank):
+    """``select_median`` by comparing all with all, without branches."""
+    for i in range(codes.shape[0]):
+        median = codes[i]
+        below, up_to = np.int64(0), np.int64(0)
+        for j in range(codes.shape[0]):
+            below += np.int64(codes[j] < median)
+            up_to += np.int64(codes[j] <= median)
+        if below <= rank < up_to:
+            return median, below, up_to - below
+    return np.int64(-1), np.int64(0), np.int64(0)
+
+
+@kernel
 def select_median(column, low, high, bins):
     """The lower median m of the codes in [low, high], with the number of rows below m and at m.
 
-    Radix select: count codes in buckets, keep the bucket that holds the middle, repeat.
+    Few rows are compared with one another. More by radix select: count codes in buckets, keep the bucket
+    that holds the middle, repeat.
     bins   (at least 1024,) int64, all zero   IN, cleared
     """
     n = column.shape[0]
     rank = (n - 1) // 2
+    if n <= 48:
+        few = bins[:n]
+        for i in range(n):
+            few[i] = column[i]
+        median, below, at = median_of_few(few, rank)
+        few[:] = 0
+        return median, below, at
     n_buckets = np.int64(16)
     while (n_buckets < 2 * n and n_buckets < 1024) or (n_buckets < n // 8 and 2 * n_buckets <= bins.shape[0]):
         n_buckets *= 2
@@ -268,15 +316,31 @@ def select_median(column, low, high, bins):
 
 
 @inner
-def child_of(axes, node, code):
-    """Which child of ``node`` holds ``code``."""
-    first, n = axes.child_start[node], axes.n_children[node]
-    if axes.node_high[node] - axes.node_low[node] == n:
-        return code - axes.node_low[node]
-    low, high = np.int64(0), n - 1
+def sort(values):
+    """Ascending, in place: gaps of Knuth's sequence, each a straight insertion (few values, or rarely asked)."""
+    gap = 1
+    while gap < values.shape[0] // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, values.shape[0]):
+            here = values[i]
+            j = i
+            while j >= gap and values[j - gap] > here:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = here
+        gap //= 3
+
+
+@inner
+def child_of(node, grid, code):
+    """Which child of a node of a hierarchy, given as its record, holds ``code``."""
+    if node.high - node.low == node.n_children:
+        return code - node.low
+    low, high = np.int64(0), node.n_children - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if axes.node_low[axes.child[first + middle]] <= code:
+        if grid.node[grid.child[node.child_start + middle]].low <= code:
             low = middle
         else:
             high = middle - 1
@@ -284,12 +348,12 @@ def child_of(axes, node, code):
 
 
 @inner
-def cover(axes, node, least, greatest):
+def cover(grid, node, least, greatest):
     """The lowest node at or under ``node`` that holds both codes: chains with one child in use are skipped."""
-    while axes.n_children[node] > 0:
-        which = child_of(axes, node, least)
-        child = axes.child[axes.child_start[node] + which]
-        if axes.node_high[child] <= greatest:
+    while grid.node[node].n_children > 0:
+        here = grid.node[node]
+        child = grid.child[here.child_start + child_of(here, grid, least)]
+        if grid.node[child].high <= greatest:
             break
         node = child
     return node

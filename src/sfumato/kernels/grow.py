@@ -20,10 +20,11 @@ from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.choose import choose_median, choose_scored, fill_children, information
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, range_of, rank_again
+from sfumato.kernels.problem import BLOCK
 
 
 class Nodes(NamedTuple):
-    """The tree that a kernel writes."""
+    """A finished tree; kernels write a table of NODE records."""
 
     axis: NDArray[np.int32]
     threshold: NDArray[np.int64]
@@ -35,256 +36,290 @@ class Nodes(NamedTuple):
 
 
 @inner
-def partition(part, axis, code):
-    """Move the rows with at most ``code`` to the front: (how many they are, a row with their greatest code)."""
-    column = part[:, axis]
-    left, right = np.uint64(0), np.uint64(column.shape[0])
-    border, greatest = np.uint64(0), np.int64(-1)
-    one = np.uint64(1)
+def swap(part, i, j):
+    for w in range(part.shape[1]):
+        x = part[i, w]
+        part[i, w] = part[j, w]
+        part[j, w] = x
+
+
+@inner
+def partition(part, axis, code, places):
+    """Move the rows with at most ``code`` to the front; returns how many they are.
+
+    places   (2, BLOCK) uint64   scratch
+
+    The first misplaced row from the left changes places with the first one from the right, and so on. They
+    are looked for by blocks, each row written down and the place moving on if it is misplaced: which it is
+    for every other row, at random, so that a branch would be mispredicted half of the time.
+    """
+    column, lefts, rights = part[:, axis], places[0], places[1]
+    block, one = np.uint64(BLOCK), np.uint64(1)
+    left, right = np.uint64(0), np.uint64(column.shape[0])  # done: the rows before left, and from right on
+    next_left, end_left, next_right, end_right = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    while right - left >= block + block:
+        if next_left == end_left:
+            next_left, end_left = np.uint64(0), np.uint64(0)
+            for i in range(left, left + block):
+                lefts[end_left] = i
+                end_left += np.uint64(column[i] > code)
+        if next_right == end_right:
+            next_right, end_right = np.uint64(0), np.uint64(0)
+            for i in range(block):
+                rights[end_right] = right - one - i
+                end_right += np.uint64(column[right - one - i] <= code)
+        while next_left < end_left and next_right < end_right:
+            swap(part, lefts[next_left], rights[next_right])
+            next_left += one
+            next_right += one
+        if next_left == end_left:
+            left += block
+        if next_right == end_right:
+            right -= block
     while True:
         while left < right and column[left] <= code:
-            if column[left] > greatest:
-                border, greatest = left, np.int64(column[left])
             left += one
         while left < right and column[right - one] > code:
             right -= one
         if left >= right:
-            break
-        last = right - one
-        for w in range(part.shape[1]):
-            x = part[left, w]
-            part[left, w] = part[last, w]
-            part[last, w] = x
-    return np.int64(left), np.int64(border)
+            return np.int64(left)
+        swap(part, left, right - one)
 
 
 @inner
-def arrange(rows, start, n, order):
-    """Put the rows into the given order: rows[start + j] becomes the old rows[order[j]]."""
-    held = np.empty(rows.shape[1], dtype=rows.dtype)
-    for j in range(n):
-        if order[j] == start + j or order[j] < 0:
+def row_at_border(column, code):
+    """A row with the greatest code, which is at most ``code``."""
+    border, greatest = np.uint64(0), np.int64(-1)
+    for i in range(np.uint64(column.shape[0])):
+        here = np.int64(column[i])
+        if here > greatest:
+            border, greatest = i, here
+            if here == code:
+                break
+    return np.int64(border)
+
+
+@inner
+def arrange(part, order):
+    """Put the rows into the given order: part[j] becomes the old part[order[j]]. The order is used up."""
+    words = part.shape[1]
+    held = np.empty(words, dtype=part.dtype)
+    for j in range(part.shape[0]):
+        if order[j] == j or order[j] < 0:
             continue
-        held[:] = rows[start + j]
+        for w in range(words):
+            held[w] = part[j, w]
         place = j
-        while order[place] != start + j:
-            source = order[place] - start
-            rows[start + place] = rows[start + source]
+        while order[place] != j:
+            source = order[place]
+            for w in range(words):
+                part[place, w] = part[source, w]
             order[place] = -1
             place = source
-        rows[start + place] = held
+        for w in range(words):
+            part[place, w] = held[w]
         order[place] = -1
 
 
 @inner
-def prepare(rows, start, end, low, high, is_exact, cover_of, axes, scratch):
+def prepare(part, bounds, grid, marks):
     """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps."""
-    n = end - start
-    for axis in range(axes.is_tree.shape[0]):
-        if not axes.may_split[axis] or low[axis] >= high[axis]:
+    low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
+    for axis in range(low.shape[0]):
+        if not grid.axis[axis].may_split or low[axis] >= high[axis]:
             continue
-        if axes.is_tree[axis]:
-            if not is_exact[axis]:
-                low[axis], high[axis] = range_of(rows[start:end, axis], low[axis], high[axis])
-                is_exact[axis] = True
-                cover_of[axis] = cover(axes, cover_of[axis], low[axis], high[axis])
-        elif high[axis] - low[axis] + 1 > 2 * n:
-            high[axis] = rank_again(rows[start:end, axis], low[axis], high[axis], scratch.bins) - 1
+        if grid.axis[axis].is_tree:
+            if is_exact[axis] == 0:
+                low[axis], high[axis] = range_of(part[:, axis], low[axis], high[axis])
+                is_exact[axis] = 1
+                cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
+        elif high[axis] - low[axis] + 1 > 2 * part.shape[0]:
+            high[axis] = rank_again(part[:, axis], low[axis], high[axis], marks) - 1
             low[axis] = 0
 
 
 @inner
-def gain_of(rows, start, end, targets, table, score):
+def gain_of(part, targets, table, score):
     """What a score takes away per row, on the scale of ``median_below_gain``.
 
     Labels: bits. Numbers: squared error over the target's variance in the whole table.
     """
-    n = end - start
+    n = part.shape[0]
     worth = score
-    for t in range(targets.class_column.shape[0]):
-        counts = np.zeros(targets.n_classes[t], dtype=np.int64)
-        for i in range(start, end):
-            counts[rows[i, targets.class_column[t]]] += 1
-        label = -information(n, table)
+    for t in range(targets.label.shape[0]):
+        label = targets.label[t]
+        counts = np.zeros(label.n_classes, dtype=np.int64)
+        for i in range(n):
+            counts[part[i, label.column]] += 1
+        bits = -information(n, table)
         for count in counts:
-            label += information(count, table)
-        worth -= targets.class_weight[t] * label
+            bits += information(count, table)
+        worth -= label.weight * bits
     return worth * targets.gain_scale / n
 
 
 @inner
-def split_node(rows, codes, node, nodes, n_nodes, low, high, cover_of, axes, targets, rules, table, scratch):
-    """Split one node if an allowable split exists: (new number of nodes, border).
-
-    rows        (n, columns) uint32  IN+OUT  this node's slice is put in the order of its children
-    codes       (n, axes) uint32     IN      codes of the whole table, by row number
-    nodes                            IN+OUT  the children are appended
-    low, high   (axes,)              IN+OUT  bounds of this node's codes, as they stand in ``rows``
-    cover_of    (axes,)              IN+OUT  hierarchy node of a tree attribute that covers this node
-    border: the last code that goes left, as it stands in ``rows``, for ``fill_child_bounds``
-    """
-    start, end = nodes.start[node], nodes.end[node]
-    if end - start < 2 * rules.least_rows or end - start < 2:
-        return n_nodes, np.int64(-1)
-    is_exact = np.zeros(axes.is_tree.shape[0], dtype=np.bool_)
-    by_median = targets.class_column.shape[0] + targets.number_column.shape[0] == 0
-    axis, code = np.int64(-1), np.int64(-1)
-    if not by_median:
-        prepare(rows, start, end, low, high, is_exact, cover_of, axes, scratch)
-        axis, code, score = choose_scored(
-            rows, start, end, low, high, cover_of, axes, targets, rules, table, scratch
-        )
-        if axis >= 0 and targets.median_below_gain > 0.0:
-            by_median = gain_of(rows, start, end, targets, table, score) < targets.median_below_gain
-            if by_median:
-                restore_codes(rows, codes, start, end, low, high, is_exact, axes)
-    if by_median:
-        axis, code = choose_median(rows, start, end, low, high, is_exact, cover_of, axes, rules, scratch)
-    if axis < 0:
-        return n_nodes, np.int64(-1)
-    return divide(rows, codes, node, nodes, n_nodes, cover_of, axis, code, axes, scratch)
-
-
-@inner
-def restore_codes(rows, codes, start, end, low, high, is_exact, axes):
+def restore_codes(part, codes, bounds, axis_table):
     """Give the rows of a node their own codes back: Median measures width in real values, not in ranks."""
-    row_number = rows.shape[1] - 1
-    for axis in range(axes.is_tree.shape[0]):
-        if not axes.is_tree[axis] and axes.may_split[axis]:
-            for i in range(start, end):
-                rows[i, axis] = codes[rows[i, row_number], axis]
-            low[axis], high[axis] = range_of(rows[start:end, axis], -1, -1)
-            is_exact[axis] = True
+    row_number = part.shape[1] - 1
+    for axis in range(axis_table.shape[0]):
+        if not axis_table[axis].is_tree and axis_table[axis].may_split:
+            for i in range(part.shape[0]):
+                part[i, axis] = codes[part[i, row_number], axis]
+            bounds[0, axis], bounds[1, axis] = range_of(part[:, axis], np.int64(-1), np.int64(-1))
+            bounds[3, axis] = 1
 
 
 @inner
-def divide(rows, codes, node, nodes, n_nodes, cover_of, axis, code, axes, scratch):
-    """Carry out a split: move the rows, append the children."""
-    start, end = nodes.start[node], nodes.end[node]
-    nodes.axis[node] = axis
-    nodes.first_child[node] = n_nodes
-    if axes.is_tree[axis]:
-        parent = cover_of[axis]
-        m = fill_children(rows, start, end, axis, parent, axes, scratch)
-        arrange(rows, start, end - start, scratch.order)
-        nodes.threshold[node] = parent
-        nodes.n_children[node] = m
-        before = start
-        for j in range(m):
-            after = start + scratch.total[0, j]
-            branch = axes.child[axes.child_start[parent] + scratch.code[j]]
-            append(n_nodes + j, before, after, branch, nodes)
-            before = after
-        return n_nodes + m, np.int64(-1)
-    n_left, at_border = partition(rows[start:end], axis, code)
-    middle, at_border = start + n_left, start + at_border
-    nodes.threshold[node] = codes[rows[at_border, rows.shape[1] - 1], axis]
-    nodes.n_children[node] = 2
-    append(n_nodes, start, middle, np.int64(0), nodes)
-    append(n_nodes + 1, middle, end, np.int64(1), nodes)
-    return n_nodes + 2, np.int64(rows[at_border, axis])
+def choose(part, codes, bounds, grid, targets, rules, table, scratch):
+    """The split of a node: (axis, code) as of ``choose_scored``, axis -1 if no split is allowable."""
+    if targets.label.shape[0] + targets.number.shape[0] > 0:
+        prepare(part, bounds, grid, scratch.bins)
+        axis, code, score = choose_scored(part, bounds, grid, targets, rules, table, scratch)
+        if (
+            axis < 0
+            or targets.median_below_gain <= 0.0
+            or gain_of(part, targets, table, score) >= targets.median_below_gain
+        ):
+            return axis, code
+        restore_codes(part, codes, bounds, grid.axis)
+    return choose_median(part, bounds, grid, rules, scratch)
 
 
-@kernel
+@inner
+def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
+    """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
+    start, end = nodes[node].start, nodes[node].end
+    n_left = partition(part, axis, code, places)
+    at_border = row_at_border(part[:n_left, axis], code)
+    nodes[node].threshold = codes[part[at_border, part.shape[1] - 1], axis]
+    append(n_nodes, start, start + n_left, np.int64(0), nodes)
+    append(n_nodes + 1, start + n_left, end, np.int64(1), nodes)
+    return np.int64(part[at_border, axis])
+
+
+@inner
+def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
+    """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use."""
+    m = fill_children(part, axis, parent, grid, scratch)
+    arrange(part, scratch.order)
+    nodes[node].threshold = parent
+    start, before = nodes[node].start, np.int64(0)
+    for j in range(m):
+        after = scratch.total[0, j]
+        branch = grid.child[grid.node[parent].child_start + scratch.code[j]]
+        append(n_nodes + j, start + before, start + after, branch, nodes)
+        before = after
+    return m
+
+
+@inner
 def append(child, start, end, branch, nodes):
     """A new open node."""
-    nodes.axis[child] = -1
-    nodes.threshold[child] = -1
-    nodes.first_child[child] = -1
-    nodes.n_children[child] = 0
-    nodes.start[child], nodes.end[child], nodes.branch[child] = start, end, branch
+    node = nodes[child]
+    node.axis = -1
+    node.threshold = -1
+    node.first_child = -1
+    node.n_children = 0
+    node.start = start
+    node.end = end
+    node.branch = branch
 
 
-@kernel
-def fill_child_bounds(child, axis, border, nodes, axes, low, high, cover_of):
-    """Narrow its parent's bounds, which stand in low, high and cover_of, to a child's."""
-    if axes.is_tree[axis]:
-        branch = nodes.branch[child]
-        cover_of[axis] = branch
-        low[axis], high[axis] = axes.node_low[branch], axes.node_high[branch] - 1
-    elif nodes.branch[child] == 0:
-        high[axis] = border
-    else:
-        low[axis] = border + 1
+@inner
+def fill_child_bounds(here, axis, branch, border, grid, out):
+    """The bounds of a child: its parent's, narrowed on the attribute that was split.
 
-
-@kernel
-def fill_subtree(
-    rows, codes, nodes, once, first_low, first_high, first_cover, axes, targets, rules, table, scratch
-):
-    """Grow everything below node 0, depth first, or with ``once`` split node 0 alone.
-
-    Returns (number of nodes, border of the split of node 0); with ``once`` the bounds that came in are tightened.
+    here     (4, axes) the parent's                                     IN
+    border   the last code that goes left, as it stands in the rows
+    out      (4, axes)                                                  OUT
     """
-    rows, codes, table = borrowed(rows), borrowed(codes), borrowed(table)
-    nodes, axes, targets, rules, scratch = (
-        borrowed(nodes), borrowed(axes), borrowed(targets), borrowed(rules), borrowed(scratch),
-    )  # fmt: skip
-    n_axes = axes.is_tree.shape[0]
-    capacity = 256
-    stack = np.empty(capacity, dtype=np.int64)  # open nodes, each with its bounds
-    low = np.empty((capacity, n_axes), dtype=np.int64)
-    high = np.empty((capacity, n_axes), dtype=np.int64)
-    cover_of = np.empty((capacity, n_axes), dtype=np.int64)
-    stack[0], low[0], high[0], cover_of[0] = 0, first_low, first_high, first_cover
-    here_low, here_high, here_cover = (
-        np.empty_like(first_low),
-        np.empty_like(first_low),
-        np.empty_like(first_low),
-    )
+    for a in range(here.shape[1]):
+        out[0, a], out[1, a], out[2, a], out[3, a] = here[0, a], here[1, a], here[2, a], 0
+    if grid.axis[axis].is_tree:
+        out[2, axis] = branch
+        out[0, axis], out[1, axis] = grid.node[branch].low, grid.node[branch].high - 1
+    elif branch == 0:
+        out[1, axis] = border
+    else:
+        out[0, axis] = border + 1
+
+
+@inner
+def longer(stack, bounds, n):
+    """Both with room for n more."""
+    new_stack = np.empty(stack.shape[0] + n, dtype=np.int64)
+    new_bounds = np.empty((stack.shape[0] + n, bounds.shape[1], bounds.shape[2]), dtype=np.int64)
+    for i in range(stack.shape[0]):
+        new_stack[i] = stack[i]
+        for j in range(bounds.shape[1]):
+            for a in range(bounds.shape[2]):
+                new_bounds[i, j, a] = bounds[i, j, a]
+    return new_stack, new_bounds
+
+
+@kernel
+def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, scratch):
+    """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
+
+    rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
+    codes    (n, axes) uint32     IN      codes of the whole table, by row number
+    nodes    (capacity,) NODE     IN+OUT  node 0 is given, the others are appended
+    bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: least and greatest code as they stand in
+                                          ``rows``, hierarchy node that covers a tree attribute, is that exact?
+                                          bounds[0] is node 0; with ``once`` its children's, the last one first
+    """
+    rows, codes, table, nodes = borrowed(rows), borrowed(codes), borrowed(table), borrowed(nodes)
+    grid, targets, rules, scratch = borrowed(grid), borrowed(targets), borrowed(rules), borrowed(scratch)
+    stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
+    here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)
     depth, n_nodes = 1, np.int64(1)
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        here_low[:], here_high[:], here_cover[:] = low[depth], high[depth], cover_of[depth]
-        before = n_nodes
-        n_nodes, border = split_node(
-            rows,
-            codes,
-            node,
-            nodes,
-            n_nodes,
-            here_low,
-            here_high,
-            here_cover,
-            axes,
-            targets,
-            rules,
-            table,
-            scratch,
-        )
-        if once:
-            first_low[:], first_high[:], first_cover[:] = here_low, here_high, here_cover
-            return n_nodes, border
-        if depth + n_nodes - before > capacity:
-            more = depth + n_nodes - before
-            stack = np.concatenate((stack, np.empty(more, dtype=np.int64)))
-            room = np.empty((more, n_axes), dtype=np.int64)
-            low, high = np.concatenate((low, room)), np.concatenate((high, room))
-            cover_of = np.concatenate((cover_of, room))
-            capacity += more
-        for child in range(n_nodes - 1, before - 1, -1):
-            stack[depth], low[depth], high[depth], cover_of[depth] = child, here_low, here_high, here_cover
-            fill_child_bounds(
-                child, nodes.axis[node], border, nodes, axes, low[depth], high[depth], cover_of[depth]
-            )
+        start, end = nodes[node].start, nodes[node].end
+        if end - start < max(2 * rules.least_rows, 2):
+            continue
+        for i in range(here.shape[0]):
+            for a in range(here.shape[1]):
+                here[i, a] = bounds[depth, i, a]
+        part = rows[start:end]
+        axis, code = choose(part, codes, here, grid, targets, rules, table, scratch)
+        if axis < 0:
+            continue
+        nodes[node].axis = axis
+        nodes[node].first_child = n_nodes
+        m, border = np.int64(2), np.int64(-1)
+        if grid.axis[axis].is_tree:
+            m = divide_by_tree(part, node, nodes, n_nodes, axis, here[2, axis], grid, scratch)
+        else:
+            border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
+        nodes[node].n_children = m
+        if depth + m > stack.shape[0]:
+            stack, bounds = longer(stack, bounds, stack.shape[0] + m)
+        n_nodes += m
+        for child in range(n_nodes - 1, n_nodes - m - 1, -1):
+            stack[depth] = child
+            fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[depth])
             depth += 1
-    return n_nodes, np.int64(-1)
+        if once:
+            break
+    return n_nodes
 
 
 @kernel
-def fill_covers(rows, start, end, axes, out):
+def fill_covers(rows, start, end, grid, out):
     """For each leaf the lowest hierarchy node of each tree attribute that covers its rows.
 
     start, end   (leaves,)                        IN
     out          (leaves, axes) int64, -1: ordered OUT
     """
     for leaf in range(start.shape[0]):
-        for axis in range(axes.is_tree.shape[0]):
+        for axis in range(grid.axis.shape[0]):
             out[leaf, axis] = -1
-            if axes.is_tree[axis]:
-                least, greatest = range_of(rows[start[leaf] : end[leaf], axis], -1, -1)
-                out[leaf, axis] = cover(axes, axes.root[axis], least, greatest)
+            if grid.axis[axis].is_tree:
+                least, greatest = range_of(rows[start[leaf] : end[leaf], axis], np.int64(-1), np.int64(-1))
+                out[leaf, axis] = cover(grid, grid.axis[axis].root, least, greatest)
 
 
 @kernel

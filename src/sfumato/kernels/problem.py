@@ -5,11 +5,15 @@ The rows are one C-ordered ``uint32`` matrix, a row of the table per row:
     [ codes of the quasi-identifiers | extra columns: targets and sensitive values | row number ]
 
 Rows are swapped in place and a node of the tree is a slice of them.
+
+Small facts stand in tables of records, one array each: an array costs seven arguments in every call that
+hands it on, and the time to compile them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +23,10 @@ NO_NUMBER = np.uint32(0xFFFFFFFF)
 
 FIXED_POINT = float(1 << 20)
 """Entropies are sums of whole multiples of 1 / FIXED_POINT bit, so that they never depend on order."""
+
+
+BLOCK = 64
+"""Rows that ``partition`` looks at in one go."""
 
 
 class Axes(NamedTuple):
@@ -38,14 +46,63 @@ class Axes(NamedTuple):
     width: NDArray[np.float64]  # (axes,) width of the whole table on this axis, 1 where it has none
 
 
+Table = NDArray[Any]
+"""An array of records."""
+
+AXIS = np.dtype(
+    [("is_tree", np.bool_), ("may_split", np.bool_), ("root", np.int64), ("position_start", np.int64),
+     ("least_code", np.int64), ("width", np.float64)],
+    align=True,
+)  # fmt: skip
+HIERARCHY = np.dtype(
+    [("low", np.int64), ("high", np.int64), ("child_start", np.int64), ("n_children", np.int64)], align=True
+)
+TARGET = np.dtype([("column", np.int64), ("n_classes", np.int64), ("weight", np.float64)], align=True)
+VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)], align=True)
+ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
+RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
+VARIANCE = np.dtype([("column", np.int64), ("least", np.float64)], align=True)
+NODE = np.dtype(
+    [("threshold", np.int64), ("branch", np.int64), ("start", np.int64), ("end", np.int64),
+     ("axis", np.int32), ("first_child", np.int32), ("n_children", np.int32)],
+    align=True,
+)  # fmt: skip
+
+
+def table(kind: np.dtype[Any], records: Sequence[tuple[Any, ...]]) -> Table:
+    """Records of one kind.
+
+    >>> table(ENTROPY, [(0, 1.5), (1, 0.5)]).log.tolist()
+    [1.5, 0.5]
+    """
+    return np.array(records, dtype=kind).view(np.recarray)
+
+
+class Grid(NamedTuple):
+    """The axes in few arrays, as kernels hand them around; the words are those of ``Axes``."""
+
+    axis: Table  # (axes,) AXIS
+    node: Table  # (nodes,) HIERARCHY
+    child: NDArray[np.int64]
+    position: NDArray[np.float64]
+
+
+def grid_of(axes: Axes) -> Grid:
+    """The axes as kernels want them."""
+    axis = np.zeros(len(axes.root), dtype=AXIS).view(np.recarray)
+    axis.is_tree, axis.may_split, axis.root = axes.is_tree, axes.may_split, axes.root
+    axis.position_start, axis.least_code, axis.width = axes.position_start, axes.least_code, axes.width
+    node = np.zeros(len(axes.node_low), dtype=HIERARCHY).view(np.recarray)
+    node.low, node.high = axes.node_low, axes.node_high
+    node.child_start, node.n_children = axes.child_start, axes.n_children
+    return Grid(axis, node, axes.child, axes.position)
+
+
 class Targets(NamedTuple):
     """What the split should keep predictable. No target at all means Median."""
 
-    class_column: NDArray[np.int64]  # (labels,) column of the row matrix
-    n_classes: NDArray[np.int64]  # (labels,)
-    class_weight: NDArray[np.float64]  # (labels,)
-    number_column: NDArray[np.int64]  # (numbers,)
-    number_weight: NDArray[np.float64]  # (numbers,)
+    label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight
+    number: Table  # (numbers,) TARGET, of no classes
     largest: int  # greatest value of a single target's column
     gain_scale: float  # makes a gain per row comparable with median_below_gain
     median_below_gain: float  # 0: never
@@ -56,16 +113,10 @@ class Rules(NamedTuple):
 
     least_rows: int  # no group below this many rows can satisfy it
     count_only: bool  # least_rows says it all
-    values_column: NDArray[np.int64]  # (attributes,) sensitive categories: column of the row matrix
-    values_start: NDArray[np.int64]  # (attributes + 1,) their place in one array of counts
-    entropy_of: NDArray[np.int64]  # (rules,) which sensitive attribute
-    entropy_log: NDArray[np.float64]  # (rules,) ln l
-    recursive_of: NDArray[np.int64]
-    recursive_l: NDArray[np.int64]
-    recursive_up: NDArray[np.int64]  # c = up / down, exactly
-    recursive_down: NDArray[np.int64]
-    variance_column: NDArray[np.int64]  # column of the row matrix
-    variance_least: NDArray[np.float64]  # in squared units of that column
+    values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
+    entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
+    recursive: Table  # (rules,) RECURSIVE: which sensitive attribute, l, and c = up / down, exactly
+    variance: Table  # (rules,) VARIANCE: column of the row matrix, least in squared units of that column
 
 
 class Scratch(NamedTuple):
@@ -74,11 +125,12 @@ class Scratch(NamedTuple):
     bins: NDArray[np.int64]  # (bins * words,) frequency sets, all zero between uses
     listed: NDArray[np.uint64]  # (axes,) attributes whose frequency sets stand in the bins
     base: NDArray[np.uint64]  # (axes,) base + code is the line of a code
+    width: NDArray[np.float64]  # (axes,)
+    places: NDArray[np.uint64]  # (2, BLOCK) rows to swap
     code: NDArray[np.int64]  # (distinct,) the codes that occur, ascending
     total: NDArray[np.int64]  # (words, distinct) running totals up to each
     score: NDArray[np.float64]  # (distinct,)
-    left_ok: NDArray[np.bool_]  # (distinct,)
-    right_ok: NDArray[np.bool_]  # (distinct,)
+    is_fine: NDArray[np.bool_]  # (2, distinct) does the left, the right part satisfy the requirement?
     order: NDArray[np.int64]  # (rows,) row positions sorted by something
     key: NDArray[np.int64]  # (rows,)
     values: NDArray[np.int64]  # (sensitive values,) all zero between uses

@@ -81,17 +81,17 @@ def segment_holds(rows, order, first, last, rules, scratch):
         return True
     values = scratch.values
     holds = True
-    for s in range(rules.values_column.shape[0]):
-        start, end = rules.values_start[s], rules.values_start[s + 1]
-        column = rules.values_column[s]
+    for s in range(rules.values.shape[0]):
+        start, end = rules.values[s].start, rules.values[s].end
+        column = rules.values[s].column
         for i in range(first, last):
             values[start + rows[order[i], column]] += 1
-        for r in range(rules.entropy_of.shape[0]):
-            if rules.entropy_of[r] == s and holds:
-                holds = entropy_holds(values, start, end, n, rules.entropy_log[r])
-        for r in range(rules.recursive_of.shape[0]):
-            if rules.recursive_of[r] == s and holds:
-                length = rules.recursive_l[r] - 1
+        for r in range(rules.entropy.shape[0]):
+            if rules.entropy[r].of == s and holds:
+                holds = entropy_holds(values, start, end, n, rules.entropy[r].log)
+        for r in range(rules.recursive.shape[0]):
+            if rules.recursive[r].of == s and holds:
+                length = rules.recursive[r].l - 1
                 top = scratch.top[r]
                 top[:length] = 0
                 for v in range(start, end):
@@ -99,13 +99,13 @@ def segment_holds(rows, order, first, last, rules, scratch):
                 top_rest = 0
                 for j in range(length):
                     top_rest += top[j]
-                holds = recursive_holds(top[0], top_rest, n, rules.recursive_up[r], rules.recursive_down[r])
+                holds = recursive_holds(top[0], top_rest, n, rules.recursive[r].up, rules.recursive[r].down)
         values[start:end] = 0
         if not holds:
             return False
-    for r in range(rules.variance_column.shape[0]):
+    for r in range(rules.variance.shape[0]):
         if not variance_of_segment_holds(
-            rows, order, first, last, rules.variance_column[r], rules.variance_least[r]
+            rows, order, first, last, rules.variance[r].column, rules.variance[r].least
         ):
             return False
     return True
@@ -151,9 +151,9 @@ def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
         out[t] = size >= rules.least_rows
     if rules.count_only:
         return
-    for s in range(rules.values_column.shape[0]):
+    for s in range(rules.values.shape[0]):
         walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out)
-    for r in range(rules.variance_column.shape[0]):
+    for r in range(rules.variance.shape[0]):
         walk_variance(rows, order, ends, n_ends, backward, r, rules, out)
 
 
@@ -161,10 +161,10 @@ def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
 def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     """Entropy and recursive diversity of sensitive attribute ``s`` for ``fill_walk``; clears what fails."""
     n_rows = ends[n_ends - 1]
-    start, end = rules.values_start[s], rules.values_start[s + 1]
-    column = rules.values_column[s]
+    start, end = rules.values[s].start, rules.values[s].end
+    column = rules.values[s].column
     values, is_top, top = scratch.values, scratch.is_top, scratch.top
-    n_recursive = rules.recursive_of.shape[0]
+    n_recursive = rules.recursive.shape[0]
     sums = np.zeros(n_recursive, dtype=np.int64)
     n_top = np.zeros(n_recursive, dtype=np.int64)
     most = np.int64(0)
@@ -180,11 +180,11 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
             most = max(most, old + 1)
             for r in range(n_recursive):
-                if rules.recursive_of[r] == s and rules.recursive_l[r] > 1:
+                if rules.recursive[r].of == s and rules.recursive[r].l > 1:
                     # top[r] lists the values (not counts) that hold the l - 1 largest counts
                     if is_top[r, v]:
                         sums[r] += 1
-                    elif n_top[r] < rules.recursive_l[r] - 1:
+                    elif n_top[r] < rules.recursive[r].l - 1:
                         top[r, n_top[r]] = v
                         n_top[r] += 1
                         is_top[r, v] = True
@@ -202,16 +202,16 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             seen += 1
         if not out[t]:
             continue
-        for r in range(rules.entropy_of.shape[0]):
-            if rules.entropy_of[r] == s and out[t]:
-                doubt = math.log(seen) - inner / seen - rules.entropy_log[r]
+        for r in range(rules.entropy.shape[0]):
+            if rules.entropy[r].of == s and out[t]:
+                doubt = math.log(seen) - inner / seen - rules.entropy[r].log
                 if doubt < -1e-7:
                     out[t] = False
                 elif doubt < 1e-7:
-                    out[t] = entropy_holds(values, start, end, seen, rules.entropy_log[r])
+                    out[t] = entropy_holds(values, start, end, seen, rules.entropy[r].log)
         for r in range(n_recursive):
-            if rules.recursive_of[r] == s and rules.recursive_l[r] > 1 and out[t]:
-                out[t] = recursive_holds(most, sums[r], seen, rules.recursive_up[r], rules.recursive_down[r])
+            if rules.recursive[r].of == s and rules.recursive[r].l > 1 and out[t]:
+                out[t] = recursive_holds(most, sums[r], seen, rules.recursive[r].up, rules.recursive[r].down)
     values[start:end] = 0
     is_top[:, start:end] = False
 
@@ -219,7 +219,7 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
 @inner
 def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
     n_rows = ends[n_ends - 1]
-    column = rules.variance_column[r]
+    column = rules.variance[r].column
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     seen = 0
@@ -235,5 +235,5 @@ def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
                 squares_high += np.int64(square >> np.uint64(32))
                 squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
             seen += 1
-        if out[t] and not variance_holds(n, total, squares_high, squares_low, rules.variance_least[r]):
+        if out[t] and not variance_holds(n, total, squares_high, squares_low, rules.variance[r].least):
             out[t] = False

@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from sfumato import encoding
 from sfumato.errors import RequirementUnreachable
-from sfumato.kernels.problem import FIXED_POINT, NO_NUMBER, Rules, Targets
+from sfumato.kernels.problem import (
+    ENTROPY,
+    FIXED_POINT,
+    NO_NUMBER,
+    RECURSIVE,
+    TARGET,
+    VALUES,
+    VARIANCE,
+    Rules,
+    Targets,
+    table,
+)
 from sfumato.policy import MondrianOptions
 from sfumato.requirement import (
     EntropyDiversity,
@@ -98,11 +109,8 @@ def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: E
         spread = sum(weight(target) * target.whole for target in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
     return Targets(
-        class_column=np.array([target.place for target in labels], dtype=np.int64),
-        n_classes=np.array([target.n_classes for target in labels], dtype=np.int64),
-        class_weight=np.array([weight(target) for target in labels], dtype=np.float64),
-        number_column=np.array([target.place for target in numbers], dtype=np.int64),
-        number_weight=np.array([weight(target) for target in numbers], dtype=np.float64),
+        label=table(TARGET, [(target.place, target.n_classes, weight(target)) for target in labels]),
+        number=table(TARGET, [(target.place, 0, weight(target)) for target in numbers]),
         largest=int(extra.columns[targets[0].place - extra.n_axes].max()) if len(targets) == 1 else 0,
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
@@ -173,16 +181,10 @@ def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> R
     return Rules(
         least_rows=least_rows,
         count_only=not (entropy or recursive or variance),
-        values_column=np.array(columns, dtype=np.int64),
-        values_start=np.array(starts, dtype=np.int64),
-        entropy_of=np.array([at for at, _ in entropy], dtype=np.int64),
-        entropy_log=np.array([log for _, log in entropy], dtype=np.float64),
-        recursive_of=np.array([at for at, _, _ in recursive], dtype=np.int64),
-        recursive_l=np.array([length for _, length, _ in recursive], dtype=np.int64),
-        recursive_up=np.array([c.numerator for _, _, c in recursive], dtype=np.int64),
-        recursive_down=np.array([c.denominator for _, _, c in recursive], dtype=np.int64),
-        variance_column=np.array([place for place, _ in variance], dtype=np.int64),
-        variance_least=np.array([least for _, least in variance], dtype=np.float64),
+        values=table(VALUES, list(zip(columns, starts[:-1], starts[1:], strict=True))),
+        entropy=table(ENTROPY, entropy),
+        recursive=table(RECURSIVE, [(at, l, c.numerator, c.denominator) for at, l, c in recursive]),
+        variance=table(VARIANCE, variance),
     )
 
 
