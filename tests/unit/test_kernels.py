@@ -30,10 +30,10 @@ from sfumato.kernels.frequency import (
     range_of,
     rank_again,
     select_median,
-    unpack,
 )
-from sfumato.kernels.grow import shuffle_leaves
-from sfumato.kernels.problem import NO_NUMBER
+from sfumato.kernels.grow import arrange, shuffle_leaves
+from sfumato.kernels.grow import partition as move_rows
+from sfumato.kernels.problem import BLOCK, NO_NUMBER
 from sfumato.kernels.rules import fill_walk, product, segment_holds, variance_holds
 from sfumato.mondrian.grow import partition, prepare
 from sfumato.requirement import (
@@ -64,8 +64,9 @@ def column_of(codes):
 # ---- frequency sets --------------------------------------------------------------------------------
 
 
-@given(CODES, st.integers(0, 9), st.integers(0, 9))
-def test_select_median_finds_the_lower_median_and_counts_below_it(codes, slack_below, slack_above):
+@given(CODES, st.integers(1, 40), st.integers(0, 9), st.integers(0, 9))
+def test_select_median_finds_the_lower_median_and_counts_below_it(codes, copies, slack_below, slack_above):
+    codes = codes * copies  # few rows are sorted in another way than many
     low, high = max(min(codes) - slack_below, 0), min(max(codes) + slack_above, 2**32 - 1)
     bins = np.zeros(2048, dtype=np.int64)
     median, below, at = select_median(column_of(codes), low, high, bins)
@@ -130,8 +131,7 @@ def test_rows_and_sums_up_to_each_code_are_those_of_a_dictionary(rows, is_packed
         code, rows_to, sum_to = np.empty((3, 8), dtype=np.int64)
         width = high - low + 1
         if is_packed:
-            m = fill_packed(lines[start : start + width], low, code, sum_to)
-            unpack(sum_to[:m], shift, rows_to, sum_to)
+            m = fill_packed(lines[start : start + width], low, shift, code, rows_to, sum_to)
         else:
             m = fill_sums(lines[2 * start : 2 * (start + width)], low, code, rows_to, sum_to)
         start += width
@@ -153,6 +153,39 @@ def test_packing_leaves_room_for_the_sum_and_the_rows_or_says_no(n, largest):
 
 def test_the_table_of_logarithms_is_that_of_the_scores():
     assert memory.information_table(3000).tolist() == [naive.information(x) for x in range(3001)]
+
+
+# ---- moving rows -----------------------------------------------------------------------------------
+
+
+@kernel
+def moved(part, axis, code, places):
+    return move_rows(part, axis, code, places)
+
+
+@given(st.integers(1, 5 * BLOCK), st.integers(0, 10), st.integers(1, 10), st.integers(0, 2**32 - 1))
+def test_rows_up_to_a_code_move_to_the_front_and_none_is_lost(n_rows, code, n_codes, seed):
+    rows = np.arange(3 * n_rows, dtype=np.uint32).reshape(-1, 3)
+    rows[:, 1] = np.random.default_rng(seed).integers(0, n_codes, n_rows)
+    before = sorted(map(tuple, rows.tolist()))
+    n_left = moved(rows, 1, code, np.zeros((2, BLOCK), dtype=np.uint64))
+    assert n_left == sum(row[1] <= code for row in before)
+    assert (rows[:n_left, 1] <= code).all()
+    assert (rows[n_left:, 1] > code).all()
+    assert sorted(map(tuple, rows.tolist())) == before
+
+
+@kernel
+def arranged(part, order):
+    arrange(part, order)
+
+
+@given(st.permutations(range(9)))
+def test_rows_are_put_into_any_order(order):
+    rows = np.arange(18, dtype=np.uint32).reshape(9, 2)
+    expected = rows[order].tolist()
+    arranged(rows, np.array(order, dtype=np.int64))
+    assert rows.tolist() == expected
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 2**32 - 1))

@@ -211,7 +211,7 @@ def new_scratch(
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
     distinct = min(n, max(widest, children)) + 2
-    n_values = int(rules.values.end.max(initial=0))
+    n_values = int(rules.values["end"].max(initial=0))
     n_recursive = len(rules.recursive)
     needs_order = not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
@@ -228,7 +228,7 @@ def new_scratch(
         key=np.empty(n if needs_order else 0, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
-        top=np.zeros((n_recursive, int(rules.recursive.l.max(initial=1))), dtype=np.int64),
+        top=np.zeros((n_recursive, int(rules.recursive["l"].max(initial=1))), dtype=np.int64),
     )
 
 

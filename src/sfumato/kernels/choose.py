@@ -408,7 +408,7 @@ def choose_by_label(part, low, high, axis_table, column, rules, table, scratch):
             if first >= last:
                 continue
             x = packed[m - 1] & ((np.int64(1) << shift) - 1)
-            if x == 0 or x == n:
+            if x == 0 or x == n:  # noqa: PLR1714 - a tuple would not be compiled away
                 t, score, largest = most_balanced(packed[first:last], shift, n)
             else:
                 t, score, largest = best_label(packed[first:last], shift, n, x, table)

@@ -183,7 +183,7 @@ def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> R
         count_only=not (entropy or recursive or variance),
         values=table(VALUES, list(zip(columns, starts[:-1], starts[1:], strict=True))),
         entropy=table(ENTROPY, entropy),
-        recursive=table(RECURSIVE, [(at, l, c.numerator, c.denominator) for at, l, c in recursive]),
+        recursive=table(RECURSIVE, [(at, size, c.numerator, c.denominator) for at, size, c in recursive]),
         variance=table(VARIANCE, variance),
     )
 
