@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
+    _clean_up_when_killed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):  # there is none, or nobody reads it any more
@@ -38,6 +40,14 @@ def main() -> None:
     # Not sys.exit: a thread of Arrow may still hold the file that it read, and meeting it while Python shuts
     # down aborts or hangs the process, after all is said and done (apache/arrow issues 34314 and 50482).
     os._exit(code)
+
+
+def _clean_up_when_killed() -> None:
+    """A kill or a closed terminal ends the command as Ctrl-C does, unless it is told to ignore it (nohup)."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def run(arguments: list[str]) -> int:

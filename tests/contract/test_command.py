@@ -193,9 +193,10 @@ def wait_until(happened, *, seconds: float = 120) -> None:
         time.sleep(0.001)
 
 
-def test_ctrl_c_while_the_folder_is_being_written_leaves_nothing(here):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_folder_is_being_written_leaves_nothing(here, sent):
     """The signal comes when the temporary folder appears; where it comes too late, the release is whole."""
-    write_agrawal(150_000, here / "t.parquet", seed=1)
+    write_agrawal(80_000, here / "t.parquet", seed=1)
     known = {"salary", "age", "elevel", "car"}
     attributes = {
         name: {"role": "quasi-identifier", "type": "number"} if name in known else {"role": "other"}
@@ -210,7 +211,7 @@ def test_ctrl_c_while_the_folder_is_being_written_leaves_nothing(here):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
         )  # fmt: skip
         wait_until(lambda process=process: process.poll() is not None or len(names(here)) > 2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         out, err = process.communicate(timeout=60)
         if process.returncode == 130:
             break
