@@ -83,14 +83,30 @@ def within_limit(totals, n, shift, least_rows):
 
 
 @inner
-def best_label(packed, shift, n, x, table):
-    """The best threshold for one label of two classes, x rows of the node being of the second.
+def most_balanced(packed, shift, n):
+    """``best_label`` where all rows are of one class, so that no threshold scores anything."""
+    after = first_reaching(packed, ((n + 1) >> 1) << shift)  # the first with at least half of the rows
+    best, least = after, n
+    if after < packed.shape[0]:
+        least = packed[after] >> shift
+    if after > 0 and n - (packed[after - 1] >> shift) <= least:
+        best = after - 1
+        least = n - (packed[best] >> shift)
+    return best, 0.0, least
 
-    packed   (thresholds,) rows << shift | rows of the second class, up to each   IN
+
+@inner
+def best_label(packed, shift, n, whole, table):
+    """The best threshold for one label of two classes.
+
+    packed   (thresholds,) rows << shift | rows of the second class, up to each; ``whole`` is the node's   IN
     Returns (threshold, score, largest part); ties go to the better balanced, then to the lower one.
     """
-    whole_n, whole_x, by = np.uint64(n), np.uint64(x), np.uint64(shift)
+    by = np.uint64(shift)
     mask = (np.uint64(1) << by) - np.uint64(1)
+    whole_n, whole_x = np.uint64(n), np.uint64(whole) & mask
+    if whole_x == 0 or whole_x == whole_n:
+        return most_balanced(packed, shift, n)
     best, high, least = np.int64(-1), NO_SCORE, whole_n
     for t in range(packed.shape[0]):
         here = np.uint64(packed[t])
@@ -107,19 +123,6 @@ def best_label(packed, shift, n, x, table):
             if score > high or largest < least:
                 best, high, least = np.int64(t), score, largest
     return best, high, np.int64(least)
-
-
-@inner
-def most_balanced(packed, shift, n):
-    """``best_label`` where all rows are of one class, so that no threshold scores anything."""
-    after = first_reaching(packed, ((n + 1) >> 1) << shift)  # the first with at least half of the rows
-    best, least = after, n
-    if after < packed.shape[0]:
-        least = packed[after] >> shift
-    if after > 0 and n - (packed[after - 1] >> shift) <= least:
-        best = after - 1
-        least = n - (packed[best] >> shift)
-    return best, 0.0, least
 
 
 @inner
@@ -181,19 +184,17 @@ def best_score(rows_to, n, score, first):
 
 
 @inner
-def best_allowable(m, first, last, by_score, scratch):
+def best_allowable(m, first, last, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
     n = rows_to[m - 1]
     best, high, least = np.int64(-1), NO_SCORE, n
     for t in range(first, last):
-        if not (scratch.is_fine[0, t] and scratch.is_fine[1, t]) or (by_score and score[t] < high):
+        if not (scratch.is_fine[0, t] and scratch.is_fine[1, t]) or score[t] < high:
             continue
         largest = max(rows_to[t], n - rows_to[t])
-        if best < 0 or (by_score and score[t] > high) or largest < least:
-            best, least = np.int64(t), largest
-            if by_score:
-                high = score[t]
+        if score[t] > high or largest < least:
+            best, high, least = np.int64(t), score[t], largest
     return best
 
 
@@ -248,7 +249,7 @@ def beats(score, largest, best, best_largest):
 def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
     fill_allowable(part, axis, m, rules, scratch)
-    t = best_allowable(m, first, last, True, scratch)
+    t = best_allowable(m, first, last, scratch)
     if t < 0:
         return t
     left = scratch.total[0, t]
@@ -382,65 +383,22 @@ def list_axes(first, n_lines, low, high, axis_table, listed, base):
 
 
 @inner
-def choose_by_label(part, low, high, axis_table, column, rules, table, scratch):
-    """The best allowable threshold of all ordered attributes for one label of two classes.
+def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
+    """The best allowable threshold of all ordered attributes by score.
 
-    low, high   (axes,) bounds of the codes; tightened    IN+OUT
+    bounds   (4, axes) see ``fill_subtree``; the codes are tightened    IN+OUT
     Returns (axis, code, score, largest part), axis -1 if no threshold is allowable.
     """
     n = part.shape[0]
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
-    bins, code, packed = scratch.bins, scratch.code, scratch.total[1]
-    shift = packing(n, np.int64(1))
-    done = 0
-    while done < low.shape[0]:
-        n_listed, done = list_axes(done, bins.shape[0], low, high, axis_table, scratch.listed, scratch.base)
-        listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
-        add_packed(part, column, listed, base, shift, bins)
-        line = np.int64(0)
-        for j in range(n_listed):
-            axis = np.int64(listed[j])
-            next_line = line + high[axis] - low[axis] + 1
-            m = fill_totals(bins[line:next_line], low[axis], code, packed)
-            line = next_line
-            low[axis], high[axis] = code[0], code[m - 1]
-            first, last = within_limit(packed[:m], n, shift, rules.least_rows)
-            if first >= last:
-                continue
-            x = packed[m - 1] & ((np.int64(1) << shift) - 1)
-            if x == 0 or x == n:  # noqa: PLR1714 - a tuple would not be compiled away
-                t, score, largest = most_balanced(packed[first:last], shift, n)
-            else:
-                t, score, largest = best_label(packed[first:last], shift, n, x, table)
-            t += first
-            if not beats(score, largest, best, best_largest):
-                continue
-            if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
-                rows_to, sum_to = scratch.total[0], scratch.total[1]
-                unpack(packed[:m], shift, rows_to, sum_to)
-                fill_label_scores(
-                    rows_to[first:last], sum_to[first:last], n, x, table, scratch.score[first:last]
-                )
-                t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-                if t < 0:
-                    continue
-                score, largest = scratch.score[t], max(rows_to[t], n - rows_to[t])
-            best_axis, best_code, best, best_largest = axis, code[t], score, largest
-    return best_axis, best_code, best, best_largest
-
-
-@inner
-def choose_by_words(part, low, high, axis_table, targets, rules, table, scratch):
-    """``choose_by_label`` for a number, or for several targets."""
-    n = part.shape[0]
-    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
-    bins, code, total, score = scratch.bins, scratch.code, scratch.total, scratch.score
-    rows_to, sum_to = total[0], total[1]
+    low, high, bins, code, total = bounds[0], bounds[1], scratch.bins, scratch.code, scratch.total
+    rows_to, sum_to, score = total[0], total[1], scratch.score
     single = is_single(targets)
+    is_label = single and targets.label.shape[0] == 1
     column = single_column(targets) if single else np.int64(0)
     shift = packing(n, np.int64(targets.largest)) if single else np.int64(0)
     words = np.int64(1) if shift > 0 else total.shape[0]
-    done = 0
+    done = np.int64(0)
     while done < low.shape[0]:
         n_listed, done = list_axes(
             done, bins.shape[0] // words, low, high, axis_table, scratch.listed, scratch.base
@@ -458,52 +416,57 @@ def choose_by_words(part, low, high, axis_table, targets, rules, table, scratch)
             next_line = line + words * (high[axis] - low[axis] + 1)
             lines = bins[line:next_line]
             line = next_line
-            if shift > 0:
+            if is_label:
+                m = fill_totals(lines, low[axis], code, sum_to)  # packed, to be scored as they are
+            elif shift > 0:
                 m = fill_packed(lines, low[axis], shift, code, rows_to, sum_to)
             elif single:
                 m = fill_sums(lines, low[axis], code, rows_to, sum_to)
             else:
                 m = fill_words(lines, low[axis], code, total)
             low[axis], high[axis] = code[0], code[m - 1]
-            first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
+            if is_label:
+                first, last = within_limit(sum_to[:m], n, shift, rules.least_rows)
+            else:
+                first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
             if first >= last:
                 continue
-            if single:
-                fill_number_scores(
-                    rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], score[first:last]
-                )
+            whole = sum_to[m - 1]
+            if is_label:
+                t, here, largest = best_label(sum_to[first:last], shift, n, whole, table)
+                t += first
             else:
-                fill_word_scores(total, m, first, last, targets, table, score)
-            t = best_score(rows_to[first:last], n, score[first:last], first)
-            if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+                if single:
+                    fill_number_scores(rows_to[first:last], sum_to[first:last], n, whole, score[first:last])
+                else:
+                    fill_word_scores(total, m, first, last, targets, table, score)
+                t = best_score(rows_to[first:last], n, score[first:last], first)
+                here, largest = score[t], max(rows_to[t], n - rows_to[t])
+            if not beats(here, largest, best, best_largest):
                 continue
             if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
+                if is_label:
+                    unpack(sum_to[:m], shift, rows_to, sum_to)
+                    fill_label_scores(
+                        rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], table, score[first:last]
+                    )
                 t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-            if t >= 0:
-                best_axis, best_code, best = axis, code[t], score[t]
-                best_largest = max(rows_to[t], n - rows_to[t])
+                if t < 0:
+                    continue
+                here, largest = score[t], max(rows_to[t], n - rows_to[t])
+            best_axis, best_code, best, best_largest = axis, code[t], here, largest
     return best_axis, best_code, best, best_largest
 
 
 @inner
-def choose_scored(part, bounds, grid, targets, rules, table, scratch):
-    """The best allowable split of a node by score.
+def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets, rules, table, scratch):
+    """The best allowable split along a hierarchy, if it beats the best threshold: (axis, score), else axis -1.
 
-    bounds   (4, axes) see ``fill_subtree``; the codes of ordered attributes are tightened   IN+OUT
-    Returns (axis, code, score): axis -1 if no split is allowable; code is the threshold of an ordered
-    attribute (the last code that goes left), -1 for a tree attribute.
+    cover_of   (axes,) node of a tree attribute that covers the rows   IN
     """
     single = is_single(targets)
-    low, high, cover_of = bounds[0], bounds[1], bounds[2]
-    if single and targets.label.shape[0] == 1:
-        best_axis, best_code, best, best_largest = choose_by_label(
-            part, low, high, grid.axis, targets.label[0].column, rules, table, scratch
-        )
-    else:
-        best_axis, best_code, best, best_largest = choose_by_words(
-            part, low, high, grid.axis, targets, rules, table, scratch
-        )
-    for axis in range(low.shape[0]):
+    found = np.int64(-1)
+    for axis in range(cover_of.shape[0]):
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
@@ -514,8 +477,8 @@ def choose_scored(part, bounds, grid, targets, rules, table, scratch):
             if (is_tie or beats(score, largest, best, best_largest)) and children_hold(
                 part, m, rules, scratch
             ):
-                best_axis, best_code, best, best_largest = axis, np.int64(-1), score, largest
-    return best_axis, best_code, best
+                found, best_axis, best, best_largest = axis, axis, score, largest
+    return found, best
 
 
 @inner
@@ -549,7 +512,9 @@ def best_median(part, axis, low, high, rules, scratch):
     # the median fails the diversity: the allowable threshold nearest to the middle
     m = fill_sorted(part[:, axis], scratch.key[:n], scratch.code, scratch.total[0])
     fill_allowable(part, axis, m, rules, scratch)
-    t = best_allowable(m, np.int64(0), m - 1, False, scratch)
+    for t in range(m - 1):
+        scratch.score[t] = 0.0  # only balance counts
+    t = best_allowable(m, np.int64(0), m - 1, scratch)
     return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
 
 

@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.borrow import borrowed
-from sfumato.kernels.choose import choose_median, choose_scored, fill_children, information
+from sfumato.kernels.choose import (
+    choose_children,
+    choose_median,
+    choose_threshold,
+    fill_children,
+    information,
+)
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, range_of, rank_again
 from sfumato.kernels.problem import BLOCK
@@ -171,22 +177,6 @@ def restore_codes(part, codes, bounds, axis_table):
 
 
 @inner
-def choose(part, codes, bounds, grid, targets, rules, table, scratch):
-    """The split of a node: (axis, code) as of ``choose_scored``, axis -1 if no split is allowable."""
-    if targets.label.shape[0] + targets.number.shape[0] > 0:
-        prepare(part, bounds, grid, scratch.bins)
-        axis, code, score = choose_scored(part, bounds, grid, targets, rules, table, scratch)
-        if (
-            axis < 0
-            or targets.median_below_gain <= 0.0
-            or gain_of(part, targets, table, score) >= targets.median_below_gain
-        ):
-            return axis, code
-        restore_codes(part, codes, bounds, grid.axis)
-    return choose_median(part, bounds, grid, rules, scratch)
-
-
-@inner
 def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
     start, end = nodes[node].start, nodes[node].end
@@ -284,7 +274,23 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, 
             for a in range(here.shape[1]):
                 here[i, a] = bounds[depth, i, a]
         part = rows[start:end]
-        axis, code = choose(part, codes, here, grid, targets, rules, table, scratch)
+        by_median = targets.label.shape[0] + targets.number.shape[0] == 0
+        axis, code = np.int64(-1), np.int64(-1)
+        if not by_median:
+            prepare(part, here, grid, scratch.bins)
+            axis, code, score, largest = choose_threshold(
+                part, here, grid.axis, targets, rules, table, scratch
+            )
+            tree, score = choose_children(
+                part, here[2], axis, score, largest, grid, targets, rules, table, scratch
+            )
+            axis = tree if tree >= 0 else axis
+            if axis >= 0 and targets.median_below_gain > 0.0:
+                by_median = gain_of(part, targets, table, score) < targets.median_below_gain
+                if by_median:
+                    restore_codes(part, codes, here, grid.axis)
+        if by_median:
+            axis, code = choose_median(part, here, grid, rules, scratch)
         if axis < 0:
             continue
         nodes[node].axis = axis
