@@ -105,7 +105,7 @@ def best_label(packed, shift, n, whole, table):
     by = np.uint64(shift)
     mask = (np.uint64(1) << by) - np.uint64(1)
     whole_n, whole_x = np.uint64(n), np.uint64(whole) & mask
-    if whole_x == 0 or whole_x == whole_n:
+    if whole_x == 0 or whole_x == whole_n:  # noqa: PLR1714 - a tuple would not be compiled away
         return most_balanced(packed, shift, n)
     best, high, least = np.int64(-1), NO_SCORE, whole_n
     for t in range(packed.shape[0]):
