@@ -460,6 +460,49 @@ def test_median_takes_the_best_balanced_threshold_that_is_allowable_not_only_one
     assert found.recoding.tree.threshold[0] == 1
 
 
+TASKS = {
+    "two classes": [Classify("two")],
+    "three classes": [Classify("three")],
+    "a number": [Regress("hours")],
+    "several": [Classify(["two", "three"]), Regress("hours")],
+}
+
+
+def first_split(workload: list[Any], k: int = 1, **columns: list[Any]) -> tuple[str, float]:
+    """Attribute and threshold of the first split; six rows of each value, so that no split is better than another."""
+    n_values = len(next(iter(columns.values())))
+    table = {name: [value for value in values for _ in range(6)] for name, values in columns.items()}
+    targets = {"two": list("+-+-+-"), "three": list("abcabc"), "hours": [0, 0, 4, 4, 8, 8]}
+    table |= {name: values * n_values for name, values in targets.items()}
+    quasi = [
+        number(name) if isinstance(values[0], int) else Attribute(name, Role.QUASI_IDENTIFIER)
+        for name, values in columns.items()
+    ]
+    others = [
+        Attribute("two", Role.OTHER),
+        Attribute("three", Role.OTHER),
+        Attribute("hours", Role.OTHER, Kind.NUMBER),
+    ]
+    schema = Schema((*quasi, *others))
+    tree = partition(open_table(pa.table(table)), schema, [KAnonymity(k)], workload=workload).recoding.tree
+    return schema.quasi_identifiers[tree.axis[0]].name, tree.threshold[0]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_ties_go_to_the_better_balanced_split_then_to_the_first_attribute_then_to_the_lower_threshold(name):
+    task = TASKS[name]
+    assert first_split(task, x=[1, 2, 3, 4]) == ("x", 2)
+    assert first_split(task, x=[1, 2, 3]) == ("x", 1)
+    assert first_split(task, x=[1, 2, 3], k=7) == ("x", 1)
+    assert first_split(task, x=[1, 1, 1, 2], y=[1, 1, 2, 2]) == ("y", 1)
+    assert first_split(task, x=[1, 2, 2, 2], y=[5, 6, 6, 6]) == ("x", 1)
+    assert first_split(task, x=["a", "a", "a", "b"], y=[1, 1, 2, 2])[0] == "y"
+    assert first_split(task, y=[1, 1, 1, 2], x=["a", "a", "b", "b"])[0] == "x"
+    assert first_split(task, x=["a", "a", "b", "b"], y=[1, 1, 2, 2])[0] == "x"
+    assert first_split(task, y=[1, 1, 2, 2], x=["a", "a", "b", "b"])[0] == "y"
+    assert first_split(task, x=["a", "a", "b", "b"], y=["d", "c", "c", "d"])[0] == "x"
+
+
 # ---- what must hold of every partition -------------------------------------------------------------
 
 
