@@ -154,7 +154,7 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
 @inner
 def fill_word_scores(total, m, first, last, targets, table, out):
     """Score of each threshold for several targets."""
-    words = total.shape[0]
+    words, single = total.shape[0], is_single(targets)
     parts = np.empty((3, words), dtype=np.int64)
     left, right, node = parts[0], parts[1], parts[2]
     for w in range(words):
@@ -163,8 +163,8 @@ def fill_word_scores(total, m, first, last, targets, table, out):
         for w in range(words):
             left[w] = total[w, t]
             right[w] = node[w] - left[w]
-        out[t] = score_of_part(left, node, targets, False, table) + score_of_part(
-            right, node, targets, False, table
+        out[t] = score_of_part(left, node, targets, single, table) + score_of_part(
+            right, node, targets, single, table
         )
 
 
