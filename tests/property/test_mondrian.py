@@ -13,7 +13,7 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from sfumato import recoding as recoding_module
@@ -462,17 +462,17 @@ def test_median_takes_the_best_balanced_threshold_that_is_allowable_not_only_one
 
 TASKS = {
     "two classes": [Classify("two")],
-    "three classes": [Classify("three")],
+    "four classes": [Classify("four")],
     "a number": [Regress("hours")],
-    "several": [Classify(["two", "three"]), Regress("hours")],
+    "several": [Classify(["two", "four"]), Regress("hours")],
 }
 
 
-def first_split(workload: list[Any], k: int = 1, **columns: list[Any]) -> tuple[str, float]:
-    """Attribute and threshold of the first split; six rows of each value, so that no split is better than another."""
+def first_split(workload: list[Any], **columns: list[Any]) -> tuple[str, float]:
+    """Attribute and threshold of the first split; four rows of each value, so that no split scores better."""
     n_values = len(next(iter(columns.values())))
-    table = {name: [value for value in values for _ in range(6)] for name, values in columns.items()}
-    targets = {"two": list("+-+-+-"), "three": list("abcabc"), "hours": [0, 0, 4, 4, 8, 8]}
+    table = {name: [value for value in values for _ in range(4)] for name, values in columns.items()}
+    targets = {"two": list("+-+-"), "four": list("abcd"), "hours": [0, 0, 4, 4]}
     table |= {name: values * n_values for name, values in targets.items()}
     quasi = [
         number(name) if isinstance(values[0], int) else Attribute(name, Role.QUASI_IDENTIFIER)
@@ -480,11 +480,11 @@ def first_split(workload: list[Any], k: int = 1, **columns: list[Any]) -> tuple[
     ]
     others = [
         Attribute("two", Role.OTHER),
-        Attribute("three", Role.OTHER),
+        Attribute("four", Role.OTHER),
         Attribute("hours", Role.OTHER, Kind.NUMBER),
     ]
     schema = Schema((*quasi, *others))
-    tree = partition(open_table(pa.table(table)), schema, [KAnonymity(k)], workload=workload).recoding.tree
+    tree = partition(open_table(pa.table(table)), schema, [KAnonymity(1)], workload=workload).recoding.tree
     return schema.quasi_identifiers[tree.axis[0]].name, tree.threshold[0]
 
 
@@ -493,7 +493,6 @@ def test_ties_go_to_the_better_balanced_split_then_to_the_first_attribute_then_t
     task = TASKS[name]
     assert first_split(task, x=[1, 2, 3, 4]) == ("x", 2)
     assert first_split(task, x=[1, 2, 3]) == ("x", 1)
-    assert first_split(task, x=[1, 2, 3], k=7) == ("x", 1)
     assert first_split(task, x=[1, 1, 1, 2], y=[1, 1, 2, 2]) == ("y", 1)
     assert first_split(task, x=[1, 2, 2, 2], y=[5, 6, 6, 6]) == ("x", 1)
     assert first_split(task, x=["a", "a", "a", "b"], y=[1, 1, 2, 2])[0] == "y"
@@ -507,7 +506,7 @@ def test_ties_go_to_the_better_balanced_split_then_to_the_first_attribute_then_t
 
 
 @given(reachable_cases())
-@settings(max_examples=100)
+@settings(max_examples=80)
 def test_every_group_keeps_every_promise_and_none_can_be_split_further(case: Case):
     groups = members_of(case.partition())
     twin = case.twin()
@@ -575,7 +574,7 @@ def test_how_the_input_is_cut_into_chunks_does_not_matter(case: Case, data: Any)
 
 
 @given(reachable_cases(max_rows=60), st.integers(1, 3))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_the_number_of_threads_and_the_size_of_tasks_do_not_matter(case: Case, threads: int):
     whole = case.partition()
     with pytest.MonkeyPatch.context() as patch:
@@ -609,7 +608,7 @@ def test_shuffled_rows_stay_in_their_groups(case: Case, seed: int):
 
 
 @given(reachable_cases(), st.sampled_from(Output))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_applied_to_the_rows_it_was_made_from_the_recoding_gives_the_published_boxes(
     case: Case, output: Output
 ):
@@ -623,7 +622,7 @@ def test_applied_to_the_rows_it_was_made_from_the_recoding_gives_the_published_b
 
 
 @given(reachable_cases(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=70)
 def test_any_row_at_all_gets_the_box_that_the_rules_for_strangers_say(case: Case, data: Any):
     tree = case.twin().grow()
     rows = [
@@ -695,7 +694,7 @@ def written(quasi: Quasi, value: float) -> str:
 
 
 @given(case=reachable_cases(), output=st.sampled_from(Output), is_large=st.booleans(), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_recoding_that_was_written_and_read_back_recodes_alike(
     tmp_path_factory, case, output, is_large, data
 ):
