@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -389,7 +390,9 @@ def test_the_groups_and_their_boxes_are_those_of_the_naive_twin(case: Case):
     assert groups_of(found) == expected
 
 
-def big_case(seed: int, workload: list[Any], requirements: list[Any], n_rows: int = 260) -> Case:
+def big_case(
+    seed: int, workload: list[Any], requirements: list[Any], below: float | None = None, *, n_rows: int = 260
+) -> Case:
     """A table of many more rows, so that nodes of all sizes occur."""
     rng = np.random.default_rng(seed)
     quasi = [close_integers("q0"), days("q1"), flat("q2"), scattered_integers("q3"), mask("q4")]
@@ -409,7 +412,7 @@ def big_case(seed: int, workload: list[Any], requirements: list[Any], n_rows: in
         "hours": [(x or 7) % 41 for x in columns["q0"]],
     }  # fmt: skip
     rows = [{name: cells[i] for name, cells in columns.items()} for i in range(n_rows)]
-    return Case(rows, quasi, requirements, workload, MondrianOptions())
+    return Case(rows, quasi, requirements, workload, MondrianOptions(median_below_gain=below))
 
 
 BIG_CASES = {
@@ -419,6 +422,8 @@ BIG_CASES = {
     "one label": ([Classify("class")], [KAnonymity(2)]),
     "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
     "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
+    "often median": ([Classify("class")], [KAnonymity(2)], 0.3),
+    "median at last": ([Regress(["hours", "salary"])], [KAnonymity(2)], 0.05),
 }  # fmt: skip
 
 
@@ -500,6 +505,20 @@ def test_ties_go_to_the_better_balanced_split_then_to_the_first_attribute_then_t
     assert first_split(task, x=["a", "a", "b", "b"], y=[1, 1, 2, 2])[0] == "x"
     assert first_split(task, y=[1, 1, 2, 2], x=["a", "a", "b", "b"])[0] == "y"
     assert first_split(task, x=["a", "a", "b", "b"], y=["d", "c", "c", "d"])[0] == "x"
+
+
+@pytest.mark.parametrize("names", list(itertools.permutations("abc")))
+def test_the_roundoff_of_a_score_does_not_depend_on_the_order_of_the_children(names):
+    """Both columns divide the rows alike, so the first is taken, whatever its values are called."""
+    groups = [0, 0, 1, 2, 2]
+    table = pa.table(
+        {"x": [names[g] for g in groups], "y": ["uvw"[g] for g in groups], "hours": [4, 1, 2, 8, 2]}
+    )
+    schema = Schema(
+        (*(Attribute(n, Role.QUASI_IDENTIFIER) for n in "xy"), Attribute("hours", Role.OTHER, Kind.NUMBER))
+    )
+    found = partition(open_table(table), schema, [KAnonymity(1)], workload=[Regress("hours")])
+    assert found.recoding.tree.axis[0] == 0
 
 
 # ---- what must hold of every partition -------------------------------------------------------------
