@@ -2,7 +2,7 @@
 
 Nothing is imported from sfumato but the values that say what is wanted (requirements and tasks); how a
 requirement is judged, how a split is scored and which one is taken is written here a second time, from
-[LDR08, sections 2 and 3.1] and the rules for ties. Every candidate is tried, every part is looked at row by row.
+[LDR08, sections 2, 3.1 and 3.2] and the rules for ties. Every candidate is tried, every part is looked at row by row.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class Node:
 
     members: tuple[int, ...]
     box: list[Any]
+    is_selecting: bool = False
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -238,6 +239,27 @@ def gain_scale(targets: Sequence[Label | Number], *, standardize: bool) -> float
     return 1.0 / spread if spread > 0 else 0.0
 
 
+# ---- selections ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Query:
+    """A rectangle: per attribute (low, high), both ends within it, or the leaves of its hierarchy; or None: all."""
+
+    sides: tuple[Any, ...]
+    weight: Fraction
+
+    def overlaps(self, at: int, region: Any) -> bool:
+        """Does it reach into this region of an attribute: above < value <= up to, or a node of the hierarchy?"""
+        side = self.sides[at]
+        if side is None:
+            return True
+        if isinstance(side, frozenset):
+            return any(leaf[: len(region)] == region for leaf in side)
+        above, up_to = region
+        return side[0] <= up_to and (above is None or side[1] > above)
+
+
 # ---- growth ----------------------------------------------------------------------------------------
 
 
@@ -251,11 +273,12 @@ class Mondrian:
         requirements: Sequence[Any],
         workload: Sequence[Any] = (),
         *,
+        queries: Sequence[Query] = (),
         split_only: Sequence[str] | None = None,
         median_below_gain: float | None = None,
         standardize: bool = False,
     ) -> None:
-        self.rows, self.axes, self.requirements = rows, axes, requirements
+        self.rows, self.axes, self.requirements, self.queries = rows, axes, requirements, queries
         self.targets = targets_of(rows, workload, standardize=standardize)
         self.gain_scale = gain_scale(self.targets, standardize=standardize) if self.targets else 0.0
         self.median_below_gain = median_below_gain or 0.0
@@ -264,12 +287,14 @@ class Mondrian:
     def grow(self) -> Node:
         """The partition tree; its root has all rows and satisfies the requirement, or the requirement is hopeless."""
         box = [self.whole_range(axis) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
-        root = Node(tuple(range(len(self.rows))), box)
+        root = Node(tuple(range(len(self.rows))), box, is_selecting=bool(self.queries))
         assert self.is_allowed(root.members)
         waiting = [root]
         while waiting:
             node = waiting.pop()
-            node.split = self.choose(node.members)
+            node.split = self.choose_precise(node) if node.is_selecting else None
+            node.is_selecting = node.split is not None
+            node.split = node.split or self.choose(node.members)
             if node.split is None:
                 for i, axis in enumerate(self.axes):
                     if isinstance(axis, Tree):
@@ -278,7 +303,7 @@ class Mondrian:
             for branch, part in zip(node.split.branches, node.split.parts, strict=True):
                 box = list(node.box)
                 box[node.split.axis] = self.narrowed(node, branch)
-                node.children.append(Node(part, box))
+                node.children.append(Node(part, box, node.is_selecting))
             waiting += node.children
         return root
 
@@ -324,6 +349,61 @@ class Mondrian:
 
     def top(self, axis: Tree) -> Path:
         return common([*axis.leaves, *(axis.node(row) for row in self.rows)])[:1]
+
+    # -- selections --------------------------------------------------------------------------------
+
+    def choose_precise(self, node: Node) -> Split | None:
+        """The split that takes most away from what the queries return too much [LDR08, equation 7]."""
+        active = [
+            query
+            for query in self.queries
+            if all(query.overlaps(i, self.region(node, i)) for i in range(len(self.axes)))
+        ]
+        splits = [
+            split
+            for at in self.may_split
+            for split in self.precise_candidates(node.members, at, active)
+            if all(map(self.is_allowed, split.parts))
+        ]
+        cost = {split: self.cost(split, node, active) for split in splits}
+        best = min(
+            splits,
+            key=lambda split: (cost[split], split.largest, split.axis, split.threshold or 0),
+            default=None,
+        )
+        no_split = len(node.members) * sum(query.weight for query in active)
+        return best if best is not None and cost[best] < no_split else None
+
+    def precise_candidates(self, members: Sequence[int], at: int, active: Sequence[Query]) -> Iterator[Split]:
+        """Every split on one attribute: thresholds are values of the rows, and ends of queries between them."""
+        yield from self.candidates(members, at)
+        axis = self.axes[at]
+        if isinstance(axis, Tree):
+            return
+        value = {i: axis.value(self.rows[i]) for i in members}
+        ends = {query.sides[at][1] for query in active if query.sides[at] is not None}
+        for end in ends - set(value.values()):
+            if min(value.values()) < end < max(value.values()):
+                left = tuple(i for i in members if value[i] <= end)
+                yield Split(at, end, ("left", "right"), (left, tuple(i for i in members if i not in left)))
+
+    def region(self, node: Node, at: int) -> Any:
+        """What the splits have left of an attribute; of a hierarchy, the lowest node that covers the rows."""
+        axis = self.axes[at]
+        if isinstance(axis, Tree):
+            return self.cover(node.members, axis)
+        return (None, math.inf) if node.box[at] == self.whole_range(axis) else node.box[at]
+
+    def cost(self, split: Split, node: Node, active: Sequence[Query]) -> Fraction:
+        """The rows of each part times the weight of the queries that overlap it."""
+        total = Fraction(0)
+        for branch, part in zip(split.branches, split.parts, strict=True):
+            region = branch
+            if split.threshold is not None:
+                above, up_to = self.region(node, split.axis)
+                region = (above, split.threshold) if branch == "left" else (split.threshold, up_to)
+            total += len(part) * sum(query.weight for query in active if query.overlaps(split.axis, region))
+        return total
 
     # -- the choice --------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Rows in memory: one matrix, rows swapped in place, subtrees grown by a few threads.
 
 Large nodes (at 4 threads those above 1/64 of the rows) are tasks of their own; smaller ones are grown
-whole by one compiled call. Tasks touch disjoint slices of the matrix, and a node's split depends only on its rows, so the
-tree is the same whatever the number of threads.
+whole by one compiled call. Where selections come first, each of their splits is a task, too. Tasks touch
+disjoint slices of the matrix, and a node's split depends only on its rows, so the tree is the same whatever
+the number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
-from sfumato.kernels.problem import BLOCK, FIXED_POINT, NODE, Axes, Rules, Scratch, Table, Targets, grid_of
+from sfumato.kernels.problem import (
+    BLOCK,
+    FIXED_POINT,
+    NODE,
+    Axes,
+    Queries,
+    Rules,
+    Scratch,
+    Table,
+    Targets,
+    grid_of,
+)
+from sfumato.kernels.select import split_for_queries
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -30,11 +43,15 @@ Progress = Callable[[int], None]
 
 @dataclass(slots=True)
 class Open:
-    """A node that is still to be split, with what is known of its codes."""
+    """A node that is still to be split, with what is known of its codes.
+
+    With a ``region`` the selections have the first say, see ``split_for_queries``.
+    """
 
     start: int
     end: int
     bounds: NDArray[np.int64]  # (4, axes), see ``fill_subtree``
+    region: NDArray[np.int64] | None = None  # (2, axes)
 
 
 @dataclass(slots=True)
@@ -66,11 +83,22 @@ class MemoryEngine:
         self.rows[:, -1] = np.arange(self.n_rows, dtype=np.uint32)
 
     def grow(
-        self, axes: Axes, targets: Targets, rules: Rules, *, progress: Progress = lambda _: None
+        self,
+        axes: Axes,
+        targets: Targets,
+        rules: Rules,
+        *,
+        queries: Queries | None = None,
+        progress: Progress = lambda _: None,
     ) -> Nodes:
-        """The partition tree, depth first: children of a node stand next to each other."""
-        grower = _Grower(self.rows, self.codes, axes, targets, rules, progress, self.threads)
+        """The partition tree, depth first: children of a node stand next to each other.
+
+        First the splits that make the queries precise, until none does; then those for the targets.
+        """
+        grower = _Grower(self.rows, self.codes, axes, targets, rules, queries, progress, self.threads)
         root = Open(0, self.n_rows, whole_range(self.codes, axes))
+        if queries is not None:
+            root.region = everywhere(self.codes.shape[1])
         return assemble(grower.run(root))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
@@ -95,14 +123,17 @@ class _Grower:
         axes: Axes,
         targets: Targets,
         rules: Rules,
+        queries: Queries | None,
         progress: Progress,
         threads: int,
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
+        self.queries = queries
         self.grid = grid_of(axes)
         self.progress = progress
         self.table = information_table(len(rows)) if len(targets.label) else np.zeros(1)
         self.threads = threads
+        self.most_children = max(2, int(axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
@@ -136,25 +167,54 @@ class _Grower:
 
         Returns how many rows have found their group.
         """
-        while task.end - task.start > self.whole_below and not self.stopped:
-            most = max(2, int(self.axes.n_children.max(initial=0)))
-            bounds = room_on_stack(most, task)
-            nodes = self.call(task, 1 + most, bounds, once=True)
+        while not self.stopped:
+            if task.region is not None:
+                nodes, children = self.split_for_queries(task, task.region)
+                if not children:
+                    task.region = None  # and never again below
+                    continue
+            elif task.end - task.start > self.whole_below:
+                nodes, children = self.split(task)
+            else:
+                break
             piece = parent.below[at] = Piece(nodes)
-            n_children = len(nodes) - 1
-            if n_children == 0:
+            if not children:
                 return task.end - task.start
-            starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
-            for child in range(2, n_children + 1):
-                left_open = Open(starts[child], ends[child], bounds[n_children - child])
-                self.submit(pool, left_open, piece, child)
-            task, parent, at = Open(starts[1], ends[1], bounds[n_children - 1]), piece, 1
+            for child in range(2, len(nodes)):
+                self.submit(pool, children[child - 1], piece, child)
+            task, parent, at = children[0], piece, 1
         if self.stopped:
             return 0
         n = task.end - task.start
         capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
         parent.below[at] = Piece(self.call(task, capacity, room_on_stack(256, task)))
         return n
+
+    def split(self, task: Open) -> tuple[Table, list[Open]]:
+        """One split by the criterion: the node and its children, and these as they are left to do."""
+        bounds = room_on_stack(self.most_children, task)
+        nodes = self.call(task, 1 + self.most_children, bounds, once=True)
+        n_children = len(nodes) - 1
+        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        return nodes, [
+            Open(starts[child], ends[child], bounds[n_children - child]) for child in range(1, len(nodes))
+        ]
+
+    def split_for_queries(self, task: Open, region: NDArray[np.int64]) -> tuple[Table, list[Open]]:
+        """``split``, but one that makes the queries more precise; no children if none does."""
+        bounds = room_on_stack(1 + self.most_children, task)
+        regions = np.empty((1 + self.most_children, *region.shape), dtype=np.int64)
+        regions[0] = region
+        room = one_node(task, 1 + self.most_children)
+        n_nodes = split_for_queries(
+            self.rows, self.codes, room, bounds, regions,
+            self.queries, self.grid, self.rules, self.scratch(),
+        )  # fmt: skip
+        nodes = room.view(np.ndarray)[:n_nodes].copy()
+        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        return nodes, [
+            Open(starts[child], ends[child], bounds[child], regions[child]) for child in range(1, n_nodes)
+        ]
 
     def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
         nodes = one_node(task, capacity)
@@ -167,7 +227,13 @@ class _Grower:
     def scratch(self) -> Scratch:
         if not hasattr(self.local, "scratch"):
             self.local.scratch = new_scratch(
-                self.rows, self.codes, self.axes, self.targets, self.rules, widest=self.widest
+                self.rows,
+                self.codes,
+                self.axes,
+                self.targets,
+                self.rules,
+                widest=self.widest,
+                n_queries=0 if self.queries is None else len(self.queries.weight),
             )
         return self.local.scratch  # type: ignore[no-any-return]
 
@@ -178,6 +244,13 @@ def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
     fill_ranges(codes, bounds[0], bounds[1])
     bounds[2] = axes.root
     return bounds
+
+
+def everywhere(n_axes: int) -> NDArray[np.int64]:
+    """The region that no split has narrowed: codes above -1, and up to any."""
+    region = np.empty((2, n_axes), dtype=np.int64)
+    region[0], region[1] = -1, np.iinfo(np.int64).max
+    return region
 
 
 def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
@@ -204,16 +277,17 @@ def new_scratch(
     rules: Rules,
     *,
     widest: int | None = None,
+    n_queries: int = 0,
 ) -> Scratch:
     n = len(rows)
     if widest is None:
         widest = int(codes.max(initial=0)) + 1
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
-    distinct = min(n, max(widest, children)) + 2
+    distinct = min(n, max(widest, children)) + 2 + n_queries
     n_values = int(rules.values["end"].max(initial=0))
     n_recursive = len(rules.recursive)
-    needs_order = not rules.count_only or bool(axes.is_tree.any())
+    needs_order = not rules.count_only or bool(axes.is_tree.any()) or n_queries > 0
     return Scratch(
         bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),

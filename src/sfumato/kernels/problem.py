@@ -119,6 +119,19 @@ class Rules(NamedTuple):
     variance: Table  # (rules,) VARIANCE: column of the row matrix, least in squared units of that column
 
 
+class Queries(NamedTuple):
+    """Selections, each a rectangle of codes.
+
+    On an ordered attribute a part of the codes up to t is overlapped if low <= t, one of the codes beyond t
+    if high > t: the ends of a selection that lie between two codes belong to the upper one. On a tree, low
+    and high are the first and the last leaf.
+    """
+
+    low: NDArray[np.int64]  # (queries, axes)
+    high: NDArray[np.int64]  # (queries, axes)
+    weight: NDArray[np.int64]  # (queries,) their sum times the rows is below 2^53: exact as a float
+
+
 class Scratch(NamedTuple):
     """Working space of one thread, allocated once; pages that are never touched cost nothing."""
 

@@ -1,0 +1,211 @@
+"""Selection Mondrian against its naive twin, and what must hold of its groups, on random small tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import naive_mondrian as naive
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mondrian_cases import Case, big_case, groups_of, members_of, reachable_cases
+
+from sfumato.encoding import OrderedDomain
+from sfumato.engines import memory
+from sfumato.kernels.problem import Queries
+from sfumato.mondrian.grow import Partition, Problem, prepare, recoding_of
+from sfumato.policy import Output
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.tables import open_table
+from sfumato.workload import Classify, Regress
+
+
+@dataclass(frozen=True)
+class Selecting:
+    """A table, what is asked of it, and some selections as the kernels and as the twin see them."""
+
+    case: Case
+    ranges: list[list[tuple[int, int]]]  # of codes, per query and attribute
+    weights: list[int]
+
+    def problem(self, threads: int = 1) -> Problem:
+        case = self.case
+        return prepare(
+            open_table(case.table()),
+            case.schema(),
+            case.requirements,
+            workload=case.workload,
+            options=case.options,
+            threads=threads,
+        )
+
+    def queries(self) -> Queries:
+        ranges = np.array(self.ranges, dtype=np.int64).reshape(len(self.ranges), len(self.case.quasi), 2)
+        return Queries(ranges[:, :, 0].copy(), ranges[:, :, 1].copy(), np.array(self.weights, dtype=np.int64))
+
+    def partition(self, threads: int = 1) -> Partition:
+        problem = self.problem(threads)
+        nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules, queries=self.queries())
+        covers = problem.engine.covers(nodes, problem.axes)
+        leaf = np.flatnonzero(nodes.axis < 0)
+        leaf = leaf[np.argsort(nodes.start[leaf])]
+        return Partition(
+            recoding_of(nodes, covers, problem, Output.LABELS, frozenset()),
+            leaf,
+            (nodes.end - nodes.start)[leaf],
+            problem.engine.row_numbers(),
+        )
+
+    def twin_queries(self) -> list[naive.Query]:
+        domains = self.problem().domains
+        return [
+            naive.Query(
+                tuple(side(domain, *ends) for domain, ends in zip(domains, query, strict=True)),
+                Fraction(weight),
+            )
+            for query, weight in zip(self.ranges, self.weights, strict=True)
+        ]
+
+    def twin(self) -> naive.Mondrian:
+        twin = self.case.twin()
+        twin.queries = self.twin_queries()
+        return twin
+
+
+def side(domain: Any, low: int, high: int) -> Any:
+    """A range of codes as values, or as leaves."""
+    if isinstance(domain, OrderedDomain):
+
+        def value(code: int) -> float:
+            return math.inf if code >= domain.n_codes else float(domain.value(code))
+
+        return value(low), value(high)
+    tree = domain.hierarchy
+    leaf = {
+        int(tree.low[node]): node for node in range(tree.n_nodes) if tree.high[node] - tree.low[node] == 1
+    }
+    leaf |= {
+        int(tree.low[node]): node for node in range(tree.n_nodes) if node not in set(tree.parent.tolist())
+    }
+    return frozenset(tree.path(leaf[code]) for code in range(low, min(high, tree.n_leaves - 1) + 1))
+
+
+@st.composite
+def selecting(draw: Any, **options: Any) -> Selecting:
+    case = draw(reachable_cases(**options))
+    domains = Selecting(case, [], []).problem().domains
+
+    def ends(domain: Any) -> tuple[int, int]:
+        last = domain.n_codes if isinstance(domain, OrderedDomain) else domain.n_codes - 1
+        if draw(st.booleans()):
+            return 0, last
+        return tuple(sorted((draw(st.integers(0, last)), draw(st.integers(0, last)))))
+
+    n = draw(st.integers(1, 4))
+    ranges = [[ends(domain) for domain in domains] for _ in range(n)]
+    return Selecting(case, ranges, draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)))
+
+
+@given(selecting())
+@settings(max_examples=150)
+def test_the_groups_and_their_boxes_are_those_of_the_naive_twin(table: Selecting):
+    root = table.twin().grow()
+    expected = {(tuple(leaf.box), frozenset(leaf.members)) for leaf in root.leaves()}
+    event(f"groups: {min(len(expected), 5)}, selected first: {root.is_selecting}")
+    assert groups_of(table.partition()) == expected
+
+
+BIG_CASES = {
+    "median": ([], [KAnonymity(3)]),
+    "diverse": ([], [EntropyDiversity(2.2, of="disease"), RecursiveDiversity(3, 2, of="job")]),
+    "spread": ([], [VarianceDiversity(40_000, of="salary")]),
+    "one label": ([Classify("class")], [KAnonymity(2)]),
+    "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
+}
+
+
+def big(name: str) -> Selecting:
+    case = big_case(7, *BIG_CASES[name], n_rows=180)
+    rng = np.random.default_rng(12)
+    n_codes = [domain.n_codes for domain in Selecting(case, [], []).problem().domains]
+    ranges = []
+    for _ in range(6):
+        everywhere = [(0, n) for n in n_codes]
+        for axis in rng.choice(5, 3, replace=False):
+            everywhere[axis] = tuple(sorted(rng.integers(0, n_codes[axis], 2).tolist()))
+        ranges.append(everywhere)
+    return Selecting(case, ranges, [3, 1, 1, 2, 1, 7])
+
+
+@pytest.mark.parametrize("name", BIG_CASES)
+def test_larger_tables_split_by_several_threads_give_the_twins_groups_too(name, monkeypatch):
+    monkeypatch.setattr(memory, "SMALLEST_TASK", 16)
+    table = big(name)
+    root = table.twin().grow()
+    expected = {(tuple(leaf.box), frozenset(leaf.members)) for leaf in root.leaves()}
+    assert root.is_selecting
+    assert len(expected) > 5
+    assert groups_of(table.partition(threads=2)) == expected
+    assert groups_of(table.partition(threads=1)) == expected
+
+
+# ---- what must hold of every partition -------------------------------------------------------------
+
+
+def returned(table: Selecting, groups: set[tuple[Any, frozenset[int]]]) -> int:
+    """What the queries return, weighted: all rows of each group that they overlap."""
+    twin = table.twin()
+    total = 0
+    for box, members in groups:
+        node = naive.Node(tuple(sorted(members)), list(box))
+        regions = [twin.region(node, i) for i in range(len(twin.axes))]
+        for query in twin.queries:
+            is_hit = all(query.overlaps(i, region) for i, region in enumerate(regions))
+            total += len(members) * query.weight if is_hit else 0
+    return total
+
+
+@given(selecting())
+@settings(max_examples=80)
+def test_selections_return_no_more_than_without_any_split_and_every_promise_is_kept(table: Selecting):
+    found = table.partition()
+    groups = groups_of(found)
+    twin = table.twin()
+    root = naive.Node(tuple(range(len(table.case.rows))), [None] * len(twin.axes))
+    whole = [(None, math.inf) if isinstance(axis, naive.Ordered) else twin.region(root, i)
+             for i, axis in enumerate(twin.axes)]  # fmt: skip
+    no_split = sum(
+        len(table.case.rows) * query.weight
+        for query in twin.queries
+        if all(query.overlaps(i, region) for i, region in enumerate(whole))
+    )
+    assert returned(table, groups) <= no_split
+    for members in members_of(found):
+        assert twin.is_allowed(sorted(members))
+        assert not any(twin.allowable(sorted(members), at) for at in twin.may_split)
+
+
+def test_a_selection_alone_on_its_attribute_is_exact_where_the_requirement_allows_it():
+    """Ages 20 to 59, one row each; the condition 30 <= age <= 39 becomes groups of its own."""
+    case = big_case(1, [], [KAnonymity(5)], n_rows=40)
+    rows = [{**row, "q0": 20 + i} for i, row in enumerate(case.rows)]
+    case = Case(rows, case.quasi[:1], case.requirements, [], case.options)
+    table = Selecting(case, [[(10, 19)]], [1])
+    inside = set(range(10, 20))
+    groups = members_of(table.partition())
+    assert {row for group in groups if group & inside for row in group} == inside
+    plain = members_of(Selecting(case, [[(10, 40)]], [1]).partition())  # never cut off at 39
+    assert {row for group in plain if group & inside for row in group} > inside
+
+
+@given(selecting(max_rows=60), st.integers(2, 3))
+@settings(max_examples=30)
+def test_the_number_of_threads_and_the_size_of_tasks_do_not_matter(table: Selecting, threads: int):
+    whole = table.partition()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "SMALLEST_TASK", 2)
+        assert groups_of(table.partition(threads)) == groups_of(whole)
