@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sfumato import hierarchy as hierarchies
-from sfumato import plain_yaml, policy_file
+from sfumato import plain_yaml, policy_file, predicate
 from sfumato.errors import HierarchyError, PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -33,9 +33,9 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.workload import Classify, Regress, Task
+from sfumato.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 
-__all__ = ["MondrianOptions", "Output", "Policy", "json_schema"]
+__all__ = ["Method", "MondrianOptions", "Output", "Policy", "TdsOptions", "json_schema"]
 
 MISSING = "own-value"
 """How missing quasi-identifiers are matched: they are a value of their own."""
@@ -48,11 +48,23 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class Output(StrEnum):
-    """What the published cell of a number looks like: a label, its two bounds, or both."""
+    """What the published cell of a number looks like: a label, its two bounds, or both.
+
+    A summary is a label with statistics of the group beside it.
+    """
 
     LABELS = "labels"
     BOUNDS = "bounds"
     BOTH = "both"
+    SUMMARY = "summary"
+
+    @property
+    def has_labels(self) -> bool:
+        return self is not Output.BOUNDS
+
+    @property
+    def has_bounds(self) -> bool:
+        return self in (Output.BOUNDS, Output.BOTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,23 @@ class MondrianOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TdsOptions:
+    """Top-down specialization has no options.
+
+    >>> TdsOptions().as_policy()
+    {'tds': {}}
+    """
+
+    name: ClassVar[str] = "tds"
+
+    def as_policy(self) -> dict[str, Any]:
+        return {self.name: {}}
+
+
+Method = MondrianOptions | TdsOptions
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Everything that a release is made by, checked once.
 
@@ -91,10 +120,12 @@ class Policy:
     schema: Schema
     requirements: tuple[Requirement, ...] = ()
     workload: tuple[Task, ...] = ()
-    method: MondrianOptions = field(default_factory=MondrianOptions)
+    method: Method = field(default_factory=MondrianOptions)
     output: Output = Output.LABELS
 
     def __post_init__(self) -> None:
+        if self.output is Output.LABELS and self._aggregates:
+            object.__setattr__(self, "output", Output.SUMMARY)
         for attribute in self.schema:
             _check_attribute(attribute)
         for name, count in Counter(self.schema.names()).items():
@@ -105,8 +136,33 @@ class Policy:
         for position, requirement in enumerate(self.requirements):
             _check_requirement(requirement, self.schema, ("require", position, requirement.word))
         for position, task in enumerate(self.workload):
-            _check_task(task, self.schema, ("workload", position))
-        _check_method(self.method, self.schema)
+            _check_task(task, self.schema, ("workload", position, task.word))
+        _check_output(self)
+        if isinstance(self.method, TdsOptions):
+            _check_tds(self)
+        else:
+            _check_mondrian(self.method, self.schema)
+
+    @property
+    def _aggregates(self) -> tuple[Aggregate, ...]:
+        return tuple(task for task in self.workload if isinstance(task, Aggregate))
+
+    @property
+    def predictions(self) -> tuple[Predict, ...]:
+        """The tasks that have targets."""
+        return tuple(task for task in self.workload if isinstance(task, Classify | Regress))
+
+    @property
+    def selections(self) -> tuple[Select, ...]:
+        return tuple(task for task in self.workload if isinstance(task, Select))
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The statistics of each group that are published: range, mean, both or none."""
+        if self.output is not Output.SUMMARY:
+            return ()
+        asked = {word for task in self._aggregates for word in task.statistics}
+        return tuple(word for word in STATISTICS if not asked or word in asked)
 
     @classmethod
     def read(cls, path: str | Path) -> Policy:
@@ -166,7 +222,7 @@ def _policy(document: Document, folder: Path) -> Policy:
         return Policy(
             schema=Schema(tuple(_attribute(document, name, folder) for name in data["attributes"])),
             requirements=tuple(_requirement(item) for item in data.get("require", ())),
-            workload=tuple(_task(item) for item in data.get("workload", ())),
+            workload=tuple(_placed_task(item, i) for i, item in enumerate(data.get("workload", ()))),
             method=_method(data.get("method", "mondrian")),
             output=Output(data.get("output", {}).get("values", "labels")),
         )
@@ -257,18 +313,35 @@ def _requirement(item: Mapping[str, Any]) -> Requirement:
     return VarianceDiversity(given["at-least"], of=given["of"])
 
 
+def _placed_task(item: Mapping[str, Any], position: int) -> Task:
+    try:
+        return _task(item)
+    except PolicyError as error:
+        raise Misfit(("workload", position, next(iter(item))), str(error)) from None
+
+
 def _task(item: Mapping[str, Any]) -> Task:
     ((word, given),) = item.items()
+    if word == Aggregate.word:
+        return Aggregate(given)
+    if word == Select.word:
+        return (
+            Select(given) if isinstance(given, str) else Select(given["where"], weight=given.get("weight", 1))
+        )
     options: Mapping[str, Any] = {"target": given} if isinstance(given, str) else given
     targets = options["targets" if "targets" in options else "target"]
-    weight = options.get("weight", 1)
-    if word == "classify":
-        return Classify(targets, joint=options.get("joint", False), weight=weight)
-    return Regress(targets, weight=weight)
+    features, weight = options.get("features"), options.get("weight", 1)
+    if word == Classify.word:
+        return Classify(targets, joint=options.get("joint", False), features=features, weight=weight)
+    return Regress(targets, features=features, weight=weight)
 
 
-def _method(given: str | Mapping[str, Any]) -> MondrianOptions:
-    options = {} if isinstance(given, str) else given["mondrian"] or {}
+def _method(given: str | Mapping[str, Any]) -> Method:
+    name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
+    return TdsOptions() if name == TdsOptions.name else _mondrian(options or {})
+
+
+def _mondrian(options: Mapping[str, Any]) -> MondrianOptions:
     only = options.get("split-only")
     return MondrianOptions(
         split_only=None if only is None else tuple(only),
@@ -393,20 +466,67 @@ def _check_requirement(requirement: Requirement, schema: Schema, path: Where) ->
 
 
 def _check_task(task: Task, schema: Schema, path: Where) -> None:
-    path = (*path, "classify" if isinstance(task, Classify) else "regress")
+    if isinstance(task, Aggregate):
+        return
+    if isinstance(task, Select):
+        _check_condition(task, schema, path)
+        return
     for name in task.targets:
-        attribute = _column(name, schema, path)
-        if not attribute.role.is_published:
-            raise Misfit(
-                path,
-                f"column {short(name)} has the role {attribute.role} and is not published; "
-                "choose another target, or give it the role other.",
-            )
+        attribute = _published(name, schema, path, "choose another target")
         if isinstance(task, Regress) and attribute.kind is not Kind.NUMBER:
             raise Misfit(path, f"column {short(name)} is not a number; add type: number, or classify it.")
+    for name in task.features or ():
+        _published(name, schema, (*path, "features"), "leave it out")
 
 
-def _check_method(method: MondrianOptions, schema: Schema) -> None:
+def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
+    attribute = _column(name, schema, path)
+    if not attribute.role.is_published:
+        raise Misfit(
+            path,
+            f"column {short(name)} has the role {attribute.role} and is not published; "
+            f"{way_out}, or give it the role other.",
+        )
+    return attribute
+
+
+def _check_condition(task: Select, schema: Schema, path: Where) -> None:
+    try:
+        predicate.parse(task.where, schema)
+    except PolicyError as error:
+        raise Misfit((*path, "where"), str(error)) from None
+
+
+def _check_output(policy: Policy) -> None:
+    if policy.output.has_bounds and any(isinstance(task, Aggregate) for task in policy.workload):
+        raise Misfit(
+            ("output", "values"),
+            f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
+            "leave out one of the two.",
+        )
+
+
+def _check_tds(policy: Policy) -> None:
+    for position, requirement in enumerate(policy.requirements):
+        if not isinstance(requirement, KAnonymity):
+            raise Misfit(
+                ("require", position, requirement.word),
+                "top-down specialization (tds) keeps k-anonymity only; leave this out, or use mondrian.",
+            )
+    tasks = [task for task in policy.workload if isinstance(task, Classify)]
+    if not tasks:
+        raise Misfit(
+            ("workload",),
+            "top-down specialization (tds) needs a task to classify, such as classify: income; "
+            "without one use mondrian.",
+        )
+    if any(task.features is not None for task in policy.predictions):
+        raise Misfit(
+            ("workload",), "top-down specialization (tds) knows no features; leave them out, or use mondrian."
+        )
+
+
+def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
     path: Where = ("method", method.name)
     for name in method.split_only or ():
         attribute = _column(name, schema, (*path, "split-only"))

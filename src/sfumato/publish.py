@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato import report, tables
+from sfumato.boxes import passed_on
 from sfumato.errors import InputError, NotYet
-from sfumato.mondrian.grow import Partition, Progress, no_progress, partition
-from sfumato.policy import Output, Policy
+from sfumato.methods import partition
+from sfumato.partition import Partition, Progress, no_progress
+from sfumato.policy import Policy
 from sfumato.randomness import generator
-from sfumato.recoding import passed_on
 from sfumato.release import Certificate, Release, check_target
 from sfumato.tables import Source
 from sfumato.verify import claims, judged, measure, verify_folder
@@ -51,16 +51,7 @@ def publish(
     policy.check_columns(source.names)
     _check_names(policy)
     _check_memory(source, policy, memory)
-    groups = partition(
-        source,
-        policy.schema,
-        policy.requirements,
-        workload=policy.workload,
-        options=policy.method,
-        output=policy.output,
-        threads=threads,
-        progress=progress,
-    )
+    groups = partition(source, policy, threads=threads, progress=progress)
     tables.give_back_memory()
     progress("publishing", 0, 1)
     rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
@@ -102,7 +93,7 @@ def publish_to(
 def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
     """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
     order = pa.array(groups.shuffled(random))
-    recoded = groups.recoding.columns(groups.leaf, lambda values: np.repeat(values, groups.size))
+    recoded = groups.columns()
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     columns: dict[str, Any] = {}
     for name in source.names:
@@ -125,7 +116,7 @@ def promises(release: Release) -> Iterator[str]:
 
 def _check_names(policy: Policy) -> None:
     """Published bounds need names of their own."""
-    if policy.output is Output.LABELS:
+    if not policy.output.has_bounds:
         return
     for attribute in policy.schema.quasi_identifiers:
         for name in (f"{attribute.name}_low", f"{attribute.name}_high"):

@@ -554,8 +554,8 @@ def test_no_fault_of_the_rows_or_claims_is_written(tmp_path, fault):
 def test_a_partition_that_breaks_the_promise_is_caught_by_verify(tmp_path, monkeypatch):
     """Were the algorithm wrong, verify (which knows nothing of it) would say so before anything is written."""
 
-    def careless(source, schema, requirements, **options):
-        return partition(source, schema, [sf.KAnonymity(1)], **options)
+    def careless(source, policy, **options):
+        return partition(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
 
     partition = publishing.partition
     monkeypatch.setattr(publishing, "partition", careless)
@@ -663,8 +663,8 @@ def test_a_target_that_never_varies_does_no_harm(task):
 def test_publish_raises_if_the_method_broke_its_requirement(monkeypatch):
     honest = publishing.partition
 
-    def sabotaged(source, schema, requirements, **options):
-        return honest(source, schema, (sf.KAnonymity(1),), **options)
+    def sabotaged(source, policy, **options):
+        return honest(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
 
     monkeypatch.setattr(publishing, "partition", sabotaged)
     policy = sf.Policy.parse(

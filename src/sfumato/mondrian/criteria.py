@@ -35,7 +35,7 @@ from sfumato.requirement import (
 )
 from sfumato.schema import Schema
 from sfumato.tables import Source
-from sfumato.workload import Classify, Regress, Task
+from sfumato.workload import Classify, Predict, Regress, Task
 
 Codes = NDArray[np.uint32]
 
@@ -90,7 +90,8 @@ def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: E
     A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
     squared dollar have no common measure.
     """
-    targets = [target for task in workload for target in _targets(task, extra)]
+    tasks = [task for task in workload if isinstance(task, Classify | Regress)]
+    targets = [target for task in tasks for target in _targets(task, extra)]
     labels = [target for target in targets if target.n_classes]
     numbers = [target for target in targets if not target.n_classes]
     is_mixed = bool(labels and numbers) or options.standardize
@@ -117,14 +118,13 @@ def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: E
     )
 
 
-def _targets(task: Task, extra: ExtraColumns) -> list[_Target]:
+def _targets(task: Predict, extra: ExtraColumns) -> list[_Target]:
     if isinstance(task, Classify):
         places = [extra.joint(task.targets)] if task.joint else [extra.label(name) for name in task.targets]
         return [
             _Target(place, n, task.weight, _entropy(np.bincount(extra.columns[place - extra.n_axes])))
             for place, n in places
         ]
-    assert isinstance(task, Regress)
     found = []
     for name in task.targets:
         codes = encoding.encode_number(extra.source, extra.schema[name]).codes

@@ -5,54 +5,27 @@ The result is minimal: no group can be split any further without breaking the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import encoding, tables
+from sfumato.axes import axis_of
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
-from sfumato.kernels.grow import Nodes, shuffle_leaves
+from sfumato.kernels.grow import Nodes
 from sfumato.kernels.problem import Axes, Rules, Targets
 from sfumato.mondrian.criteria import ExtraColumns, compile_rules, compile_targets
+from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import MondrianOptions, Output
-from sfumato.recoding import Recoding, Tree, axis_of
+from sfumato.recoding import Recoding, Tree
 from sfumato.requirement import Requirement
 from sfumato.schema import Schema
 from sfumato.tables import Source
 from sfumato.workload import Task
-
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """For callers who do not look."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Partition:
-    """The groups of the fitted rows.
-
-    ``leaf`` are the nodes of the recoding's tree that are groups, ``size`` their numbers of rows, and
-    ``row_numbers`` the rows group by group. Their order within a group says something of the input's: a
-    release takes ``shuffled`` ones.
-    """
-
-    recoding: Recoding
-    leaf: NDArray[np.int64]
-    size: NDArray[np.int64]
-    row_numbers: NDArray[np.uint32]
-
-    def shuffled(self, random: NDArray[np.float64]) -> NDArray[np.uint32]:
-        """The row numbers in random order within each group; ``random`` is one number in [0, 1) per row."""
-        end = np.cumsum(self.size)
-        out = self.row_numbers.copy()
-        shuffle_leaves(end - self.size, end, random, out)
-        return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
