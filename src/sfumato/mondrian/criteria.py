@@ -10,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import encoding
+from sfumato import encoding, predicate
+from sfumato.encoding import Domain
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import (
     ENTROPY,
@@ -20,6 +21,7 @@ from sfumato.kernels.problem import (
     TARGET,
     VALUES,
     VARIANCE,
+    Queries,
     Rules,
     Targets,
     table,
@@ -34,8 +36,9 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Schema
+from sfumato.selection import code_ranges
 from sfumato.tables import Source
-from sfumato.workload import Classify, Predict, Regress, Task
+from sfumato.workload import Classify, Predict, Regress, Select, Task
 
 Codes = NDArray[np.uint32]
 
@@ -220,3 +223,45 @@ def _whole_table(requirement: Requirement, extra: ExtraColumns) -> GroupStats:
     measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
     variance = _variance_of(measure.codes[measure.codes != NO_NUMBER]) * measure.exact_unit**2
     return GroupStats(count, variance=np.array([float(variance)]))
+
+
+# ---- selections ------------------------------------------------------------------------------------
+
+
+def compile_queries(
+    workload: Sequence[Task], schema: Schema, domains: Sequence[Domain], n_rows: int
+) -> Queries | None:
+    """The selections of the workload as rectangles of codes, None if there are none.
+
+    A condition that falls into several rectangles is as many queries of its weight [LDR08, section 4.7].
+    """
+    tasks = [task for task in workload if isinstance(task, Select)]
+    ranges = [code_ranges(predicate.parse(task.where, schema), domains) for task in tasks]
+    n_queries = sum(map(len, ranges))
+    if n_queries == 0:
+        return None
+    weights = [task.weight for task, lines in zip(tasks, ranges, strict=True) for _ in lines]
+    lines = np.concatenate(ranges)
+    return Queries(
+        np.ascontiguousarray(lines[:, :, 0]),
+        np.ascontiguousarray(lines[:, :, 1]),
+        whole_weights(weights, n_rows),
+    )
+
+
+def whole_weights(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
+    """Weights in the same proportions as whole numbers, as decimals say them, so that costs are exact.
+
+    Their sum times the rows stays below 2^53. Proportions that need more are rounded, but never to nothing.
+
+    >>> whole_weights([1.0, 0.25, 0.1], n_rows=1000).tolist()
+    [20, 5, 2]
+    """
+    given = [Fraction(str(weight)) for weight in weights]
+    unit = math.gcd(*(w.numerator for w in given)), math.lcm(*(w.denominator for w in given))
+    exact = [int(w * unit[1] / unit[0]) for w in given]
+    room = (2**53 - 1) // max(n_rows, 1)
+    total = sum(exact)
+    if total > room:
+        exact = [max(1, w * (room - len(exact)) // total) for w in exact]
+    return np.array(exact, dtype=np.int64)

@@ -17,8 +17,8 @@ from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import Axes, Rules, Targets
-from sfumato.mondrian.criteria import ExtraColumns, compile_rules, compile_targets
+from sfumato.kernels.problem import Axes, Queries, Rules, Targets
+from sfumato.mondrian.criteria import ExtraColumns, compile_queries, compile_rules, compile_targets
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import MondrianOptions, Output
 from sfumato.recoding import Recoding, Tree
@@ -37,6 +37,7 @@ class Problem:
     axes: Axes
     targets: Targets
     rules: Rules
+    queries: Queries | None
 
 
 def prepare(
@@ -63,8 +64,10 @@ def prepare(
         domain, codes[:, i] = encoding.encode_axis(source, attribute)
         domains.append(domain)
     axes = encoding.axes_of(tuple(domains), split_only=options.split_only)
+    queries = compile_queries(workload, schema, domains, source.n_rows)
     tables.give_back_memory()
-    return Problem(MemoryEngine(codes, extra.matrix(), threads=threads), tuple(domains), axes, targets, rules)
+    engine = MemoryEngine(codes, extra.matrix(), threads=threads)
+    return Problem(engine, tuple(domains), axes, targets, rules, queries)
 
 
 def partition(
@@ -90,7 +93,9 @@ def partition(
         progress("splitting", done, source.n_rows)
 
     progress("splitting" if is_warm() else "compiling (once)", 0, source.n_rows)
-    nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules, progress=count)
+    nodes = problem.engine.grow(
+        problem.axes, problem.targets, problem.rules, queries=problem.queries, progress=count
+    )
     covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])
