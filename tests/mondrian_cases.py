@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sfumato.discretize import cells, mdl_cuts
 from sfumato.mondrian.grow import Partition, partition
 from sfumato.policy import MondrianOptions
 from sfumato.recoding import TreeAxis
@@ -238,12 +239,15 @@ class Case:
             Attribute("salary", Role.SENSITIVE, Kind.NUMBER),
             Attribute("class", Role.OTHER),
             Attribute("hours", Role.OTHER, Kind.NUMBER),
+            Attribute("colour", Role.OTHER),
+            Attribute("height", Role.OTHER, Kind.NUMBER),
+            Attribute("since", Role.OTHER, Kind.DATE),
         )
         return Schema((*(quasi.attribute for quasi in self.quasi), *others))
 
     def table(self, rows: Sequence[dict[str, Any]] | None = None) -> pa.Table:
         types = {quasi.attribute.name: quasi.type for quasi in self.quasi}
-        types |= {"salary": pa.int64(), "hours": pa.int64()}
+        types |= {"salary": pa.int64(), "hours": pa.int64(), "height": pa.float64(), "since": pa.date32()}
         rows = self.rows if rows is None else rows
         names = [attribute.name for attribute in self.schema()]
         return pa.table(
@@ -267,6 +271,7 @@ class Case:
             [quasi.axis for quasi in self.quasi],
             self.requirements,
             self.workload,
+            cut=cut,
             split_only=self.options.split_only,
             median_below_gain=self.options.median_below_gain,
             standardize=self.options.standardize,
@@ -274,6 +279,17 @@ class Case:
 
     def is_reachable(self) -> bool:
         return all(naive.satisfies(self.rows, requirement) for requirement in self.requirements)
+
+
+def cut(column: Sequence[Any], target: Sequence[Any], is_number: bool) -> list[int]:  # noqa: FBT001
+    """Cells of a number, by the cuts that have tests of their own."""
+    days = [(cell - EPOCH).days if isinstance(cell, date) else cell for cell in column]
+    values = np.array([-np.inf if cell is None else cell for cell in days], dtype=np.float64)
+    labels = np.unique([repr(label) for label in target], return_inverse=True)[1]
+    cuts = mdl_cuts(
+        values, np.array(target, dtype=np.float64) if is_number else labels, at_most=16, is_number=is_number
+    )
+    return cells(values, cuts).tolist()
 
 
 REQUIREMENTS = st.one_of(
@@ -306,9 +322,35 @@ WORKLOADS = st.one_of(
     ),
 )
 
+OTHERS = ["colour", "height", "since", "salary", "q0"]
+
+FEATURE_WORKLOADS = st.lists(
+    st.one_of(
+        st.builds(
+            Classify,
+            st.sampled_from(["class", "disease", ("class", "job")]),
+            joint=st.booleans(),
+            features=st.one_of(
+                st.none(), st.lists(st.sampled_from(OTHERS), min_size=1, max_size=3, unique=True)
+            ),
+            weight=st.sampled_from([1.0, 0.3]),
+        ),
+        st.builds(
+            Regress,
+            st.sampled_from(["hours", ("hours", "salary")]),
+            features=st.lists(
+                st.sampled_from(["colour", "height", "since", "class"]), min_size=1, unique=True
+            ),
+            weight=st.sampled_from([1.0, 2.5]),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
 
 @st.composite
-def cases(draw: Any, *, max_rows: int = 24) -> Case:
+def cases(draw: Any, *, max_rows: int = 24, workloads: st.SearchStrategy[Any] = WORKLOADS) -> Case:
     n_rows = draw(st.integers(1, max_rows))
     quasi = []
     for i in range(draw(st.integers(1, 3))):
@@ -326,15 +368,18 @@ def cases(draw: Any, *, max_rows: int = 24) -> Case:
         "salary": column(st.integers(-2, 9)),
         "class": column(st.sampled_from(["yes", "no"] if draw(st.booleans()) else ["a", "b", "c"])),
         "hours": column(st.integers(0, 5)),
+        "colour": column(st.sampled_from("rgb")),
+        "height": column(st.sampled_from([1.5, 1.6, 1.7, 1.8, 2.0])),
+        "since": column(st.integers(0, 20).map(lambda n: date(2020, 1, 1) + timedelta(n))),
     }
-    rows = [{name: cells[i] for name, cells in columns.items()} for i in range(n_rows)]
+    rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
     names = tuple(item.attribute.name for item in quasi)
     options = MondrianOptions(
         split_only=draw(st.one_of(st.none(), st.just(names[:1]), st.just(names[1:]))),
         median_below_gain=draw(st.sampled_from([None, 0.0137, 0.173, 0.71])),
         standardize=draw(st.booleans()),
     )
-    return Case(rows, quasi, draw(st.lists(REQUIREMENTS, max_size=3)), draw(WORKLOADS), options)
+    return Case(rows, quasi, draw(st.lists(REQUIREMENTS, max_size=3)), draw(workloads), options)
 
 
 def reachable_cases(**options: Any) -> st.SearchStrategy[Case]:
@@ -361,8 +406,11 @@ def big_case(
         "salary": rng.integers(0, 1000, n_rows).tolist(),
         "class": ["yes" if (x or 0) > 200 else "no" for x in columns["q0"]],
         "hours": [(x or 7) % 41 for x in columns["q0"]],
+        "colour": rng.choice(list("rgbcmyk"), n_rows).tolist(),
+        "height": (rng.integers(140, 210, n_rows) / 100).tolist(),
+        "since": [date(2020, 1, 1)] * n_rows,
     }  # fmt: skip
-    rows = [{name: cells[i] for name, cells in columns.items()} for i in range(n_rows)]
+    rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
     return Case(rows, quasi, requirements, workload, MondrianOptions(median_below_gain=below))
 
 

@@ -156,39 +156,90 @@ def minus_entropy(classes: Sequence[Any]) -> int:
     return sum(map(information, Counter(classes).values())) - information(len(classes))
 
 
+Cells = tuple[Any, ...] | None
+"""What the features outside the quasi-identifier tell of each row; None if there are none."""
+
+
+def by_cell(rows: Sequence[int], cells: Cells) -> list[list[int]]:
+    """The rows of each cell."""
+    found: dict[Any, list[int]] = {}
+    for i in rows:
+        found.setdefault(None if cells is None else cells[i], []).append(i)
+    return list(found.values())
+
+
 @dataclass(frozen=True)
 class Label:
     classes: tuple[Any, ...]  # of each row of the table
     weight: float
+    cells: Cells = None
 
     @property
     def whole(self) -> float:
-        """Entropy of the whole table in bits."""
-        return -minus_entropy(self.classes) / 2**20 / len(self.classes)
+        """Entropy of the whole table in bits, within cells."""
+        return -self.worth(range(len(self.classes))) / 2**20 / len(self.classes)
 
     def score(self, part: Sequence[int], _node: Sequence[int]) -> float:
-        return minus_entropy([self.classes[i] for i in part])
+        return self.worth(part)
 
-    def worth(self, node: Sequence[int]) -> float:
+    def worth(self, node: Sequence[int]) -> int:
         """The score of no split at all."""
-        return minus_entropy([self.classes[i] for i in node])
+        return sum(minus_entropy([self.classes[i] for i in cell]) for cell in by_cell(node, self.cells))
 
 
 @dataclass(frozen=True)
 class Number:
     codes: tuple[int, ...]  # of each row, from 0 up
     weight: float
+    cells: Cells = None
+    is_whole: bool = False  # are scores rounded, as they are as soon as there are cells?
 
     @property
     def whole(self) -> float:
-        return float(variance([Fraction(code) for code in self.codes]))
+        """Variance of the whole table, within cells."""
+        if self.cells is None:
+            return float(variance([Fraction(code) for code in self.codes]))
+        parts = by_cell(range(len(self.codes)), self.cells)
+        errors = [float(len(part) * variance([Fraction(self.codes[i]) for i in part])) for part in parts]
+        return math.fsum(errors) / len(self.codes)
+
+    @property
+    def scale(self) -> float:
+        error = self.whole * len(self.codes)
+        return 2.0 ** (51 - math.frexp(error)[1]) if error > 0 else 1.0
+
+    def mean(self, rows: Sequence[int]) -> float:
+        return sum(self.codes[i] for i in rows) / len(rows)
 
     def score(self, part: Sequence[int], node: Sequence[int]) -> float:
-        away = sum(self.codes[i] for i in part) / len(part) - sum(self.codes[i] for i in node) / len(node)
-        return len(part) * (away * away)
+        if not self.is_whole:
+            away = self.mean(part) - self.mean(node)
+            return len(part) * (away * away)
+        total = 0
+        for cell in by_cell(part, self.cells):
+            here = [i for i in node if self.cells is None or self.cells[i] == self.cells[cell[0]]]
+            away = self.mean(cell) - self.mean(here)
+            total += round(len(cell) * (away * away) * self.scale)
+        return total / self.scale
 
     def worth(self, _node: Sequence[int]) -> float:
         return 0.0
+
+
+Cut = Callable[[list[Any], list[Any], bool], list[Any]]
+"""(numbers of a feature, target, is that a number?) -> the cell of each."""
+
+
+def cells_of(
+    rows: Sequence[Row], features: Sequence[str], target: Sequence[Any], cut: Cut, *, is_number: bool
+) -> Cells:
+    """What these features tell of each row; numbers are cut so that they tell the target apart."""
+    columns = []
+    for name in features:
+        column = [row[name] for row in rows]
+        is_category = all(cell is None or isinstance(cell, str) for cell in column)
+        columns.append(column if is_category else cut(column, list(target), is_number))
+    return tuple(zip(*columns, strict=True)) if columns else None
 
 
 def number_codes(cells: Sequence[Any]) -> tuple[int, ...]:
@@ -199,23 +250,32 @@ def number_codes(cells: Sequence[Any]) -> tuple[int, ...]:
     return tuple(mean if cell is None else cell - least for cell in cells)
 
 
-def targets_of(rows: Sequence[Row], workload: Iterable[Any], *, standardize: bool) -> list[Label | Number]:
+def targets_of(
+    rows: Sequence[Row], workload: Iterable[Any], quasi: Sequence[str], cut: Cut, *, standardize: bool
+) -> list[Label | Number]:
     """The targets with the weights that their scores are added with [LDR08, equations 5 and 6].
 
     A mixture, and ``standardize``, divide each target by its value on the whole table.
     """
     targets: list[Label | Number] = []
     for task in workload:
-        if isinstance(task, Classify) and task.joint:
-            targets.append(
-                Label(tuple(tuple(row[name] for name in task.targets) for row in rows), task.weight)
-            )
-        elif isinstance(task, Classify):
-            targets += [Label(tuple(row[name] for row in rows), task.weight) for name in task.targets]
-        else:
-            targets += [
-                Number(number_codes([row[name] for row in rows]), task.weight) for name in task.targets
+        others = [name for name in task.features or () if name not in quasi]
+        is_number = not isinstance(task, Classify)
+        if is_number:
+            columns: list[tuple[Any, ...]] = [
+                number_codes([row[name] for row in rows]) for name in task.targets
             ]
+        elif task.joint:
+            columns = [tuple(tuple(row[name] for name in task.targets) for row in rows)]
+        else:
+            columns = [tuple(row[name] for row in rows) for name in task.targets]
+        for column in columns:
+            cells = cells_of(rows, others, column, cut, is_number=is_number)
+            targets.append((Number if is_number else Label)(column, task.weight, cells))
+    if any(target.cells is not None for target in targets):
+        targets = [
+            replace(target, is_whole=True) if isinstance(target, Number) else target for target in targets
+        ]
     targets.sort(key=lambda target: isinstance(target, Number))  # labels first
     if len(targets) == 1:
         return [replace(targets[0], weight=1.0)]
@@ -274,12 +334,14 @@ class Mondrian:
         workload: Sequence[Any] = (),
         *,
         queries: Sequence[Query] = (),
+        cut: Cut = lambda column, _target, _is_number: column,
         split_only: Sequence[str] | None = None,
         median_below_gain: float | None = None,
         standardize: bool = False,
     ) -> None:
         self.rows, self.axes, self.requirements, self.queries = rows, axes, requirements, queries
-        self.targets = targets_of(rows, workload, standardize=standardize)
+        names = [axis.name for axis in axes]
+        self.targets = targets_of(rows, workload, names, cut, standardize=standardize)
         self.gain_scale = gain_scale(self.targets, standardize=standardize) if self.targets else 0.0
         self.median_below_gain = median_below_gain or 0.0
         self.may_split = [i for i, axis in enumerate(axes) if split_only is None or axis.name in split_only]
@@ -449,7 +511,15 @@ class Mondrian:
         return spanned / (len(leaves) - 1) if len(leaves) > 1 else 0.0
 
     def score(self, split: Split, members: Sequence[int]) -> float:
-        """What the split leaves predictable, part by part; parts are added up from the least."""
+        """What the split leaves predictable.
+
+        Without cells, part by part, and parts are added up from the least; with cells, target by target.
+        """
+        if any(target.cells is not None for target in self.targets):
+            return sum(
+                target.weight * sum(target.score(part, members) for part in split.parts)
+                for target in self.targets
+            )
         return sum(
             sorted(
                 sum(target.weight * target.score(part, members) for target in self.targets)

@@ -25,6 +25,7 @@ from sfumato.kernels.problem import (
     FIXED_POINT,
     NODE,
     Axes,
+    Cells,
     Queries,
     Rules,
     Scratch,
@@ -88,6 +89,7 @@ class MemoryEngine:
         targets: Targets,
         rules: Rules,
         *,
+        cells: Cells | None = None,
         queries: Queries | None = None,
         progress: Progress = lambda _: None,
     ) -> Nodes:
@@ -95,7 +97,7 @@ class MemoryEngine:
 
         First the splits that make the queries precise, until none does; then those for the targets.
         """
-        grower = _Grower(self.rows, self.codes, axes, targets, rules, queries, progress, self.threads)
+        grower = _Grower(self.rows, self.codes, axes, targets, cells, rules, queries, progress, self.threads)
         root = Open(0, self.n_rows, whole_range(self.codes, axes))
         if queries is not None:
             root.region = everywhere(self.codes.shape[1])
@@ -122,16 +124,18 @@ class _Grower:
         codes: NDArray[np.uint32],
         axes: Axes,
         targets: Targets,
+        cells: Cells | None,
         rules: Rules,
         queries: Queries | None,
         progress: Progress,
         threads: int,
     ) -> None:
         self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
-        self.queries = queries
+        self.cells, self.queries = cells, queries
         self.grid = grid_of(axes)
         self.progress = progress
-        self.table = information_table(len(rows)) if len(targets.label) else np.zeros(1)
+        has_labels = len(targets.label) or (cells is not None and len(cells.label))
+        self.table = information_table(len(rows)) if has_labels else np.zeros(1)
         self.threads = threads
         self.most_children = max(2, int(axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
@@ -220,7 +224,7 @@ class _Grower:
         nodes = one_node(task, capacity)
         n_nodes = fill_subtree(
             self.rows, self.codes, nodes, once, bounds,
-            self.grid, self.targets, self.rules, self.table, self.scratch(),
+            self.grid, self.targets, self.own_cells(), self.rules, self.table, self.scratch(),
         )  # fmt: skip
         return nodes.view(np.ndarray)[:n_nodes].copy()
 
@@ -234,8 +238,18 @@ class _Grower:
                 self.rules,
                 widest=self.widest,
                 n_queries=0 if self.queries is None else len(self.queries.weight),
+                needs_order=self.cells is not None or self.queries is not None,
             )
         return self.local.scratch  # type: ignore[no-any-return]
+
+    def own_cells(self) -> Cells | None:
+        """The cells with working space for this thread."""
+        if self.cells is not None and not hasattr(self.local, "cells"):
+            self.local.cells = self.cells._replace(
+                count=np.zeros((self.cells.n_ids, 4), dtype=np.int64),
+                total=np.empty(len(self.scratch().score), dtype=np.float64),
+            )
+        return None if self.cells is None else self.local.cells
 
 
 def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
@@ -278,6 +292,7 @@ def new_scratch(
     *,
     widest: int | None = None,
     n_queries: int = 0,
+    needs_order: bool = False,
 ) -> Scratch:
     n = len(rows)
     if widest is None:
@@ -287,7 +302,7 @@ def new_scratch(
     distinct = min(n, max(widest, children)) + 2 + n_queries
     n_values = int(rules.values["end"].max(initial=0))
     n_recursive = len(rules.recursive)
-    needs_order = not rules.count_only or bool(axes.is_tree.any()) or n_queries > 0
+    needs_order = needs_order or not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.borrow import borrowed
+from sfumato.kernels.cells import choose_children_by_cells, choose_threshold_by_cells, gain_by_cells
 from sfumato.kernels.choose import (
     choose_children,
     choose_median,
@@ -249,7 +250,7 @@ def longer(stack, bounds, n):
 
 
 @kernel
-def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, scratch):
+def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, table, scratch):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
 
     rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
@@ -258,6 +259,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, 
     bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: least and greatest code as they stand in
                                           ``rows``, hierarchy node that covers a tree attribute, is that exact?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
+    cells    Cells or None        IN      numba compiles one kernel for each: without cells, nothing of them
     """
     rows, codes, table, nodes = borrowed(rows), borrowed(codes), borrowed(table), borrowed(nodes)
     grid, targets, rules, scratch = borrowed(grid), borrowed(targets), borrowed(rules), borrowed(scratch)
@@ -274,19 +276,31 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, rules, table, 
             for a in range(here.shape[1]):
                 here[i, a] = bounds[depth, i, a]
         part = rows[start:end]
-        by_median = targets.label.shape[0] + targets.number.shape[0] == 0
+        by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
         axis, code = np.int64(-1), np.int64(-1)
         if not by_median:
             prepare(part, here, grid, scratch.bins)
-            axis, code, score, largest = choose_threshold(
-                part, here, grid.axis, targets, rules, table, scratch
-            )
-            tree, score = choose_children(
-                part, here[2], axis, score, largest, grid, targets, rules, table, scratch
-            )
+            if cells is None:
+                axis, code, score, largest = choose_threshold(
+                    part, here, grid.axis, targets, rules, table, scratch
+                )
+                tree, score = choose_children(
+                    part, here[2], axis, score, largest, grid, targets, rules, table, scratch
+                )
+            else:
+                axis, code, score, largest = choose_threshold_by_cells(
+                    part, here, grid.axis, cells, rules, table, scratch
+                )
+                tree, score = choose_children_by_cells(
+                    part, here[2], axis, score, largest, grid, cells, rules, table, scratch
+                )
             axis = tree if tree >= 0 else axis
             if axis >= 0 and targets.median_below_gain > 0.0:
-                by_median = gain_of(part, targets, table, score) < targets.median_below_gain
+                if cells is None:
+                    gain = gain_of(part, targets, table, score)
+                else:
+                    gain = gain_by_cells(part, cells, table, scratch, score, targets.gain_scale)
+                by_median = gain < targets.median_below_gain
                 if by_median:
                     restore_codes(part, codes, here, grid.axis)
         if by_median:

@@ -58,6 +58,9 @@ HIERARCHY = np.dtype(
     [("low", np.int64), ("high", np.int64), ("child_start", np.int64), ("n_children", np.int64)], align=True
 )
 TARGET = np.dtype([("column", np.int64), ("n_classes", np.int64), ("weight", np.float64)], align=True)
+CELL = np.dtype(
+    [("cell", np.int64), ("value", np.int64), ("weight", np.float64), ("scale", np.float64)], align=True
+)
 VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)], align=True)
 ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
 RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
@@ -99,13 +102,26 @@ def grid_of(axes: Axes) -> Grid:
 
 
 class Targets(NamedTuple):
-    """What the split should keep predictable. No target at all means Median."""
+    """What the split should keep predictable. No target at all means Median, unless there are ``Cells``."""
 
     label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight
     number: Table  # (numbers,) TARGET, of no classes
     largest: int  # greatest value of a single target's column
     gain_scale: float  # makes a gain per row comparable with median_below_gain
     median_below_gain: float  # 0: never
+
+
+class Cells(NamedTuple):
+    """Targets that other features than the quasi-identifiers help to predict; there are no ``Targets`` then.
+
+    Other features are one column of the row matrix, which numbers the cells that they make.
+    """
+
+    label: Table  # (labels,) CELL: column of cells, column of cells and classes together, weight
+    number: Table  # (numbers,) CELL: column of cells, column of the number, weight, scale that scores are whole on
+    n_ids: int  # of cells, or of cells and classes: the most of all targets
+    count: NDArray[np.int64]  # (ids, 4) working space of one thread, all zero between uses
+    total: NDArray[np.float64]  # (distinct,) working space of one thread
 
 
 class Rules(NamedTuple):

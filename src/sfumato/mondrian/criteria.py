@@ -10,10 +10,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import encoding, predicate
+from sfumato import discretize, encoding, predicate
+from sfumato.axes import read_ordered
 from sfumato.encoding import Domain
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import (
+    CELL,
     ENTROPY,
     FIXED_POINT,
     NO_NUMBER,
@@ -21,6 +23,7 @@ from sfumato.kernels.problem import (
     TARGET,
     VALUES,
     VARIANCE,
+    Cells,
     Queries,
     Rules,
     Targets,
@@ -35,12 +38,15 @@ from sfumato.requirement import (
     Requirement,
     VarianceDiversity,
 )
-from sfumato.schema import Schema
+from sfumato.schema import Kind, Role, Schema
 from sfumato.selection import code_ranges
 from sfumato.tables import Source
 from sfumato.workload import Classify, Predict, Regress, Select, Task
 
 Codes = NDArray[np.uint32]
+
+MOST_CELLS = 16
+"""Into how many cells a feature that is a number is cut."""
 
 
 @dataclass(slots=True)
@@ -73,6 +79,10 @@ class ExtraColumns:
             _, combined = np.unique(combined * n_values + codes, return_inverse=True)
         return self.append(combined.astype(np.uint32)), int(combined.max()) + 1
 
+    def codes(self, place: int) -> Codes:
+        """The column at that place of the row matrix."""
+        return self.columns[place - self.n_axes]
+
     def matrix(self) -> Codes:
         if not self.columns:
             return np.zeros((self.source.n_rows, 0), dtype=np.uint32)
@@ -84,14 +94,18 @@ class _Target:
     place: int
     n_classes: int  # 0: a number
     weight: float
-    whole: float  # entropy in bits, or variance, of the whole table
+    whole: float  # entropy in bits, or variance, of the whole table within its cells
+    cell: Codes | None  # of the features outside the quasi-identifier
 
 
-def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: ExtraColumns) -> Targets:
+def compile_targets(
+    workload: Sequence[Task], options: MondrianOptions, extra: ExtraColumns
+) -> tuple[Targets, Cells | None]:
     """The workload. Targets of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
 
     A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
-    squared dollar have no common measure.
+    squared dollar have no common measure. As soon as one target has features outside the quasi-identifier, all
+    are judged over cells, the others over one cell.
     """
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
     targets = [target for task in tasks for target in _targets(task, extra)]
@@ -112,45 +126,138 @@ def compile_targets(workload: Sequence[Task], options: MondrianOptions, extra: E
     else:
         spread = sum(weight(target) * target.whole for target in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
+    common = {"gain_scale": scale, "median_below_gain": float(options.median_below_gain or 0.0)}
+    if any(target.cell is not None for target in targets):
+        weighted = [[(target, weight(target)) for target in kind] for kind in (labels, numbers)]
+        nothing = table(TARGET, [])
+        return Targets(nothing, nothing, largest=0, **common), _cells(*weighted, extra)
     return Targets(
         label=table(TARGET, [(target.place, target.n_classes, weight(target)) for target in labels]),
         number=table(TARGET, [(target.place, 0, weight(target)) for target in numbers]),
-        largest=int(extra.columns[targets[0].place - extra.n_axes].max()) if len(targets) == 1 else 0,
-        gain_scale=scale,
-        median_below_gain=float(options.median_below_gain or 0.0),
-    )
+        largest=int(extra.codes(targets[0].place).max()) if len(targets) == 1 else 0,
+        **common,
+    ), None
 
 
 def _targets(task: Predict, extra: ExtraColumns) -> list[_Target]:
     if isinstance(task, Classify):
         places = [extra.joint(task.targets)] if task.joint else [extra.label(name) for name in task.targets]
-        return [
-            _Target(place, n, task.weight, _entropy(np.bincount(extra.columns[place - extra.n_axes])))
-            for place, n in places
-        ]
+    else:
+        measures = [encoding.encode_number(extra.source, extra.schema[name]) for name in task.targets]
+        places = [(extra.append(measure.codes), 0) for measure in measures]
     found = []
-    for name in task.targets:
-        codes = encoding.encode_number(extra.source, extra.schema[name]).codes
-        found.append(_Target(extra.append(codes), 0, task.weight, float(_variance_of(codes))))
+    for place, n_classes in places:
+        codes = extra.codes(place)
+        cell = feature_cells(task, codes, extra)
+        whole = _entropy_within(codes, cell) if n_classes else _variance_within(codes, cell)
+        found.append(_Target(place, n_classes, task.weight, whole, cell))
     return found
 
 
-def _entropy(counts: NDArray[np.int64]) -> float:
+# ---- features outside the quasi-identifier ---------------------------------------------------------
+
+
+def feature_cells(task: Predict, target: Codes, extra: ExtraColumns) -> Codes | None:
+    """The cell of each row by the features that are no quasi-identifiers, None if there are none.
+
+    Categories count as they are, missing being a value; numbers and dates are cut once, on the whole table,
+    into at most 16 cells that tell the target apart [FI93], and missing is one more.
+    """
+    combined: NDArray[np.int64] | None = None
+    for name in task.features or ():
+        attribute = extra.schema[name]
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            continue
+        if attribute.kind is Kind.CATEGORY:
+            codes = encoding.encode_label(extra.source, attribute)[0].astype(np.int64)
+        else:
+            values = read_ordered(attribute, extra.source.column(name))
+            labels = target.astype(np.float64 if isinstance(task, Regress) else np.int64)
+            cuts = discretize.mdl_cuts(
+                values, labels, at_most=MOST_CELLS, is_number=isinstance(task, Regress)
+            )
+            codes = discretize.cells(values, cuts)
+        before = 0 if combined is None else combined * (int(codes.max(initial=0)) + 1)
+        _, combined = np.unique(before + codes, return_inverse=True)
+    return None if combined is None else combined.astype(np.uint32)
+
+
+def _cells(
+    labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], extra: ExtraColumns
+) -> Cells:
+    """Targets over cells, as the kernels see them; cells, and cells with classes, become columns."""
+    nothing = extra.append(np.zeros(extra.source.n_rows, dtype=np.uint32))
+
+    def place_of(target: _Target) -> int:
+        return nothing if target.cell is None else extra.append(target.cell)
+
+    def pairs_of(target: _Target) -> int:
+        if target.cell is None:
+            return target.place
+        pairs = target.cell * np.int64(target.n_classes) + extra.codes(target.place)
+        return extra.append(np.unique(pairs, return_inverse=True)[1].astype(np.uint32))
+
+    def scale_of(target: _Target) -> float:
+        """A power of two that makes scores whole numbers below 2^52: none exceeds all squared errors."""
+        error = target.whole * extra.source.n_rows
+        return math.ldexp(1.0, 51 - math.frexp(error)[1]) if error > 0 else 1.0
+
+    label = [(place_of(target), pairs_of(target), weight, 1.0) for target, weight in labels]
+    number = [
+        (place_of(target), target.place, weight / scale_of(target), scale_of(target))
+        for target, weight in numbers
+    ]
+    ids = [place for cell, pair, *_ in label for place in (cell, pair)] + [cell for cell, *_ in number]
+    return Cells(
+        table(CELL, label),
+        table(CELL, number),
+        n_ids=max(int(extra.codes(place).max(initial=0)) for place in ids) + 1,
+        count=np.zeros((0, 4), dtype=np.int64),
+        total=np.zeros(0),
+    )
+
+
+def _entropy_within(codes: Codes, cell: Codes | None) -> float:
     """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
-    x = np.append(counts[counts > 0], counts.sum())
-    *parts, whole = np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).tolist()
-    return float((whole - sum(parts)) / FIXED_POINT / int(x[-1]))
+    if cell is None:
+        cell = np.zeros(len(codes), dtype=np.uint32)
+    pairs = np.unique(cell.astype(np.uint64) << np.uint64(32) | codes, return_counts=True)[1]
+    return float((_information(np.bincount(cell)) - _information(pairs)) / FIXED_POINT / len(codes))
+
+
+def _information(counts: NDArray[np.int64]) -> int:
+    """The sum of x log2 x in fixed point."""
+    x = counts[counts > 0]
+    return int(np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).sum())
+
+
+def _variance_within(codes: Codes, cell: Codes | None) -> float:
+    """Population variance; around the means of the cells, if there are any."""
+    if cell is None:
+        return float(_variance_of(codes))
+    order = np.argsort(cell, kind="stable")
+    start = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    errors = [n_error / n for n, n_error in _squared_errors(codes[order], start)]
+    return math.fsum(errors) / len(codes)  # the exact sum, rounded once: the order of the cells cannot matter
 
 
 def _variance_of(codes: Codes) -> Fraction:
     """Population variance, exactly, so that the order of the rows cannot matter."""
     if len(codes) == 0:
         return Fraction(0)
+    ((n, n_error),) = _squared_errors(codes, np.zeros(1, dtype=np.int64))
+    return Fraction(n_error, n**2)
+
+
+def _squared_errors(codes: Codes, start: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Of each stretch of codes (number, number times the sum of squared differences from the mean), exactly."""
     wide = codes.astype(np.uint64)
-    total = int(wide.sum())
+    total = np.add.reduceat(wide, start).tolist()
     wide *= wide
-    squares = (int((wide >> np.uint64(32)).sum()) << 32) + int((wide & np.uint64(0xFFFFFFFF)).sum())
-    return Fraction(len(codes) * squares - total * total, len(codes) ** 2)
+    high = np.add.reduceat(wide >> np.uint64(32), start).tolist()
+    low = np.add.reduceat(wide & np.uint64(0xFFFFFFFF), start).tolist()
+    n = np.diff(start, append=len(codes)).tolist()
+    return [(n, n * ((up << 32) + down) - x * x) for n, x, up, down in zip(n, total, high, low, strict=True)]
 
 
 def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> Rules:

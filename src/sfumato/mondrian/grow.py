@@ -17,7 +17,7 @@ from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import Axes, Queries, Rules, Targets
+from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets
 from sfumato.mondrian.criteria import ExtraColumns, compile_queries, compile_rules, compile_targets
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import MondrianOptions, Output
@@ -36,6 +36,7 @@ class Problem:
     domains: tuple[Domain, ...]
     axes: Axes
     targets: Targets
+    cells: Cells | None
     rules: Rules
     queries: Queries | None
 
@@ -56,7 +57,7 @@ def prepare(
     extra = ExtraColumns(source, schema, n_axes=len(quasi))
     progress("checking", 0, 1)
     rules = compile_rules(requirements, extra)
-    targets = compile_targets(workload, options, extra)
+    targets, cells = compile_targets(workload, options, extra)
     codes = np.empty((source.n_rows, len(quasi)), dtype=np.uint32)
     domains: list[Domain] = []
     for i, attribute in enumerate(quasi):
@@ -67,7 +68,7 @@ def prepare(
     queries = compile_queries(workload, schema, domains, source.n_rows)
     tables.give_back_memory()
     engine = MemoryEngine(codes, extra.matrix(), threads=threads)
-    return Problem(engine, tuple(domains), axes, targets, rules, queries)
+    return Problem(engine, tuple(domains), axes, targets, cells, rules, queries)
 
 
 def partition(
@@ -94,7 +95,12 @@ def partition(
 
     progress("splitting" if is_warm() else "compiling (once)", 0, source.n_rows)
     nodes = problem.engine.grow(
-        problem.axes, problem.targets, problem.rules, queries=problem.queries, progress=count
+        problem.axes,
+        problem.targets,
+        problem.rules,
+        cells=problem.cells,
+        queries=problem.queries,
+        progress=count,
     )
     covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
