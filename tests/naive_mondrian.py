@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
@@ -194,7 +195,7 @@ class Number:
     cells: Cells = None
     is_whole: bool = False  # are scores rounded, as they are as soon as there are cells?
 
-    @property
+    @cached_property
     def whole(self) -> float:
         """Variance of the whole table, within cells."""
         if self.cells is None:
@@ -203,7 +204,7 @@ class Number:
         errors = [float(len(part) * variance([Fraction(self.codes[i]) for i in part])) for part in parts]
         return math.fsum(errors) / len(self.codes)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         error = self.whole * len(self.codes)
         return 2.0 ** (51 - math.frexp(error)[1]) if error > 0 else 1.0

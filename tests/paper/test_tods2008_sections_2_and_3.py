@@ -489,3 +489,55 @@ def test_features_can_be_homogeneous_where_the_quasi_identifier_is_2_diverse():
     for row in published:
         cells[row["F1"], row["F2"] <= 4].add(row["C"])
     assert sorted(len(labels) for labels in cells.values()) == [1, 1, 1, 1]
+
+
+def test_judged_over_features_a_split_is_found_that_plain_entropy_holds_for_worthless():
+    """Figure 3 and section 3.1.3: the split that minimizes the entropy across the feature space partitions,
+    without violating the requirement across the quasi-identifier partitions.
+
+    Every value of Q1 has as many + as -, so no split on it makes the class any more predictable by Q1 alone;
+    with F2 beside it, cutting at 5 leaves nothing unknown.
+    """
+    rows = [
+        {"Q1": q1, "F2": f2, "C": "+" if (q1 <= 5) == (f2 <= 32) else "-"}
+        for q1 in range(1, 9)
+        for f2 in range(1, 65)
+    ]
+    table = pa.table({name: [row[name] for row in rows] for name in rows[0]})
+    schema = Schema.of(Q1=NUMBER, F2={"role": "other", "kind": "number"}, C="sensitive")
+    required = [KAnonymity(150), EntropyDiversity(2, of="C")]
+    by_features = partition(
+        open_table(table), schema, required, workload=[Classify("C", features=["Q1", "F2"])]
+    ).recoding
+    by_quasi_identifier = partition(open_table(table), schema, required, workload=[Classify("C")]).recoding
+    assert by_features.tree.threshold[0] == 5
+    assert by_quasi_identifier.tree.threshold[0] == 4  # of splits that score 0 the balanced one
+    for q in range(1, 9):
+        labels = [row["C"] for row in rows if row["Q1"] <= q]
+        assert entropy(labels) == pytest.approx(math.log(2), rel=1e-12)
+    published = by_features.apply(table).to_pylist()
+    assert is_entropy_diverse(equivalence_classes(published, ("Q1",), "C"), 2)
+    parts, cells = defaultdict(set), defaultdict(set)
+    for row in published:
+        parts[row["Q1"]].add(row["C"])
+        cells[row["Q1"], row["F2"] <= 32].add(row["C"])
+    assert [len(labels) for labels in parts.values()] == [2, 2]
+    assert [len(labels) for labels in cells.values()] == [1, 1, 1, 1]
+
+
+def test_judged_over_features_a_number_is_told_apart_within_their_cells():
+    """Section 3.1.3, "or squared error of T": the mean of T is the same for every value of Q1."""
+    rows = [
+        {"Q1": q1, "F2": f2, "T": 10 if (q1 <= 5) == (f2 == "a") else 0} for q1 in range(1, 9) for f2 in "ab"
+    ]
+    table = pa.table({name: [row[name] for row in rows] for name in rows[0]})
+    schema = Schema.of(Q1=NUMBER, F2="other", T={"role": "sensitive", "kind": "number"})
+    required = [KAnonymity(4), VarianceDiversity(25, of="T")]
+
+    def first_cut(**features):
+        return partition(
+            open_table(table), schema, required, workload=[Regress("T", **features)]
+        ).recoding.tree
+
+    assert first_cut(features=["F2"]).threshold[0] == 5
+    assert first_cut().threshold[0] == 4

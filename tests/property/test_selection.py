@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import naive_mondrian as naive
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -17,11 +18,16 @@ from mondrian_cases import Case, big_case, groups_of, members_of, reachable_case
 from sfumato.encoding import OrderedDomain
 from sfumato.engines import memory
 from sfumato.kernels.problem import Queries
-from sfumato.mondrian.grow import Partition, Problem, prepare, recoding_of
-from sfumato.policy import Output
+from sfumato.mondrian.criteria import whole_weights
+from sfumato.mondrian.grow import Problem, partition, prepare, recoding_of
+from sfumato.partition import Partition
+from sfumato.policy import MondrianOptions, Output, Policy
+from sfumato.predicate import parse
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.schema import Schema
+from sfumato.selection import imprecision
 from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.workload import Classify, Regress, Select
 
 
 @dataclass(frozen=True)
@@ -200,6 +206,80 @@ def test_a_selection_alone_on_its_attribute_is_exact_where_the_requirement_allow
     assert {row for group in groups if group & inside for row in group} == inside
     plain = members_of(Selecting(case, [[(10, 40)]], [1]).partition())  # never cut off at 39
     assert {row for group in plain if group & inside for row in group} > inside
+
+
+AGRAWAL = Schema.of(
+    age={"role": "quasi-identifier", "kind": "number"},
+    salary={"role": "quasi-identifier", "kind": "number"},
+    car="quasi-identifier",
+)
+C2 = (
+    "age < 40 and salary between 50000 and 100000",
+    "age >= 40 and age < 60 and salary between 75000 and 125000",
+    "age >= 60 and salary between 25000 and 75000",
+)
+"""The class function C2 as three rectangles [LDR08, section 4.7]."""
+
+
+@pytest.mark.parametrize("k", [10, 25, 50, 100])
+def test_three_rectangles_are_selected_more_precisely_than_by_medians_of_the_same_attributes(k):
+    rng = np.random.default_rng(k)
+    table = pa.table(
+        {
+            "age": rng.integers(20, 81, 1000),
+            "salary": rng.integers(20_000, 150_001, 1000),
+            "car": rng.choice(["a", "b", "c"], 1000),
+        }
+    )
+    source = open_table(table)
+
+    def too_many(workload: list[Any], options: MondrianOptions | None = None) -> int:
+        found = partition(source, AGRAWAL, [KAnonymity(k)], workload=workload, options=options)
+        policy = Policy(AGRAWAL, (KAnonymity(k),), tuple(workload))
+        whole = parse(" or ".join(f"({where})" for where in C2), AGRAWAL)
+        rows = pa.table(found.columns())
+        return imprecision(whole, source, AGRAWAL, rows, found.recoding, policy).imprecision
+
+    by_median = too_many([], MondrianOptions(split_only=("age", "salary")))
+    one_by_one = too_many([Select(where) for where in C2])
+    assert one_by_one < by_median / 2
+    assert too_many([Select(" or ".join(f"({where})" for where in C2))]) == one_by_one
+
+
+def test_a_heavier_selection_is_served_first():
+    """Eight rows of two attributes, groups of four: only one of the two selections can be exact."""
+    table = pa.table({"x": [1, 1, 1, 1, 2, 2, 2, 2], "y": [1, 2, 1, 2, 1, 2, 1, 2]})
+    schema = Schema.of(**{name: {"role": "quasi-identifier", "kind": "number"} for name in "xy"})
+
+    def first_axis(x: float, y: float) -> int:
+        workload = [Select("x = 1", weight=x), Select("y = 1", weight=y)]
+        found = partition(open_table(table), schema, [KAnonymity(4)], workload=workload)
+        return int(found.recoding.tree.axis[0])
+
+    assert first_axis(0.3, 0.2) == first_axis(1, 1) == first_axis(1e-9, 1e-10) == 0
+    assert first_axis(0.1, 0.2) == first_axis(1, 1.0000001) == first_axis(1e-300, 1e300) == 1
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.sampled_from([1, 1000, 10**8]))
+def test_weights_become_whole_numbers_in_the_same_proportions(weights, n_rows):
+    whole = [int(w) for w in whole_weights(weights, n_rows)]
+    assert min(whole) >= 1
+    assert sum(whole) * n_rows < 2**53
+    most = max(range(len(weights)), key=weights.__getitem__)
+    unit = whole[most] / weights[most]
+    assert whole == pytest.approx([weight * unit for weight in weights], abs=2, rel=1e-6)
+
+
+def test_weights_that_are_decimals_keep_their_proportions_exactly():
+    assert whole_weights([0.1, 0.2, 0.7], 10**6).tolist() == [1, 2, 7]
+    assert whole_weights([3.0, 3.0], 10**9).tolist() == [1, 1]
+
+
+def test_selections_that_no_row_can_meet_change_nothing():
+    case = big_case(5, [], [KAnonymity(4)], n_rows=60)
+    plain = groups_of(case.partition())
+    selecting = replace(case, workload=[Select("q0 > 5000"), Select("q2 = 'x'")])
+    assert groups_of(selecting.partition()) == plain
 
 
 @given(selecting(max_rows=60), st.integers(2, 3))

@@ -425,7 +425,7 @@ from sfumato.mondrian.grow import partition
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.schema import Schema
 from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.workload import Classify, Regress, Select
 
 table = pa.table({
     "x": [1, 5, 3, None, 9, 200, 3, 3],
@@ -441,7 +441,11 @@ schema = Schema.of(
     s={"role": "sensitive", "kind": "number"},
     c="other",
 )
-workloads = [], [Classify("c")], [Regress("s")], [Classify(["c", "d"]), Regress("s")]
+workloads = (
+    [], [Classify("c")], [Regress("s")], [Classify(["c", "d"]), Regress("s")],
+    [Select("x between 2 and 4 or z = '21'"), Select("x is null or z in ('11', '12')", weight=0.3)],
+    [Classify("c", features=["d"]), Regress("s", features=["c", "d"])],
+)
 requirements = (
     [KAnonymity(2)],
     [EntropyDiversity(1.5, of="d")],

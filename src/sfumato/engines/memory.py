@@ -246,7 +246,7 @@ class _Grower:
         """The cells with working space for this thread."""
         if self.cells is not None and not hasattr(self.local, "cells"):
             self.local.cells = self.cells._replace(
-                count=np.zeros((self.cells.n_ids, 4), dtype=np.int64),
+                counts=np.zeros((self.cells.n_ids, 4), dtype=np.int64),
                 total=np.empty(len(self.scratch().score), dtype=np.float64),
             )
         return None if self.cells is None else self.local.cells

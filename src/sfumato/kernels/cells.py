@@ -22,7 +22,6 @@ from sfumato.kernels.choose import (
     children_are_large,
     children_hold,
     fill_children,
-    information,
     threshold_holds,
     within_limit,
 )
@@ -57,32 +56,41 @@ def fill_order(column, low, lines, code, rows_to, order):
 
 
 @inner
-def add_information(part, order, rows_to, column, sign, count, table, out):
-    """Add to each threshold, with that sign, the sum of F(rows on the left) + F(rows on the right) of each id.
+def moved(left, right, table):
+    """By how much F(left) + F(right) grows if one row moves from the right to the left."""
+    return (table[left + 1] - table[left]) - (table[right] - table[right - 1])
 
-    rows_to   (m,) the rows order[:rows_to[t]] go left           IN
-    column    the column of the ids
-    count     (ids, 4) int64, all zero: left, right, -, -        IN, cleared
-    out       (m,)                                               IN+OUT
+
+@inner
+def add_information(part, order, rows_to, cell, pair, counts, table, out):
+    """Add to each threshold the score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
+
+    rows_to      (m,) the rows order[:rows_to[t]] go left                     IN
+    cell, pair   columns: cells, and cells with classes
+    counts       (ids, 4) int64, all zero: left, right of pairs, of cells     IN, cleared
+    out          (m,)                                                         IN+OUT
     """
     total = 0.0
     for i in range(part.shape[0]):
-        row = count[part[i, column]]
-        total += information(row[1] + 1, table) - information(row[1], table)
-        row[1] += 1
+        of_pair, of_cell = counts[part[i, pair]], counts[part[i, cell]]
+        total += table[of_pair[1] + 1] - table[of_pair[1]] - (table[of_cell[3] + 1] - table[of_cell[3]])
+        of_pair[1] += 1
+        of_cell[3] += 1
     before = np.int64(0)
     for t in range(rows_to.shape[0]):
         for i in range(before, rows_to[t]):
-            row = count[part[order[i], column]]
-            left, right = row[0], row[1]
-            total += (information(left + 1, table) - information(left, table)) - (
-                information(right, table) - information(right - 1, table)
-            )
-            row[0], row[1] = left + 1, right - 1
+            row = part[order[i]]
+            of_pair, of_cell = counts[row[pair]], counts[row[cell]]
+            total += moved(of_pair[0], of_pair[1], table) - moved(of_cell[2], of_cell[3], table)
+            of_pair[0] += 1
+            of_pair[1] -= 1
+            of_cell[2] += 1
+            of_cell[3] -= 1
         before = rows_to[t]
-        out[t] += sign * total
+        out[t] += total
     for i in range(part.shape[0]):
-        count[part[i, column], 0] = 0
+        counts[part[i, pair], 0] = 0
+        counts[part[i, cell], 2] = 0
 
 
 @inner
@@ -95,23 +103,23 @@ def squares(n, x, mean, scale):
 
 
 @inner
-def count_sums(part, cell, column, count):
-    """Rows and sum of each cell of the node; count is (ids, 4): -, -, rows, sum   IN+OUT."""
+def count_sums(part, cell, column, counts):
+    """Rows and sum of each cell of the node; counts is (ids, 4): -, -, rows, sum   IN+OUT."""
     for i in range(part.shape[0]):
-        row = count[part[i, cell]]
+        row = counts[part[i, cell]]
         row[2] += 1
         row[3] += np.int64(part[i, column])
 
 
 @inner
-def add_squares(part, order, rows_to, cell, column, scale, count, out):
+def add_squares(part, order, rows_to, cell, column, scale, counts, out):
     """``add_information`` for a number: out grows by the ``squares`` of each cell on both sides."""
-    count_sums(part, cell, column, count)
+    count_sums(part, cell, column, counts)
     total, before = 0.0, np.int64(0)
     for t in range(rows_to.shape[0]):
         for i in range(before, rows_to[t]):
             at = order[i]
-            row, x = count[part[at, cell]], np.int64(part[at, column])
+            row, x = counts[part[at, cell]], np.int64(part[at, column])
             n, total_x, left, left_x = row[2], row[3], row[0], row[1]
             mean = total_x / n
             total -= squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
@@ -121,42 +129,44 @@ def add_squares(part, order, rows_to, cell, column, scale, count, out):
         before = rows_to[t]
         out[t] += total
     for i in range(part.shape[0]):
-        count[part[i, cell]] = 0
+        counts[part[i, cell]] = 0
 
 
 @inner
-def information_of_groups(part, order, rows_to, column, count, table):
-    """The sum of F(rows) over groups of rows and ids."""
+def information_of_groups(part, order, rows_to, cell, pair, counts, table):
+    """The score of a label in groups of rows."""
     total, before = 0.0, np.int64(0)
     for j in range(rows_to.shape[0]):
         for i in range(before, rows_to[j]):
-            row = count[part[order[i], column]]
-            total += information(row[0] + 1, table) - information(row[0], table)
-            row[0] += 1
+            of_pair, of_cell = counts[part[order[i], pair]], counts[part[order[i], cell]]
+            total += table[of_pair[0] + 1] - table[of_pair[0]] - (table[of_cell[2] + 1] - table[of_cell[2]])
+            of_pair[0] += 1
+            of_cell[2] += 1
         for i in range(before, rows_to[j]):
-            count[part[order[i], column], 0] = 0
+            counts[part[order[i], pair], 0] = 0
+            counts[part[order[i], cell], 2] = 0
         before = rows_to[j]
     return total
 
 
 @inner
-def squares_of_groups(part, order, rows_to, cell, column, scale, count):
+def squares_of_groups(part, order, rows_to, cell, column, scale, counts):
     """The sum of ``squares`` over groups of rows and cells."""
-    count_sums(part, cell, column, count)
+    count_sums(part, cell, column, counts)
     total, before = 0.0, np.int64(0)
     for j in range(rows_to.shape[0]):
         for i in range(before, rows_to[j]):
-            row = count[part[order[i], cell]]
+            row = counts[part[order[i], cell]]
             row[0] += 1
             row[1] += np.int64(part[order[i], column])
         for i in range(before, rows_to[j]):
-            row = count[part[order[i], cell]]
+            row = counts[part[order[i], cell]]
             if row[0] > 0:
                 total += squares(row[0], row[1], row[3] / row[2], scale)
                 row[0], row[1] = 0, 0
         before = rows_to[j]
     for i in range(part.shape[0]):
-        count[part[i, cell]] = 0
+        counts[part[i, cell]] = 0
     return total
 
 
@@ -168,14 +178,13 @@ def fill_scores(part, rows_to, cells, table, order, out):
     for t in range(cells.label.shape[0]):
         target = cells.label[t]
         total[:] = 0.0
-        add_information(part, order, rows_to, target.value, 1.0, cells.count, table, total)
-        add_information(part, order, rows_to, target.cell, -1.0, cells.count, table, total)
+        add_information(part, order, rows_to, target.cell, target.value, cells.counts, table, total)
         for i in range(out.shape[0]):
             out[i] += target.weight * total[i]
     for t in range(cells.number.shape[0]):
         target = cells.number[t]
         total[:] = 0.0
-        add_squares(part, order, rows_to, target.cell, target.value, target.scale, cells.count, total)
+        add_squares(part, order, rows_to, target.cell, target.value, target.scale, cells.counts, total)
         for i in range(out.shape[0]):
             out[i] += target.weight * total[i]
 
@@ -186,13 +195,13 @@ def score_groups(part, rows_to, cells, table, order):
     score = 0.0
     for t in range(cells.label.shape[0]):
         target = cells.label[t]
-        total = information_of_groups(part, order, rows_to, target.value, cells.count, table)
-        total -= information_of_groups(part, order, rows_to, target.cell, cells.count, table)
-        score += target.weight * total
+        score += target.weight * information_of_groups(
+            part, order, rows_to, target.cell, target.value, cells.counts, table
+        )
     for t in range(cells.number.shape[0]):
         target = cells.number[t]
         score += target.weight * squares_of_groups(
-            part, order, rows_to, target.cell, target.value, target.scale, cells.count
+            part, order, rows_to, target.cell, target.value, target.scale, cells.counts
         )
     return score
 
@@ -260,7 +269,7 @@ def gain_by_cells(part, cells, table, scratch, score, gain_scale):
     worth = score
     for t in range(cells.label.shape[0]):
         target = cells.label[t]
-        total = information_of_groups(part, scratch.order, everyone, target.value, cells.count, table)
-        total -= information_of_groups(part, scratch.order, everyone, target.cell, cells.count, table)
-        worth -= target.weight * total
+        worth -= target.weight * information_of_groups(
+            part, scratch.order, everyone, target.cell, target.value, cells.counts, table
+        )
     return worth * gain_scale / n

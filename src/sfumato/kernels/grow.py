@@ -263,6 +263,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
     """
     rows, codes, table, nodes = borrowed(rows), borrowed(codes), borrowed(table), borrowed(nodes)
     grid, targets, rules, scratch = borrowed(grid), borrowed(targets), borrowed(rules), borrowed(scratch)
+    own_cells = borrowed(cells)
     stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
     here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)
     depth, n_nodes = 1, np.int64(1)
@@ -289,17 +290,17 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
                 )
             else:
                 axis, code, score, largest = choose_threshold_by_cells(
-                    part, here, grid.axis, cells, rules, table, scratch
+                    part, here, grid.axis, own_cells, rules, table, scratch
                 )
                 tree, score = choose_children_by_cells(
-                    part, here[2], axis, score, largest, grid, cells, rules, table, scratch
+                    part, here[2], axis, score, largest, grid, own_cells, rules, table, scratch
                 )
             axis = tree if tree >= 0 else axis
             if axis >= 0 and targets.median_below_gain > 0.0:
                 if cells is None:
                     gain = gain_of(part, targets, table, score)
                 else:
-                    gain = gain_by_cells(part, cells, table, scratch, score, targets.gain_scale)
+                    gain = gain_by_cells(part, own_cells, table, scratch, score, targets.gain_scale)
                 by_median = gain < targets.median_below_gain
                 if by_median:
                     restore_codes(part, codes, here, grid.axis)

@@ -120,7 +120,7 @@ class Cells(NamedTuple):
     label: Table  # (labels,) CELL: column of cells, column of cells and classes together, weight
     number: Table  # (numbers,) CELL: column of cells, column of the number, weight, scale that scores are whole on
     n_ids: int  # of cells, or of cells and classes: the most of all targets
-    count: NDArray[np.int64]  # (ids, 4) working space of one thread, all zero between uses
+    counts: NDArray[np.int64]  # (ids, 4) working space of one thread, all zero between uses
     total: NDArray[np.float64]  # (distinct,) working space of one thread
 
 

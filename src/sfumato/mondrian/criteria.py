@@ -126,17 +126,21 @@ def compile_targets(
     else:
         spread = sum(weight(target) * target.whole for target in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
-    common = {"gain_scale": scale, "median_below_gain": float(options.median_below_gain or 0.0)}
-    if any(target.cell is not None for target in targets):
-        weighted = [[(target, weight(target)) for target in kind] for kind in (labels, numbers)]
-        nothing = table(TARGET, [])
-        return Targets(nothing, nothing, largest=0, **common), _cells(*weighted, extra)
-    return Targets(
+    compiled = Targets(
         label=table(TARGET, [(target.place, target.n_classes, weight(target)) for target in labels]),
         number=table(TARGET, [(target.place, 0, weight(target)) for target in numbers]),
         largest=int(extra.codes(targets[0].place).max()) if len(targets) == 1 else 0,
-        **common,
-    ), None
+        gain_scale=scale,
+        median_below_gain=float(options.median_below_gain or 0.0),
+    )
+    if all(target.cell is None for target in targets):
+        return compiled, None
+    cells = _cells(
+        [(target, weight(target)) for target in labels],
+        [(target, weight(target)) for target in numbers],
+        extra,
+    )
+    return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
 
 
 def _targets(task: Predict, extra: ExtraColumns) -> list[_Target]:
@@ -172,9 +176,8 @@ def feature_cells(task: Predict, target: Codes, extra: ExtraColumns) -> Codes | 
             codes = encoding.encode_label(extra.source, attribute)[0].astype(np.int64)
         else:
             values = read_ordered(attribute, extra.source.column(name))
-            labels = target.astype(np.float64 if isinstance(task, Regress) else np.int64)
             cuts = discretize.mdl_cuts(
-                values, labels, at_most=MOST_CELLS, is_number=isinstance(task, Regress)
+                values, target.astype(np.int64), at_most=MOST_CELLS, is_number=isinstance(task, Regress)
             )
             codes = discretize.cells(values, cuts)
         before = 0 if combined is None else combined * (int(codes.max(initial=0)) + 1)
@@ -212,7 +215,7 @@ def _cells(
         table(CELL, label),
         table(CELL, number),
         n_ids=max(int(extra.codes(place).max(initial=0)) for place in ids) + 1,
-        count=np.zeros((0, 4), dtype=np.int64),
+        counts=np.zeros((0, 4), dtype=np.int64),
         total=np.zeros(0),
     )
 
@@ -220,9 +223,11 @@ def _cells(
 def _entropy_within(codes: Codes, cell: Codes | None) -> float:
     """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
     if cell is None:
-        cell = np.zeros(len(codes), dtype=np.uint32)
-    pairs = np.unique(cell.astype(np.uint64) << np.uint64(32) | codes, return_counts=True)[1]
-    return float((_information(np.bincount(cell)) - _information(pairs)) / FIXED_POINT / len(codes))
+        cells, pairs = np.array([len(codes)]), np.bincount(codes)
+    else:
+        cells = np.bincount(cell)
+        pairs = np.unique(cell.astype(np.uint64) << np.uint64(32) | codes, return_counts=True)[1]
+    return float((_information(cells) - _information(pairs)) / FIXED_POINT / len(codes))
 
 
 def _information(counts: NDArray[np.int64]) -> int:

@@ -49,11 +49,12 @@ class Mondrian:
         """Learn the recoding of these rows."""
         source = tables.open_table(table)
         given = self.requirement
+        options = self.options or MondrianOptions()
         policy = Policy(
             self.schema,
             tuple(given) if isinstance(given, Sequence) else (given,),
             tuple(self.workload),
-            self.options or MondrianOptions(),
+            options,
             Output(self.output),
         )
         policy.check_columns(source.names)
@@ -62,7 +63,7 @@ class Mondrian:
             policy.schema,
             policy.requirements,
             workload=policy.workload,
-            options=policy.method,
+            options=options,
             output=policy.output,
             threads=self.threads,
         ).recoding
