@@ -9,13 +9,13 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench constraints clean core dev
+.PHONY: help demo test lint format bench constraints clean core evaluate dev
 
 help:  ## this list
 	@echo "make TARGET [PYTHON=/path/to/python3.11]"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: core  ## install the core into .venv, then publish the bundled example into sfumato-demo
+demo: evaluate  ## install sfumato[evaluate] into .venv, then publish the bundled example into sfumato-demo
 	@$(BIN)/sfumato demo --out sfumato-demo
 
 test: dev  ## every test; ARGS="-k words" picks some
@@ -40,7 +40,7 @@ clean:  ## remove .venv and everything else that make made
 	rm -rf .venv build dist sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-core dev:
+core evaluate dev:
 	@$(setup) $@
 
 # ---- setting up .venv ------------------------------------------------------------------------------
@@ -148,21 +148,29 @@ install() {  # $$1 names the stamp, $$2 is the project with its extras
     rm .venv/.unfinished
 }
 
-constraints() {  # wheels only, so that nobody needs a compiler
+constraints() {  # wheels only, so that nobody needs a compiler; what is published as plain Python sources is built first
     find_python
     work=build/constraints
     new_venv "$$work"
+    "$$work/bin/python" -m pip wheel --no-deps -w "$$work/built" \
+        python-weka-wrapper3 configurable-objects simple-data-flow simple-range
+    export PIP_FIND_LINKS="$$here/$$work/built"
     "$$work/bin/python" - "$$work" <<'END'
 import pathlib, sys, tomllib
 project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+def extra(name):  # with the extras that it names itself, as in "sfumato[weka]"
+    for line in project["optional-dependencies"][name]:
+        inner = line.removeprefix("sfumato[").removesuffix("]").split(",") if line.startswith("sfumato[") else ()
+        yield from (further for each in inner for further in extra(each)) if inner else [line]
 for name, lines in {
     "core": project["dependencies"],
-    "dev": project["dependencies"] + project["optional-dependencies"]["dev"],
+    "evaluate": project["dependencies"] + [*extra("evaluate")],
+    "dev": project["dependencies"] + [*extra("dev")],
     "make": ["setuptools", "virtualenv"],
 }.items():
     pathlib.Path(sys.argv[1], name + ".in").write_text("\n".join(lines) + "\n")
 END
-    for part in dev core make; do
+    for part in dev evaluate core make; do
         touch "$$work/pins"
         "$$work/bin/python" -m pip download --only-binary :all: -d "$$work/$$part" -c "$$work/pins" -r "$$work/$$part.in"
         for wheel in "$$work/$$part"/*.whl; do basename "$$wheel"; done | awk -F - '{ print $$1 "==" $$2 }' >> "$$work/pins"
@@ -175,12 +183,12 @@ END
     "$$work/bin/python" - "$$work" > "$$work/constraints.txt" <<'END'
 import pathlib, sys
 work = pathlib.Path(sys.argv[1])
-wheels = {part: sorted((work / part).glob("*.whl")) for part in ("core", "dev", "make")}
+wheels = {part: sorted((work / part).glob("*.whl")) for part in ("core", "evaluate", "dev", "make")}
 def size(part): return f"about {sum(wheel.stat().st_size for wheel in wheels[part]) / 1e6:.0f} MB"
-print("# The exact versions that make installs: the core, the dev extra, and the tools that install them.")
+print("# The exact versions that make installs: the core, the extras, and the tools that install them.")
 print("# Renew with `make constraints PYTHON=python3.11`: it resolves pyproject.toml anew with the oldest")
 print("# Python that is supported, so that every newer one finds the same versions. Then `make lint test`.")
-print(f"# download, core: {size('core')}\n# download, dev: {size('dev')}")
+for part in ("core", "evaluate", "dev"): print(f"# download, {part}: {size(part)}")
 seen = set()
 for part in wheels:
     print(f"\n# {part}")
@@ -195,7 +203,8 @@ END
 
 case $$1 in
     core) install core . ;;
-    dev) install dev '.[dev]'; cp .venv/.dev .venv/.core ;;
+    evaluate) install evaluate '.[evaluate]'; cp .venv/.evaluate .venv/.core ;;
+    dev) install dev '.[dev]'; cp .venv/.dev .venv/.core; cp .venv/.dev .venv/.evaluate ;;
     constraints) constraints ;;
 esac
 endef

@@ -7,6 +7,7 @@
     │   ├── TableError         a table that cannot be read or written
     │   ├── HierarchyError     a hierarchy that is not one
     │   ├── PolicyError        a policy that cannot be followed
+    │   ├── MissingExtra       a package that an optional part needs is not installed
     │   └── NotYet             a planned option that this version lacks
     ├── PromiseError           exit 1: a requirement does not hold or cannot be met
     │   ├── RequirementUnreachable
@@ -42,6 +43,20 @@ class HierarchyError(InputError):
 
 class PolicyError(InputError):
     """A policy that is malformed, or does not fit the table."""
+
+
+class MissingExtra(InputError):  # noqa: N818 - reads as a sentence
+    """A part of sfumato needs packages that come with an extra.
+
+    >>> raise MissingExtra("evaluate", "Learning from a release")
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.MissingExtra: Learning from a release needs an extra: pip install "sfumato[evaluate]"
+    """
+
+    def __init__(self, extra: str, what: str) -> None:
+        self.extra, self.what = extra, what
+        super().__init__(f'{what} needs an extra: pip install "sfumato[{extra}]"')
 
 
 class NotYet(InputError):  # noqa: N818 - "not yet" is the whole message

@@ -1,0 +1,276 @@
+"""How utility is measured: rows are held out of the recoding as well as of the training [LDR08, section 4.1].
+
+1. The rows are divided into folds (or a test table is given).
+2. The recoding is fitted to the training part alone.
+3. The same recoding is applied to the test part.
+4. Each model learns from the recoded training part and is judged on the recoded test part.
+
+The same folds serve the raw data (models learn from the rows as they are) and publishing nothing (the most
+frequent class, the mean): what a release costs, and what it is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import methods, predicate, selection
+from sfumato.errors import PromiseError, RequirementUnreachable
+from sfumato.evaluate import measures, points
+from sfumato.evaluate.features import Features
+from sfumato.evaluate.models import learner
+from sfumato.evaluate.points import Categories, Column
+from sfumato.evaluate.result import (
+    ACCURACY,
+    NOTHING,
+    RAW,
+    RELEASE,
+    Evaluation,
+    PairedTest,
+    Score,
+    paired_test,
+)
+from sfumato.evaluate.trial import Goal, Part, Trial, points_of, trial_of
+from sfumato.partition import Partition, Progress, no_progress
+from sfumato.policy import Policy
+from sfumato.randomness import seeded_block
+
+# ---- learning and judging ---------------------------------------------------------------------------
+
+FeaturesOf = Callable[[Goal], Features]
+"""The points of one part, training rows first, that a goal is predicted from."""
+
+
+def score_raw(trial: Trial, tick: Callable[[], None]) -> list[Score]:
+    """What models learn from the rows as they are."""
+
+    def features_of(_fold: int, part: Part) -> FeaturesOf:
+        return lambda goal: points.features(
+            {name: trial.cells[name].take(part.rows) for name in goal.features}
+        )
+
+    return _scores(trial, RAW, features_of, tick)
+
+
+def score_nothing(trial: Trial) -> list[Score]:
+    """What can be predicted without a release: the most frequent class throughout, or the mean."""
+    return [
+        _score(goal, goal.baseline, NOTHING, [_constant(goal, trial, part) for part in trial.parts])
+        for goal in trial.goals
+    ]
+
+
+def score_release(
+    trial: Trial, policy: Policy, tick: Callable[[], None]
+) -> tuple[list[Score], dict[str, float]]:
+    """What models learn from releases by ``policy``, and general measures of these releases."""
+    how = points_of(policy, trial.learn_from)
+    found: list[dict[str, float]] = []
+
+    def features_of(fold: int, part: Part) -> FeaturesOf:
+        groups = _fitted(part, policy, trial)
+        boxes = points.boxes(groups.recoding, part.train, [part.test])
+        widths = boxes.widths()[: part.train.n_rows]
+        found.append({**_general(groups, widths), **_of_workload(groups, policy, part, trial)})
+        columns = boxes.columns(how, seeded_block(trial.seed, fold))
+
+        def features(goal: Goal) -> Features:
+            chosen: dict[str, Column] = {}
+            for name in goal.features:
+                chosen |= columns.get(name) or {name: trial.cells[name].take(part.rows)}
+            return points.features(chosen)
+
+        return features
+
+    scores = _scores(trial, RELEASE, features_of, tick)
+    return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
+
+
+def _scores(
+    trial: Trial, data: str, features_of: Callable[[int, Part], FeaturesOf], tick: Callable[[], None]
+) -> list[Score]:
+    judged: dict[tuple[Goal, str], list[Judged]] = {
+        (goal, model): [] for goal in trial.goals for model in goal.models
+    }
+    for fold, part in enumerate(trial.parts):
+        features = features_of(fold, part)
+        for goal in trial.goals:
+            all_points = features(goal)
+            for model in goal.models:
+                judged[goal, model].append(_learned(goal, model, all_points, part, trial))
+                tick()
+    return [_score(goal, model, data, folds) for (goal, model), folds in judged.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The metric of one model in one fold, on held-out rows and on those that it learned from."""
+
+    test: float
+    train: float
+
+
+def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> Score:
+    test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
+    return Score(goal.target, model, data, goal.metric, test, train)
+
+
+def _learned(goal: Goal, model: str, all_points: Features, part: Part, trial: Trial) -> Judged:
+    """Fit to the training rows whose target is known, and judge on the known ones of either part."""
+    y, is_known = _truth(goal, trial, part)
+    n_train = len(part.train_rows)
+    learned, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
+    if goal.metric == ACCURACY and (y[learned] == y[learned[0]]).all():  # one class is no task for a model
+        return _constant(goal, trial, part)
+    train = all_points.take(learned)
+    fitted = learner(model, learners=trial.learners, seed=trial.seed).fit(train, y[learned])
+    return Judged(
+        test=_metric(goal, y[tested], fitted.predict(all_points.take(tested))),
+        train=_metric(goal, y[learned], fitted.predict(train)),
+    )
+
+
+def _constant(goal: Goal, trial: Trial, part: Part) -> Judged:
+    y, is_known = _truth(goal, trial, part)
+    n_train = len(part.train_rows)
+    train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
+    guess: Any = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
+    return Judged(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
+
+
+def _truth(goal: Goal, trial: Trial, part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The target of the rows of a part (class codes, or numbers), and whether it is known."""
+    column = trial.cells[goal.target]
+    y = _classes(column) if goal.metric == ACCURACY else column.cells
+    return y[part.rows], ~column.is_missing[part.rows]
+
+
+def _classes(column: Column) -> NDArray[np.int64]:
+    """Codes of classes; a number is a class too, if the workload says so."""
+    if isinstance(column, Categories):
+        return column.codes
+    return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+
+
+def _metric(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
+    return float(np.mean(truth == guess if goal.metric == ACCURACY else np.abs(truth - guess)))
+
+
+# ---- the release ------------------------------------------------------------------------------------
+
+
+def _fitted(part: Part, policy: Policy, trial: Trial) -> Partition:
+    try:
+        return methods.partition(part.train, policy, threads=trial.threads)
+    except RequirementUnreachable as error:
+        folds = trial.protocol.get("folds")
+        which = f"The training part of a fold ({part.train.n_rows:,} of {trial.protocol['rows']:,} rows)"
+        way_out = "ask for less, or for more folds" if folds else "ask for less, or add rows"
+        raise PromiseError(
+            f"{which if folds else 'The training table'} cannot satisfy {error.requirement}: even one single group "
+            f"of all its rows has only {error.best}; {way_out}."
+        ) from None
+
+
+def _general(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]:
+    return {
+        "average group size": measures.average_group_size(groups.size),
+        "discernibility": measures.discernibility(groups.size),
+        "normalized certainty penalty": measures.certainty_penalty(widths),
+    }
+
+
+def _of_workload(groups: Partition, policy: Policy, part: Part, trial: Trial) -> dict[str, float]:
+    """How pure the groups are in each target, and how precisely rows are selected."""
+    found, group = {}, groups.of_row()
+    for goal in trial.goals:
+        column = trial.cells[goal.target].take(part.train_rows)
+        if goal.metric == ACCURACY:
+            entropy = measures.conditional_entropy(group, _classes(column))
+            found[f"conditional entropy of {goal.target}"] = entropy
+        else:
+            error = measures.mean_squared_error(group, column.cells.astype(np.float64))
+            found[f"weighted mean squared error of {goal.target}"] = error
+    rows = pa.table(groups.columns()) if trial.selections else None
+    for condition in trial.selections:
+        where = predicate.parse(condition, policy.schema)
+        selected = selection.imprecision(where, part.train, policy.schema, rows, groups.recoding, policy)
+        found[f"imprecision of {condition}"] = float(selected.imprecision)
+    return found
+
+
+# ---- the whole of it --------------------------------------------------------------------------------
+
+
+def evaluate(
+    table: Any,
+    policy: Policy,
+    *,
+    folds: int = 10,
+    test: Any = None,
+    models: Sequence[str] | None = None,
+    learn_from: str | None = None,
+    seed: int = 0,
+    learners: str = "scikit-learn",
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Evaluation:
+    """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
+
+    ``test`` is a table of further rows to judge by, in place of ``folds``. ``learn_from`` says how boxes
+    become points: corners (the default), midpoint or sample. Without a target in the workload only the
+    general measures are taken. Nothing of this is published: an evaluation looks at raw rows.
+
+    >>> rows = pa.table({"age": list(range(40)), "ill": ["no", "yes"] * 10 + ["yes"] * 20})
+    >>> policy = Policy.parse('''
+    ... attributes: {age: {role: quasi-identifier, type: number}, ill: {role: other}}
+    ... require: [k-anonymity: 5]
+    ... workload: [classify: ill]
+    ... ''')
+    >>> found = evaluate(rows, policy, folds=2, models=["decision-tree"])
+    >>> found.score("ill", "majority", "nothing").mean
+    0.75
+    """
+    trial = trial_of(
+        table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
+        learners=learners, threads=threads,
+    )  # fmt: skip
+    tick = _ticker(progress, 2 * trial.n_fits)
+    released, found = score_release(trial, policy, tick)
+    raw, nothing = score_raw(trial, tick), score_nothing(trial)
+    return Evaluation(
+        policy=policy.as_dict(),
+        protocol={**trial.protocol, "learn_from": points_of(policy, learn_from)},
+        scores=(*released, *raw, *nothing),
+        measures=found,
+        tests=tuple(_tests(released, raw, nothing)),
+    )
+
+
+def _ticker(progress: Progress, total: int) -> Callable[[], None]:
+    done = 0
+    progress("evaluating", 0, total)
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        progress("evaluating", done, total)
+
+    return tick
+
+
+def _tests(released: Sequence[Score], raw: Sequence[Score], nothing: Sequence[Score]) -> Iterator[PairedTest]:
+    """Does the release differ from the raw data, and does it beat publishing nothing?"""
+    baseline = {score.target: score for score in nothing}
+    for score, on_raw in zip(released, raw, strict=True):
+        tests = (
+            paired_test(score, on_raw, names=(RELEASE, RAW), one_sided=False),
+            paired_test(score, baseline[score.target], names=(RELEASE, NOTHING), one_sided=True),
+        )
+        yield from (test for test in tests if test is not None)
