@@ -16,12 +16,10 @@ from typing import Any
 
 import click
 
-from sfumato.errors import InputError, InternalError, NotYet, SfumatoError
+from sfumato.errors import InputError, InternalError, MissingExtra, NotYet, SfumatoError
 
 LATER_COMMANDS = {
-    "evaluate": "utility for the workload on held-out rows",
     "risk": "re-identification risk and simulated attacks",
-    "compare": "the risk-utility frontier",
     "serve": "the workbench in a browser",
 }
 DEMO_MARK = ".made-by-sfumato-demo"
@@ -126,9 +124,13 @@ def demo(out: Path) -> None:
     example.write_example(out)
     if release.exists():
         shutil.rmtree(release)
+    click.echo("\nWhat will such a release be good for? Measured on held-out rows:")
+    measured = _measure_demo(str(table), policy, out / "evaluation.json")
+    click.echo("\nThe release, and every claim of it checked again:")
     _publish(
-        str(table), policy, release, seed=None, threads=None, file_format=None, overwrite=False, quiet=False
-    )
+        str(table), policy, release, seed=None, threads=None, file_format=None, overwrite=False, quiet=False,
+        evaluation=measured,
+    )  # fmt: skip
     verify.callback(str(release), None, None)  # type: ignore[misc]
     click.echo(
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
@@ -136,6 +138,20 @@ def demo(out: Path) -> None:
         f"  {policy}    what the owner asked for; change it and run\n"
         f"  sfumato publish {table} --policy {policy} --out my-release"
     )
+
+
+def _measure_demo(table: str, policy: Path, out: Path) -> Path | None:
+    """The demo goes on without an evaluation where scikit-learn is not installed."""
+    out.unlink(missing_ok=True)
+    try:
+        evaluate.callback(  # type: ignore[misc]
+            table, policy, folds=3, test=None, out=out, models=None, learn_from=None, learners="scikit-learn",
+            seed=0, threads=None, quiet=False,
+        )  # fmt: skip
+    except MissingExtra as error:
+        click.echo(f"  left out here. {error}")
+        return None
+    return out
 
 
 def _claim_demo_folder(folder: Path) -> None:
@@ -185,6 +201,11 @@ def profile(table: str, out: Path | None) -> None:
 )
 @click.option("--threads", type=click.IntRange(min=1), help="All cores if not given.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="For differentially private methods.")
+@click.option(
+    "--evaluation",
+    type=click.Path(path_type=Path),
+    help="What `sfumato evaluate --out FILE.json` measured, for certificate and report.",
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--verbose", is_flag=True, help="Print figures of the run.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release.")
@@ -198,6 +219,7 @@ def publish(
     seed: int | None,
     threads: int | None,
     ledger: Path | None,
+    evaluation: Path | None,
     *,
     quiet: bool,
     verbose: bool,
@@ -210,7 +232,7 @@ def publish(
         raise NotYet("--ledger")
     _publish(
         table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
-        verbose=verbose, memory=None if memory is None else parse_size(memory),
+        verbose=verbose, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
     )  # fmt: skip
 
 
@@ -226,14 +248,17 @@ def _publish(
     quiet: bool,
     verbose: bool = False,
     memory: int | None = None,
+    evaluation: Path | None = None,
 ) -> None:
+    from sfumato.evaluate.result import Evaluation  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
     from sfumato.publish import promises, publish_to  # noqa: PLC0415
 
+    utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
-            overwrite=overwrite, memory=memory, progress=progress,
+            overwrite=overwrite, memory=memory, evaluation=utility, progress=progress,
         )  # fmt: skip
     if quiet:
         return
@@ -241,8 +266,15 @@ def _publish(
     click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
     for line in promises(release):
         click.echo(f"  {line}")
+    figures = dict(release.certificate.figures)
+    for found in figures.pop("imprecision", ()):
+        click.echo(
+            f"  select {found['where']}: {found['returned']:,} rows returned for {found['true']:,} "
+            f"(imprecision {found['imprecision']:,})"
+        )
+    figures.pop("utility", None)  # the owner has it already
     if verbose:
-        for name, figure in release.certificate.figures.items():
+        for name, figure in figures.items():
             click.echo(f"  {name}: {figure}")
 
 
@@ -284,7 +316,7 @@ def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
     Recoded rows carry no promise.
     """
     from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.recoding import Recoding  # noqa: PLC0415
+    from sfumato.recoding import read  # noqa: PLC0415
     from sfumato.tables import open_table, write_table  # noqa: PLC0415
 
     if side_table is not None:
@@ -292,9 +324,128 @@ def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
     schema = Policy.read(release / "policy.yaml").schema
-    recoded = Recoding.read(release, schema).apply_to(open_table(table))
+    recoded = read(release, schema).apply_to(open_table(table))
     write_table(recoded, out)
     click.echo(f"{out}: {recoded.num_rows:,} rows recoded. They carry no promise.")
+
+
+def _learning_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What ``evaluate`` and ``compare`` share."""
+    options = (
+        click.option("--models", metavar="A,B", help="Models to try; all that fit the workload if not given."),
+        click.option("--learn-from", type=click.Choice(["corners", "midpoint", "sample"]),
+                     help="How boxes become points; corners if not given."),
+        click.option("--learners", type=click.Choice(["scikit-learn", "weka"]), default="scikit-learn",
+                     show_default=True, help="Whose models; weka needs the extra of that name."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                     help="Same seed, same folds and models."),
+        click.option("--threads", type=click.IntRange(min=1), help="All cores if not given."),
+        click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _named(models: str | None) -> list[str] | None:
+    return None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+
+
+@commands.command()
+@click.argument("table")
+@click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
+@click.option("--folds", type=click.IntRange(min=2), help="Parts to hold out in turn; 10 if not given.")
+@click.option("--test", help="A table of further rows to judge by, in place of folds.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .json or .csv.")
+@_learning_options
+def evaluate(
+    table: str,
+    policy: Path,
+    folds: int | None,
+    test: str | None,
+    out: Path | None,
+    models: str | None,
+    learn_from: str | None,
+    learners: str,
+    seed: int,
+    threads: int | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Measure on held-out rows what releases of TABLE are good for.
+
+    Models learn from recoded rows, from the raw data and from nothing, and are judged on rows that neither
+    they nor the recoding have seen. For the owner's eyes: nothing of it is in a release.
+    """
+    from sfumato.evaluate import evaluate as measure  # noqa: PLC0415
+    from sfumato.evaluate import show  # noqa: PLC0415
+    from sfumato.policy import Policy  # noqa: PLC0415
+    from sfumato.tables import replace_atomically, write_table  # noqa: PLC0415
+
+    if folds is not None and test is not None:
+        raise InputError("Give --folds or --test, not both.")
+    if out is not None and out.suffix not in (".json", ".csv"):
+        raise InputError("--out writes .json (for publish --evaluation) or .csv.")
+    with _progress_bar(quiet=quiet) as progress:
+        found = measure(
+            table, Policy.read(policy), folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,
+            seed=seed, learners=learners, threads=threads, progress=progress,
+        )  # fmt: skip
+    if out is not None and out.suffix == ".json":
+        with replace_atomically(out) as temporary:
+            temporary.write_text(found.to_json(), encoding="utf-8")
+    elif out is not None:
+        write_table(show.as_table(found), out)
+    if not quiet:
+        click.echo(show.as_text(found))
+
+
+@commands.command()
+@click.argument("table")
+@click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
+@click.option("--vary", "vary", multiple=True, required=True, metavar="WORD=A,B,...",
+              help="k, l, method or workload (on, off), such as k=2,5,10,50; may stand several times.")  # fmt: skip
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=3, show_default=True, help="Parts to hold out in turn."
+)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the results."
+)
+@_learning_options
+def compare(
+    table: str,
+    policy: Path,
+    vary: tuple[str, ...],
+    folds: int,
+    out: Path,
+    models: str | None,
+    learn_from: str | None,
+    learners: str,
+    seed: int,
+    threads: int | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Try settings on TABLE and show the risk-utility frontier.
+
+    Writes frontier.csv, frontier.json, frontier.png and frontier.svg. For the owner's eyes: none of it is
+    in a release.
+    """
+    from sfumato import compare as comparing  # noqa: PLC0415
+    from sfumato.compare.write import check_target, write_comparison  # noqa: PLC0415
+    from sfumato.policy import Policy  # noqa: PLC0415
+
+    chosen, rules = comparing.parse_vary(vary), Policy.read(policy)
+    check_target(out)
+    with _progress_bar(quiet=quiet) as progress:
+        found = comparing.compare(
+            table, rules, chosen, folds=folds, models=_named(models),
+            learn_from=learn_from, seed=seed, learners=learners, threads=threads, progress=progress,
+        )  # fmt: skip
+    paths = write_comparison(found, out)
+    if not quiet:
+        click.echo(comparing.as_text(found))
+        click.echo(f"\nWrote {', '.join(map(str, paths))}.")
 
 
 @commands.group()
@@ -307,10 +458,22 @@ def generate() -> None:
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
 )
-@click.option("--function", default="C2", show_default=True, help="Class function.")
+@click.option(
+    "--function",
+    default="C2",
+    show_default=True,
+    help="What labels the rows: C1 to C10 give classes, R7 and R10 numbers.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Same seed, same rows.")
-@click.option("--salary", default="uniform", show_default=True, help="Distribution of salaries.")
-@click.option("--vary-constants", is_flag=True, help="Draw the constants of the function at random.")
+@click.option(
+    "--salary",
+    default="uniform",
+    show_default=True,
+    help="Distribution of salaries: uniform, or normal with variance 1.1e8.",
+)
+@click.option(
+    "--vary-constants", is_flag=True, help="Draw the constants of C1 to C6 at random, once for the table."
+)
 def agrawal(
     rows: str, out: Path, function: str, seed: int | None, salary: str, *, vary_constants: bool
 ) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.boxes import Boxes
 from sfumato.kernels.grow import shuffle_leaves
 
 Progress = Callable[[str, int, int], None]
@@ -29,7 +29,7 @@ class Partition:
     ``shuffled`` ones.
     """
 
-    recoding: Any
+    recoding: Boxes
     leaf: NDArray[np.int64]
     size: NDArray[np.int64]
     row_numbers: NDArray[np.uint32]
@@ -43,10 +43,7 @@ class Partition:
 
     def columns(self) -> dict[str, pa.Array]:
         """The published quasi-identifier columns, row by row in the order of the groups."""
-        columns: dict[str, pa.Array] = self.recoding.columns(
-            self.leaf, lambda values: np.repeat(values, self.size)
-        )
-        return columns
+        return self.recoding.columns(self.leaf, lambda values: np.repeat(values, self.size))
 
     def of_row(self) -> NDArray[np.int64]:
         """The group of each row of the table."""

@@ -26,7 +26,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean
 from sfumato.schema import Attribute
@@ -101,6 +102,20 @@ class Source:
             raise TableError(f"{self.where} changed while it was being read; read it again.")
         # Arrow cannot join an empty chunk of a slice that came through the C stream interface
         return pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
+
+    def held(self) -> Source:
+        """The same table, all of it in memory: for those who read its columns again and again."""
+        columns = [self.column(name).unify_dictionaries().combine_chunks() for name in self.names]
+        return replace(self, read=pa.table(columns, self.names).column)
+
+    def take(self, rows: NDArray[np.int64]) -> Source:
+        """These rows, in this order, as a table of its own.
+
+        >>> open_table(pa.table({"zip": ["02139", "53715"]})).take(np.array([1])).column("zip").to_pylist()
+        ['53715']
+        """
+        at = pa.array(rows)
+        return replace(self, n_rows=len(rows), read=lambda name: self.column(name).take(at))
 
 
 def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # noqa: FBT001 - private

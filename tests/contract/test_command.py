@@ -29,8 +29,8 @@ from sfumato.policy import Policy
 from sfumato.release import hashes_of
 from sfumato.tables import open_table, write_table
 
-COMMANDS = ("demo", "profile", "publish", "verify", "apply", "generate")
-LATER_COMMANDS = ("evaluate", "risk", "compare", "serve")
+COMMANDS = ("demo", "profile", "publish", "verify", "apply", "evaluate", "compare", "generate")
+LATER_COMMANDS = ("risk", "serve")
 PIECES = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
 
 
@@ -304,10 +304,6 @@ def test_a_later_command_is_not_yet_whatever_its_arguments(sfumato, name):
         ("publish", "t.csv", "--policy", "p", "--out", "o", "--ledger", "ledger.json"),
         ("verify", "release", "--side-table", "voters.csv"),
         ("apply", "release", "t.csv", "--out", "o.csv", "--side-table", "voters.csv"),
-        ("generate", "agrawal", "--rows", "10", "--out", "o.csv", "--function", "C3"),
-        ("generate", "agrawal", "--rows", "10", "--out", "o.csv", "--function", "R10"),
-        ("generate", "agrawal", "--rows", "10", "--out", "o.csv", "--salary", "normal"),
-        ("generate", "agrawal", "--rows", "10", "--out", "o.csv", "--vary-constants"),
     ],
     ids=lambda option: " ".join(option[-2:]),
 )

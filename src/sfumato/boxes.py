@@ -1,0 +1,269 @@
+"""What every recoding can do, whichever way it finds a row's box.
+
+A recoding knows where rows belong (their *places*) and the box of each place; from these follow the published
+columns, and those of any further rows:
+
+- a number outside the range that was seen belongs to the outermost box on its side;
+- a category that was never seen stands for its nearest known ancestor, the root if there is none;
+- a missing number where none was could be anything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato import tables
+from sfumato.axes import (
+    SUPPRESSED,
+    Axis,
+    OrderedAxis,
+    TreeAxis,
+    distinct_boxes,
+    join,
+    known_nodes,
+    read_ordered,
+)
+from sfumato.errors import TableError
+from sfumato.policy import Output
+from sfumato.tables import Source
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.integer[Any]]
+"""Where rows or groups belong; what a place is, only the recoding knows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of rows as a recoding sees them, by attribute.
+
+    ``values`` are those of ordered axes (missing -inf, or NaN where the recoding knows no missing, which
+    ``strange`` marks), ``nodes`` the deepest known hierarchy nodes of the others.
+    """
+
+    n_rows: int
+    values: Mapping[str, Floats]
+    nodes: Mapping[str, NDArray[np.int64]]
+    strange: Mapping[str, NDArray[np.bool_]]
+
+    @classmethod
+    def read(cls, source: Source, axes: tuple[Axis, ...]) -> Cells:
+        values, nodes, strange = {}, {}, {}
+        for axis in axes:
+            name = axis.attribute.name
+            column = source.column(name)
+            if isinstance(axis, TreeAxis):
+                nodes[name] = known_nodes(axis, column)
+            else:
+                cells = read_ordered(axis.attribute, column)
+                strange[name] = np.isneginf(cells) & (not axis.has_missing)
+                values[name] = np.where(strange[name], np.nan, cells)
+        return cls(source.n_rows, values, nodes, strange)
+
+
+class Boxes(ABC):
+    """The face of a recoding. ``apply`` recodes any rows and promises nothing.
+
+    Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
+    of NaN means that nothing limits it, missing included, and a high end of -inf that it is missing alone. On
+    a tree axis ``low`` is the node of ``axis.nodes``, and ``high`` means nothing.
+    """
+
+    __slots__ = ()
+
+    axes: tuple[Axis, ...]
+    output: Output
+    left_out: frozenset[str]
+
+    @abstractmethod
+    def n_splits(self) -> dict[str, int]:
+        """How often each quasi-identifier was split."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write the files of the recoding into a release folder."""
+
+    @abstractmethod
+    def ends(self, places: Places) -> tuple[Floats, Floats]:
+        """The ends (places, axes) of the boxes of these places."""
+
+    @abstractmethod
+    def _locate(self, cells: Cells) -> tuple[Places, Any]:
+        """Places, and which of them each row has."""
+
+    @abstractmethod
+    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+        """The ends along axis ``a`` of all boxes that groups have."""
+
+    def pieces(self, a: int) -> tuple[pa.Array, Floats, Floats]:
+        """The distinct boxes of groups along axis ``a``: published label, low and high end.
+
+        A null label is missing alone. Nodes of a hierarchy that stand in several places may share a label.
+        """
+        _, low, high = distinct_boxes(*self._group_ends(a))
+        ascending = np.lexsort((np.nan_to_num(low, nan=-np.inf), high))
+        low, high = low[ascending], high[ascending]
+        axis = self.axes[a]
+        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high), low, high
+
+    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
+
+        A missing number where the recoding knows no missing has an unlimited box.
+        """
+        cells = Cells.read(source, self.axes)
+        places, at = self._locate(cells)
+        low, high = (ends[at] for ends in self.ends(places))
+        for a, axis in enumerate(self.axes):
+            name = axis.attribute.name
+            if isinstance(axis, TreeAxis):
+                low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
+            else:
+                low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
+        return low, high
+
+    def columns(
+        self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of rows at these places.
+
+        ``expand`` makes an array over the rows of one over the places.
+        """
+        low, high = self.ends(places)
+        out: dict[str, pa.Array] = {}
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, TreeAxis):
+                out |= _tree_column(axis, expand(low[:, a].astype(np.int32)))
+            else:
+                out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
+        return out
+
+    def apply(self, frame: Any) -> Any:
+        """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
+
+        Columns that the release leaves out are left out here too; all others pass through.
+        """
+        source = tables.open_table(frame)
+        return tables.hand_back(self.apply_to(source), source)
+
+    def apply_to(self, source: Source) -> pa.Table:
+        cells = Cells.read(source, self.axes)
+        places, at = self._locate(cells)
+        recoded = self.columns(places, lambda values: values[at])
+        low, _ = self.ends(places)
+        for a, axis in enumerate(self.axes):
+            name = axis.attribute.name
+            if isinstance(axis, TreeAxis):
+                recoded |= _tree_column(
+                    axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
+                )
+            elif cells.strange[name].any():
+                hidden = self.of_attribute(recoded, name).items()
+                recoded |= {key: _hide(column, cells.strange[name]) for key, column in hidden}
+        quasi = {axis.attribute.name for axis in self.axes}
+        out: dict[str, Any] = {}
+        for name in source.names:
+            if name in quasi:
+                out |= self.of_attribute(recoded, name)
+            elif name in recoded:
+                raise TableError(
+                    f"Column {name!r} of the table has the name of a published bound; rename it."
+                )
+            elif name not in self.left_out:
+                out[name] = passed_on(source.column(name), name)
+        return tables.compact(pa.table(out))
+
+    def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
+        """Those of the published columns that stand for attribute ``name``."""
+        names = (name, f"{name}_low", f"{name}_high") if self.output.has_bounds else (name,)
+        return {key: columns[key] for key in names if key in columns}
+
+    def _ordered_columns(
+        self, axis: OrderedAxis, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> dict[str, pa.Array]:
+        which, low, high = distinct_boxes(low, high)
+        name, at = axis.attribute.name, expand(which)
+        out: dict[str, pa.Array] = {}
+        if self.output.has_labels:
+            out[name] = _labelled(at, axis.labels(low, high))
+        if self.output.has_bounds:
+            first, last = axis.bounds(low, high)
+            out[f"{name}_low"] = first.take(pa.array(at))
+            out[f"{name}_high"] = last.take(pa.array(at))
+        return out
+
+
+# ---- published cells -------------------------------------------------------------------------------
+
+
+def _tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    return {axis.attribute.name: _labelled(nodes, pa.array(axis.nodes.labels, pa.string()))}
+
+
+def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
+    """A column of labels; a null label makes an empty cell."""
+    is_null = np.asarray(labels.is_null())
+    indices = pa.array(at.astype(np.int32, copy=False), mask=is_null[at] if is_null.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, labels.fill_null(""))
+
+
+def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    """A cell that is missing where the recoding knows no missing: any value could stand there."""
+    if pa.types.is_dictionary(column.type):
+        return pa.array(
+            np.where(rows, SUPPRESSED, column.cast(pa.string()).to_numpy(zero_copy_only=False)), pa.string()
+        )
+    return (
+        pa.array(column.to_pylist(), column.type, mask=rows)
+        if column.null_count == 0
+        else _nulled(column, rows)
+    )
+
+
+def _nulled(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(
+        [None if hide else cell for cell, hide in zip(column.to_pylist(), rows, strict=True)], column.type
+    )
+
+
+def passed_on(column: Any, name: str) -> Any:
+    """A column that is published as it is, stored in a way that every format and reader knows.
+
+    >>> passed_on(pa.chunked_array([pa.nulls(1)]), "ward").type
+    DataType(string)
+    """
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
+    value = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(value) or pa.types.is_interval(value) or isinstance(value, pa.BaseExtensionType):
+        raise TableError(
+            f"Column {name!r} is stored as {value}, where a cell must hold one value; convert it, or drop it."
+        )
+    if not any(is_kind(value) for is_kind in _BYTES_AND_VIEWS):
+        return column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise TableError(
+            f"Column {name!r} holds text that is not UTF-8; save it as UTF-8, or drop it."
+        ) from None
+
+
+_BYTES_AND_VIEWS = (
+    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_string_view,
+    pa.types.is_binary_view,
+)

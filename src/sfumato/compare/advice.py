@@ -1,0 +1,166 @@
+"""What to choose, in words: where more privacy begins to cost more than the error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sfumato.compare.result import MEASURE, Comparison, Setting
+from sfumato.evaluate import student
+from sfumato.evaluate.result import Score
+from sfumato.evaluate.show import number, with_interval
+
+OUTSIDE_THE_BUDGET = (
+    "Figures computed on the real data are outside the privacy budget of a differentially private method: "
+    "keep them to yourself. They are never stored in a release."
+)
+"""Said wherever such a method is compared."""
+
+PRIVATE_METHODS = ("diffgen",)
+SCALES = ("k", "l")
+"""Words whose values are numbers: the more, the more private."""
+
+
+def guidance(found: Comparison) -> tuple[str, ...]:
+    """A few sentences for each target, then what holds of all."""
+    return tuple(_sentences(found))
+
+
+def _sentences(found: Comparison) -> Iterator[str]:
+    if not found.met:
+        yield "None of these settings can be met; ask for less, or add rows."
+        return
+    for target in dict.fromkeys(score.target for score in found.raw):
+        yield from _of_target(found, target, spoken_model(found, target))
+    if not found.raw:
+        yield from _without_target(found)
+    if len(found.met) < len(found.settings):
+        n = len(found.settings) - len(found.met)
+        yield f"{n} of {len(found.settings)} settings cannot be met."
+    if any(setting.choices.get("method") in PRIVATE_METHODS for setting in found.settings):
+        yield OUTSIDE_THE_BUDGET
+
+
+def spoken_model(found: Comparison, target: str) -> str:
+    """The model that does best on these releases: guidance speaks of it alone, the table of all."""
+    models = [score.model for score in found.raw if score.target == target]
+    return min(models, key=lambda model: sum(_loss(setting.score(target, model)) for setting in found.met))
+
+
+def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
+    """Settings that differ in one scale alone (k, else l), each in the order of more privacy, with a name."""
+    scale = next((word for word in SCALES if word in found.varied), None)
+    lines: dict[str, list[Setting]] = {}
+    for setting in found.met:
+        rest = {word: choice for word, choice in setting.choices.items() if word != scale}
+        lines.setdefault(", ".join(f"{word}={choice}" for word, choice in rest.items()), []).append(setting)
+    if scale is not None:
+        for line in lines.values():
+            line.sort(key=lambda setting: float(setting.choices[scale]))
+    return list(lines.items())
+
+
+def knee(line: Sequence[Setting], target: str, model: str) -> Setting:
+    """The most private setting up to which none is shown to be less useful than the best, fold by fold.
+
+    "Shown" is by the error bars: the 95% interval of the paired difference lies on one side of 0.
+    """
+    scores = [setting.score(target, model) for setting in line]
+    best = min(scores, key=_loss)
+    last = scores.index(best)
+    for place in range(last + 1, len(line)):
+        if _is_worse(scores[place], best):
+            break
+        last = place
+    return line[last]
+
+
+def _loss(score: Score) -> float:
+    return -score.mean if score.more_is_better else score.mean
+
+
+def _is_worse(score: Score, best: Score) -> bool:
+    sign = 1 if score.more_is_better else -1
+    lost = [sign * (b - s) for s, b in zip(score.test, best.test, strict=True)]
+    return sum(lost) / len(lost) > (student.half_width(lost) or 0.0)
+
+
+def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
+    raw, nothing = found.of_raw(target, model), found.of_nothing(target)
+    yield (
+        f"{target} ({model}, {raw.metric}): the raw data reach {with_interval(raw)}, "
+        f"publishing nothing {with_interval(nothing)}."
+    )
+    worth = [s for s in found.met if _is_worse(nothing, s.score(target, model))]
+    if not worth:
+        yield "No setting is shown to beat publishing nothing: for this target none is worth its risk."
+        return
+    for name, line in series(found):
+        if len(line) > 1 and name != line[0].name:
+            yield _about_knee(found, line, target, model, name)
+    useful = min(worth, key=lambda s: (_loss(s.score(target, model)), s.largest_risk))
+    yield f"For the most useful release: {_described(useful, target, model)}."
+    safest = min(worth, key=lambda s: (s.largest_risk, s.mean_risk, _loss(s.score(target, model))))
+    yield f"For the least risk that still beats publishing nothing: {_described(safest, target, model)}."
+
+
+def _about_knee(found: Comparison, line: Sequence[Setting], target: str, model: str, name: str) -> str:
+    where = f"With {name}, more" if name else "More"
+    best = min((setting.score(target, model) for setting in line), key=_loss)
+    if not _is_worse(found.of_nothing(target), best):
+        return f"With {name}, no setting is shown to beat publishing nothing."
+    turn, last = knee(line, target, model), line[-1]
+    at = f"{_on_scale(turn)} ({with_interval(turn.score(target, model))})"
+    if turn is last:
+        return f"{where} privacy costs nothing that these folds can show: take {at}."
+    end = last.score(target, model)
+    return (
+        f"{where} privacy costs nothing that these folds can show up to {at}; beyond, it costs more than the "
+        f"error bars: {number(end.mean, end.metric)} at {_on_scale(last)}."
+    )
+
+
+def _on_scale(setting: Setting) -> str:
+    word = next(word for word in SCALES if word in setting.choices)
+    return f"{word}={setting.choices[word]}"
+
+
+def _described(setting: Setting, target: str, model: str) -> str:
+    return (
+        f"{setting.name} ({with_interval(setting.score(target, model))}; "
+        f"largest risk {risk(setting.largest_risk)}, mean {risk(setting.mean_risk)})"
+    )
+
+
+def risk(value: float) -> str:
+    """One in so many, as people count.
+
+    >>> risk(0.1), risk(0.0377)
+    ('1 in 10', '1 in 26.5')
+    """
+    return f"1 in {1 / value:,.3g}" if value > 0.001 else f"1 in {1 / value:,.0f}"
+
+
+def _without_target(found: Comparison) -> Iterator[str]:
+    yield (
+        "The workload has no target to predict, so utility is judged by the share of its column's range that a "
+        "published cell covers (normalized certainty penalty; less is better)."
+    )
+    for name, line in series(found):
+        steps = [(_penalty(after) - _penalty(before), before, after) for before, after in pairwise(line)]
+        if steps and name != line[0].name:
+            cost, before, after = max(steps, key=lambda step: step[0])
+            where = f"With {name}, the" if name else "The"
+            span = f"from {_on_scale(before)} to {_on_scale(after)}"
+            yield f"{where} dearest step to more privacy is {span}: {100 * cost:+.1f} points."
+    finest = min(found.met, key=lambda s: (_penalty(s), s.largest_risk))
+    safest = min(found.met, key=lambda s: (s.largest_risk, s.mean_risk, _penalty(s)))
+    for aim, setting in (("finest cells", finest), ("least risk", safest)):
+        yield (
+            f"For the {aim}: {setting.name} ({100 * _penalty(setting):.1f}%; largest risk "
+            f"{risk(setting.largest_risk)}, mean {risk(setting.mean_risk)})."
+        )
+
+
+def _penalty(setting: Setting) -> float:
+    return (setting.measures or {})[MEASURE]

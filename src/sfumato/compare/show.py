@@ -1,0 +1,50 @@
+"""A comparison as text: one line for each setting and target, then the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.compare.advice import guidance, risk
+from sfumato.compare.result import MEASURE, Comparison
+from sfumato.evaluate.show import aligned, with_interval
+
+
+def as_text(found: Comparison) -> str:
+    """The table, without the training figures that the CSV has, and what to choose."""
+    how = found.protocol
+    heading = f"{how['folds']} folds of {how['rows']:,} rows by {how['learners']}; seed {how['seed']}."
+    advice = "\n".join(f"- {line}" for line in guidance(found))
+    return "\n\n".join(block for block in (heading, *_tables(found), _problems(found), advice) if block)
+
+
+def _problems(found: Comparison) -> str:
+    """Each problem once, with the settings that have it."""
+    names: dict[str, list[str]] = {}
+    for setting in found.settings:
+        if setting.problem is not None:
+            names.setdefault(setting.problem, []).append(setting.name)
+    return "\n".join(f"Not {'; '.join(which)}: {problem}" for problem, which in names.items())
+
+
+def _tables(found: Comparison) -> Iterator[str]:
+    if not found.met:
+        return
+    for target in dict.fromkeys(score.target for score in found.raw):
+        models = [score.model for score in found.raw if score.target == target]
+        nothing = found.of_nothing(target)
+        lines = [("", "largest risk", "mean risk", *models)]
+        lines += [
+            (setting.name, risk(setting.largest_risk), risk(setting.mean_risk),
+             *(with_interval(setting.score(target, model)) for model in models))
+            for setting in found.met
+        ]  # fmt: skip
+        lines.append(("raw data", "", "", *(with_interval(found.of_raw(target, model)) for model in models)))
+        lines.append(("nothing", "", "", *[with_interval(nothing)] * len(models)))
+        yield "\n".join([f"{target}: {nothing.metric}", *aligned(lines, indent=2)])
+    if not found.raw:
+        lines = [("", "largest risk", "mean risk", MEASURE)]
+        lines += [
+            (s.name, risk(s.largest_risk), risk(s.mean_risk), f"{(s.measures or {})[MEASURE]:.4f}")
+            for s in found.met
+        ]
+        yield "\n".join(aligned(lines, indent=2))

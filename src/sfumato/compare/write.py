@@ -1,0 +1,29 @@
+"""The files of a comparison: frontier.csv, .json, .png and .svg in one folder."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from sfumato.compare.picture import draw
+from sfumato.compare.result import Comparison
+from sfumato.errors import InputError, MissingExtra
+from sfumato.tables import replace_atomically, write_table
+
+
+def check_target(folder: Path) -> None:
+    """Raise before the work if its results could not be written, or its picture not drawn."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("evaluate", "The picture of a comparison")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give another --out.")
+
+
+def write_comparison(found: Comparison, folder: Path) -> tuple[Path, ...]:
+    """Write into ``folder``; files of an earlier comparison are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table, document = folder / "frontier.csv", folder / "frontier.json"
+    write_table(found.to_table(), table)
+    with replace_atomically(document) as temporary:
+        temporary.write_text(found.to_json(), encoding="utf-8")
+    return (table, document, *draw(found, folder))

@@ -1,0 +1,139 @@
+"""The loop of top-down specialization: one cut per attribute, pushed down one candidate at a time.
+
+Every attribute starts as one piece, its whole domain. A piece that has parts (the children of a node of its
+hierarchy; the two sides of a threshold) is a *candidate*; taking it replaces it by its parts, which may be
+candidates in turn [FWY05, Algorithm 1; MCFY11, Algorithm 1]. What a method adds is which candidate to take, when
+to stop, and where to divide a number: a :class:`Chooser`. The loop itself never looks at a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.axes import Axis, axis_of
+from sfumato.cuts import Cuts
+from sfumato.encoding import Domain, OrderedDomain
+from sfumato.policy import Output
+
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Piece:
+    """The codes [low, high) of one axis; on a tree axis also the node of the hierarchy that covers just them."""
+
+    axis: int
+    low: int
+    high: int
+    node: int = NO_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A piece of a cut and what it would be replaced by, in the order of their codes.
+
+    >>> Candidate(Piece(0, 0, 9), (Piece(0, 0, 4), Piece(0, 4, 9))).ends
+    (4, 9)
+    """
+
+    piece: Piece
+    parts: tuple[Piece, ...]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        return tuple(part.high for part in self.parts)
+
+
+class Chooser(Protocol):
+    """What makes a method of the loop. Candidates are numbered in the order in which they appear."""
+
+    def threshold(self, piece: Piece) -> int | None:
+        """The last code that goes left where a piece of an ordered axis is divided; None: it is not."""
+
+    def offer(self, number: int, candidate: Candidate) -> None:
+        """Here is a new candidate."""
+
+    def choose(self) -> int | None:
+        """The candidate to take next, one of those offered and not yet taken; None: stop."""
+
+    def take(self, number: int, candidate: Candidate) -> None:
+        """It has been taken; its parts are offered next."""
+
+
+def specialize(domains: Sequence[Domain], chooser: Chooser) -> tuple[tuple[Piece, ...], ...]:
+    """The pieces of each attribute's cut when the chooser stops, in the order of their codes."""
+    cuts = [{_root(a, domain)} for a, domain in enumerate(domains)]
+    candidates: list[Candidate] = []
+
+    def open_up(piece: Piece) -> None:
+        parts = _parts(piece, domains[piece.axis], chooser)
+        if parts:
+            chooser.offer(len(candidates), Candidate(piece, parts))
+            candidates.append(Candidate(piece, parts))
+
+    for (root,) in map(tuple, cuts):
+        open_up(root)
+    while (number := chooser.choose()) is not None:
+        taken = candidates[number]
+        cuts[taken.piece.axis].remove(taken.piece)
+        cuts[taken.piece.axis].update(taken.parts)
+        chooser.take(number, taken)
+        for part in taken.parts:
+            open_up(part)
+    return tuple(tuple(sorted(cut)) for cut in cuts)
+
+
+def _root(a: int, domain: Domain) -> Piece:
+    return Piece(a, 0, domain.n_codes, NO_NODE if isinstance(domain, OrderedDomain) else 0)
+
+
+def _parts(piece: Piece, domain: Domain, chooser: Chooser) -> tuple[Piece, ...]:
+    if isinstance(domain, OrderedDomain):
+        last = chooser.threshold(piece)
+        if last is None:
+            return ()
+        return Piece(piece.axis, piece.low, last + 1), Piece(piece.axis, last + 1, piece.high)
+    tree = domain.hierarchy
+    children = tree.children(piece.node).tolist()
+    return tuple(Piece(piece.axis, int(tree.low[node]), int(tree.high[node]), node) for node in children)
+
+
+# ---- what comes of it ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """The cuts as values and nodes, and for each axis the place of each code in them."""
+
+    axes: tuple[Axis, ...]
+    thresholds: tuple[NDArray[np.float64], ...]
+    place: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, cuts: Sequence[Sequence[Piece]], domains: Sequence[Domain]) -> Grid:
+        axes, thresholds, places = [], [], []
+        for cut, domain in zip(cuts, domains, strict=True):
+            ends = np.array([piece.high for piece in cut])
+            nodes = np.array([piece.node for piece in cut])
+            axis, new = axis_of(domain, nodes)
+            axes.append(axis)
+            if isinstance(domain, OrderedDomain):
+                thresholds.append(domain.value(ends[:-1] - 1))
+                place = np.arange(len(cut))
+            else:
+                thresholds.append(np.zeros(0))
+                place = new[nodes].astype(np.int64)
+            places.append(np.repeat(place, np.diff(ends, prepend=0)))
+        return cls(tuple(axes), tuple(thresholds), tuple(places))
+
+    def places(self, codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The places (rows, axes) of rows whose codes are given axis by axis."""
+        return np.stack([place[here] for place, here in zip(self.place, codes, strict=True)], axis=1)
+
+    def recoding(self, n_groups: int, output: Output, left_out: frozenset[str]) -> Cuts:
+        return Cuts(self.axes, self.thresholds, n_groups, output, left_out)

@@ -1,0 +1,180 @@
+"""``evaluate`` and ``compare`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+
+import pyarrow.csv as pacsv
+import pytest
+from commandline import POLICY, command, environment, names, people
+
+from sfumato.evaluate.result import Evaluation
+from sfumato.policy import Policy
+from sfumato.tables import write_table
+
+FEW = ("--models", "decision-tree", "--folds", 2)
+
+
+@pytest.fixture
+def table(here):
+    write_table(people(300), here / "people.csv")
+    return here / "people.csv"
+
+
+@pytest.fixture
+def policy(here):
+    path = here / "policy.yaml"
+    path.write_text(POLICY + "workload: [classify: disease]\n", encoding="utf-8")
+    return path
+
+
+def test_evaluate_prints_a_table_and_writes_nothing(sfumato_process, here, table, policy):
+    done = sfumato_process("evaluate", table, "--policy", policy, *FEW)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(
+        "2 folds of 300 rows; learned from corners by scikit-learn; seed 0.\n\ndisease: accuracy"
+    )
+    assert "decision-tree" in done.out
+    assert "average group size" in done.out
+    assert names(here) == ["people.csv", "policy.yaml"]
+
+
+def test_evaluate_writes_json_that_reads_back(sfumato, here, table, policy):
+    done = sfumato("evaluate", table, "--policy", policy, *FEW, "--out", "e.json", "--quiet", "--seed", 3)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    found = Evaluation.from_json((here / "e.json").read_bytes())
+    assert found.policy == Policy.read(policy).as_dict()
+    assert found.protocol == {
+        "folds": 2, "rows": 300, "seed": 3, "learners": "scikit-learn", "learn_from": "corners",
+    }  # fmt: skip
+
+
+def test_evaluate_writes_csv_of_all_folds(sfumato, here, table, policy):
+    assert sfumato("evaluate", table, "--policy", policy, *FEW, "--out", "e.csv").code == 0
+    lines = pacsv.read_csv(here / "e.csv").to_pylist()
+    assert [(line["data"], line["fold"]) for line in lines[:6]] == [
+        (data, fold) for data in ("release", "raw", "nothing") for fold in (1, 2)
+    ]
+
+
+def test_evaluate_takes_a_table_to_test_on_and_a_way_to_learn(sfumato, here, table, policy):
+    write_table(people(80), here / "test.csv")
+    options = ("--test", "test.csv", "--models", "naive-bayes", "--learn-from", "sample", "--threads", 1)
+    done = sfumato("evaluate", table, "--policy", policy, *options)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("80 rows held out, learned from 300 rows; learned from sample")
+
+
+def test_evaluate_reads_a_table_from_standard_input(sfumato, table, policy):
+    done = sfumato("evaluate", "-", "--policy", policy, *FEW, stdin=table.read_bytes())
+    assert (done.code, done.err) == (0, "")
+
+
+def test_evaluate_shows_progress_on_a_terminal(here, table, policy):
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        command("evaluate", table, "--policy", policy, *FEW), stdout=subprocess.PIPE, stderr=follower, check=True,
+        timeout=300, env=environment(),
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(leader, 65536)
+        except OSError:
+            break
+    os.close(leader)
+    assert b"evaluating" in shown
+    assert b"evaluating" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "code"),
+    [
+        (("--folds", 2, "--test", "people.csv"), "Give --folds or --test, not both.", 2),
+        (("--out", "e.txt"), "--out writes .json", 2),
+        (("--models", "decision-trees"), "Did you mean 'decision-tree'?", 2),
+        (("--models", ","), "No model is named", 2),
+        (("--folds", 400), "300 rows cannot be divided into 400 folds", 2),
+        (("--folds", 1), "--folds", 2),
+        (("--test", "nowhere.csv"), "nowhere.csv", 2),
+        (("--learn-from", "middle"), "'corners', 'midpoint', 'sample'", 2),
+        (("--learners", "spss"), "'scikit-learn', 'weka'", 2),
+    ],
+)
+def test_mistakes_with_evaluate_are_one_sentence(sfumato, here, table, policy, options, words, code):
+    done = sfumato("evaluate", table, "--policy", policy, *options)
+    assert (done.code, done.out) == (code, "")
+    assert words in done.sentence
+    assert names(here) == ["people.csv", "policy.yaml"]
+
+
+def test_folds_too_small_for_k_are_exit_code_1(sfumato, table, policy):
+    policy.write_text(policy.read_text().replace("k-anonymity: 5", "k-anonymity: 200"))
+    done = sfumato("evaluate", table, "--policy", policy, *FEW)
+    assert done.code == 1
+    assert "(150 of 300 rows) cannot satisfy 200-anonymity" in done.sentence
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("id", "role identifier and is not published"),
+        ("nothing", "does not stand under attributes"),
+        ("sex", "'sex' is a target and a quasi-identifier"),
+    ],
+)
+def test_what_cannot_be_a_target_is_said(sfumato, table, policy, target, words):
+    policy.write_text(POLICY + f"workload: [classify: {target}]\n")
+    done = sfumato("evaluate", table, "--policy", policy, *FEW)
+    assert (done.code, words in done.sentence) == (2, True)
+
+
+def test_compare_prints_a_table_with_advice_and_writes_four_files(sfumato_process, here, table, policy):
+    arguments = ("--vary", "k=2,10,301", "--vary", "workload=on,off", *FEW, "--out", "frontier")
+    done = sfumato_process("compare", table, "--policy", policy, *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert "k=2, workload=on" in done.out
+    assert "Not k=301, workload=on; k=301, workload=off: 301-anonymity cannot be met" in done.out
+    assert "\n- disease (decision-tree, accuracy): the raw data reach" in done.out
+    assert names(here / "frontier") == ["frontier.csv", "frontier.json", "frontier.png", "frontier.svg"]
+    document = json.loads((here / "frontier" / "frontier.json").read_text())
+    assert [setting["choices"]["k"] for setting in document["settings"]] == [
+        "2",
+        "2",
+        "10",
+        "10",
+        "301",
+        "301",
+    ]
+    assert pacsv.read_csv(here / "frontier" / "frontier.csv").num_rows == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--vary", "kk=2"), "Did you mean 'k'?"),
+        (("--vary", "k=two"), "whole numbers"),
+        (("--vary", "l=2"), "no diversity whose l could vary"),
+        (("--vary", "epsilon=1"), "not yet"),
+        (("--vary", "method=diffgen"), "not yet"),
+        ((), "Missing option '--vary'"),
+        (("--vary", "k=2", "--models", "oracle"), "There is no model 'oracle'"),
+    ],
+)
+def test_mistakes_with_compare_are_one_sentence_and_write_nothing(
+    sfumato, here, table, policy, options, words
+):
+    done = sfumato("compare", table, "--policy", policy, *options, "--out", "frontier")
+    assert (done.code, done.out) == (2, "")
+    assert words in done.sentence
+    assert names(here) == ["people.csv", "policy.yaml"]
+
+
+def test_compare_writes_over_no_file(sfumato, here, table, policy):
+    done = sfumato("compare", table, "--policy", policy, "--vary", "k=2", "--out", "people.csv")
+    assert done.code == 2
+    assert names(here) == ["people.csv", "policy.yaml"]

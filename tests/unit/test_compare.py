@@ -1,0 +1,345 @@
+"""The frontier: what is varied, what each setting risks and yields, and what is advised."""
+
+from __future__ import annotations
+
+import json
+import struct
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato import compare as comparing
+from sfumato import evaluate, methods, tables
+from sfumato.compare import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
+from sfumato.compare.settings import variant
+from sfumato.compare.write import check_target, write_comparison
+from sfumato.errors import InputError, NotYet
+from sfumato.evaluate.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Score
+from sfumato.policy import Policy, TdsOptions
+from sfumato.randomness import seeded
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity
+
+POLICY = Policy.parse(
+    """
+attributes:
+  age:  {role: quasi-identifier, type: number}
+  town: {role: quasi-identifier}
+  wage: {role: other, type: number}
+  ill:  {role: other}
+  job:  {role: sensitive}
+require:
+  - k-anonymity: 5
+workload: [classify: ill]
+"""
+)
+DIVERSE = Policy.from_dict(
+    {
+        **POLICY.as_dict(),
+        "require": [
+            {"k-anonymity": 2},
+            {"entropy-diversity": {"l": 2, "of": "job"}},
+            {"recursive-diversity": {"c": 3, "l": 2, "of": "job"}},
+        ],
+    }
+)
+
+
+def people(n_rows=300):
+    random = seeded(3)
+    age = random.integers(20, 60, n_rows)
+    is_ill = (age >= 40) ^ (random.random(n_rows) < 0.1)
+    return pa.table(
+        {
+            "age": age,
+            "town": np.array(["a", "b", "c"])[random.integers(0, 3, n_rows)],
+            "wage": 100.0 * age,
+            "ill": np.where(is_ill, "yes", "no"),
+            "job": np.array(["x", "y", "z"])[random.integers(0, 3, n_rows)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def found():
+    vary = parse_vary(["k=2,10,400", "method=mondrian,tds", "workload=on,off"])
+    return compare(people(), POLICY, vary, folds=3, models=["decision-tree", "naive-bayes"])
+
+
+# ---- what is varied --------------------------------------------------------------------------------------
+
+
+def test_words_become_policies():
+    assert variant(POLICY, {"k": "7"}).requirements == (KAnonymity(7),)
+    diverse = variant(DIVERSE, {"k": "7", "l": "3"}).requirements
+    assert diverse == (KAnonymity(7), EntropyDiversity(3.0, of="job"), RecursiveDiversity(c=3, l=3, of="job"))
+    assert isinstance(variant(POLICY, {"method": "tds"}).method, TdsOptions)
+    assert variant(POLICY, {"method": "mondrian", "workload": "on"}) == POLICY
+    assert variant(POLICY, {"workload": "off"}).workload == ()
+
+
+def test_k_is_asked_for_even_where_the_policy_does_not():
+    plain = Policy.from_dict({**POLICY.as_dict(), "require": []})
+    assert variant(plain, {"k": "3"}).requirements == (KAnonymity(3),)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "Nothing is varied"),
+        (["kk=2"], "Did you mean 'k'?"),
+        (["k"], "--vary k needs values, such as k=2,5,10,50."),
+        (["k=,"], "needs values"),
+        (["k=2", "k=3"], "stands twice"),
+        (["k=2.5"], "whole numbers"),
+        (["k=0"], "at least 1"),
+        (["k=ten"], "whole numbers"),
+        (["l=half"], "--vary l needs numbers"),
+        (["l=0.5"], "at least 1"),
+        (["l=inf"], "--vary l needs numbers"),
+        (["method=mondrain"], "Did you mean 'mondrian'?"),
+        (["workload=yes"], "workload=on,off"),
+    ],
+)
+def test_what_cannot_be_varied_is_said_in_a_sentence(given, sentence):
+    with pytest.raises(InputError) as refused:
+        parse_vary(given)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["epsilon=0.5,1", "method=diffgen", "method=mondrian,risk-utility"])
+def test_what_later_versions_vary_is_not_yet(given):
+    with pytest.raises(NotYet):
+        parse_vary([given])
+
+
+def test_l_needs_a_diversity_to_vary():
+    with pytest.raises(InputError, match="requires no diversity whose l could vary"):
+        compare(people(), POLICY, {"l": ("2",)})
+
+
+# ---- what is found ---------------------------------------------------------------------------------------
+
+
+def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
+    assert [setting.name for setting in found.settings][:3] == [
+        "k=2, method=mondrian, workload=on",
+        "k=2, method=mondrian, workload=off",
+        "k=2, method=tds, workload=on",
+    ]
+    assert len(found.settings) == 12
+    alone = evaluate(people(), variant(POLICY, {"k": "10"}), folds=3, models=["decision-tree", "naive-bayes"])
+    same = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
+    assert same.scores == tuple(score for score in alone.scores if score.data == RELEASE)
+    assert found.raw == tuple(score for score in alone.scores if score.data == RAW)
+    assert found.nothing == tuple(score for score in alone.scores if score.data == NOTHING)
+
+
+def test_risk_is_one_over_the_size_of_the_group_on_the_whole_table(found):
+    setting = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
+    size = methods.partition(tables.open_table(people()), variant(POLICY, {"k": "10"})).size
+    of_row = np.repeat(1 / size, size)
+    assert len(of_row) == 300
+    assert setting.largest_risk == of_row.max() <= 0.1
+    assert setting.mean_risk == pytest.approx(of_row.mean())
+    assert setting.groups == len(size)
+
+
+def test_a_combination_that_cannot_be_met_is_a_line_that_says_so(found):
+    problems = {setting.name: setting.problem for setting in found.settings if setting.problem}
+    assert len(problems) == 4 + 2  # k=400 in all, tds without a workload
+    assert "has only 300 rows" in problems["k=400, method=mondrian, workload=on"]
+    assert "needs a task to classify" in problems["k=2, method=tds, workload=off"]
+    lines = found.to_table().to_pylist()
+    assert sum(line["problem"] is not None for line in lines) == 6
+    assert sum(line["mean"] is not None for line in lines) == 6 * 2
+
+
+def test_settings_that_differ_in_one_choice_are_tested_against_each_other(found):
+    pairs = {(test.first, test.second) for test in found.tests}
+    assert ("k=2, method=mondrian, workload=on", "k=10, method=mondrian, workload=on") in pairs
+    assert ("k=2, method=mondrian, workload=on", "k=2, method=tds, workload=on") in pairs
+    assert ("k=2, method=mondrian, workload=off", "k=2, method=tds, workload=on") not in pairs
+    assert len(found.tests) == 2 * 7  # of six settings in two models
+
+
+def test_json_holds_everything_and_no_infinity(found):
+    document = json.loads(found.to_json())
+    assert len(document["settings"]) == 12
+    assert document["protocol"]["folds"] == 3
+    assert document["settings"][0]["scores"][0]["test"] == list(found.settings[0].scores[0].test)
+
+
+def test_several_targets_and_measures_stand_beside_each_other():
+    policy = Policy.from_dict({**POLICY.as_dict(), "workload": [{"classify": "ill"}, {"regress": "wage"}]})
+    both = compare(people(), policy, {"k": ("2", "50")}, models=["decision-tree", "linear-regression"])
+    assert {score.metric for score in both.settings[0].scores} == {ACCURACY, ERROR}
+    assert "weighted mean squared error of wage" in both.settings[0].measures
+    assert "wage: mean absolute error" in as_text(both)
+
+
+# ---- what is advised -------------------------------------------------------------------------------------
+
+
+def made(means, *, metric=ACCURACY, noise=0.01, nothing=0.5, word="k"):
+    """A comparison of one model with these means, each fold a little up or down."""
+
+    def score(mean, data):
+        return Score("ill", "tree", data, metric, (mean - noise, mean, mean + noise), (mean,) * 3)
+
+    settings = [
+        Setting(
+            {word: k},
+            1 / float(k),
+            0.5 / float(k),
+            10,
+            (score(mean, RELEASE),),
+            {"normalized certainty penalty": 0.5},
+        )
+        for k, mean in means.items()
+    ]
+    return Comparison({}, {}, (word,), tuple(settings), (score(0.95, RAW),), (score(nothing, NOTHING),), ())
+
+
+def with_folds(found, k, folds):
+    """The same comparison with other folds of one setting."""
+    settings = [
+        Setting(s.choices, s.largest_risk, s.mean_risk, s.groups,
+                (Score("ill", "tree", RELEASE, s.scores[0].metric, folds, folds),), s.measures)
+        if s.choices["k"] == k else s
+        for s in found.settings
+    ]  # fmt: skip
+    return Comparison({}, {}, found.varied, tuple(settings), found.raw, found.nothing, ())
+
+
+def test_the_knee_is_where_more_privacy_costs_more_than_the_error_bars():
+    same_noise = made({"2": 0.90, "5": 0.90, "10": 0.85, "50": 0.7})
+    line = advice.series(same_noise)[0][1]
+    assert advice.knee(line, "ill", "tree").choices == {"k": "5"}
+    unsure = with_folds(same_noise, "10", (0.95, 0.70, 0.90))  # the difference may be noise
+    assert advice.knee(advice.series(unsure)[0][1], "ill", "tree").choices == {"k": "10"}
+    text = " ".join(guidance(same_noise))
+    assert "up to k=5 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at k=50" in text
+
+
+def test_the_knee_of_an_error_is_where_it_rises():
+    line = advice.series(made({"2": 10.0, "5": 10.0, "10": 12.0}, metric=ERROR, nothing=20))[0][1]
+    assert advice.knee(line, "ill", "tree").choices == {"k": "5"}
+
+
+def test_settings_stand_in_the_order_of_their_numbers():
+    (_, line), *_ = advice.series(made({"10": 0.9, "2": 0.9, "5": 0.9}))
+    assert [setting.choices["k"] for setting in line] == ["2", "5", "10"]
+
+
+def test_what_costs_nothing_is_advised_and_so_is_nothing_where_nothing_is_gained():
+    assert "More privacy costs nothing that these folds can show: take k=50" in " ".join(
+        guidance(made({"2": 0.9, "50": 0.9}))
+    )
+    useless = guidance(made({"2": 0.5, "50": 0.5}))
+    assert (
+        useless[-1]
+        == "No setting is shown to beat publishing nothing: for this target none is worth its risk."
+    )
+
+
+def test_advice_names_the_most_useful_and_the_safest_that_is_worth_it():
+    text = "\n".join(guidance(made({"2": 0.9, "10": 0.8, "50": 0.5})))
+    assert "For the most useful release: k=2 (90.0% ± 2.5; largest risk 1 in 2, mean 1 in 4)." in text
+    assert "For the least risk that still beats publishing nothing: k=10 (80.0%" in text
+
+
+def test_advice_of_what_cannot_be_met():
+    none = compare(people(50), POLICY, {"k": ("400", "500")}, models=["decision-tree"])
+    assert guidance(none) == ("None of these settings can be met; ask for less, or add rows.",)
+    assert "Not k=400: 400-anonymity cannot be met" in as_text(none)
+
+
+def test_private_methods_come_with_the_sentence_on_the_budget():
+    plain = made({"2": 0.9})
+    private = Setting({"k": "2", "method": "diffgen"}, 0.5, 0.5, 1, plain.settings[0].scores, {})
+    assert advice.OUTSIDE_THE_BUDGET not in guidance(plain)
+    with_private = Comparison({}, {}, ("k", "method"), (private,), plain.raw, plain.nothing, ())
+    assert guidance(with_private)[-1] == advice.OUTSIDE_THE_BUDGET
+
+
+def test_dominated_settings_are_off_the_frontier():
+    found = made({"2": 0.8, "5": 0.9, "10": 0.85})
+    flags = [found.is_on_frontier(setting, "ill", "tree") for setting in found.settings]
+    assert flags == [False, True, True]  # k=5 is safer than k=2 and more useful
+
+
+# ---- pictures and files ----------------------------------------------------------------------------------
+
+
+def test_files_are_written_and_replaced(found, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    for _ in range(2):
+        paths = write_comparison(found, folder)
+    assert [path.name for path in paths] == ["frontier.csv", "frontier.json", "frontier.png", "frontier.svg"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in paths)
+    assert (
+        paths[0]
+        .read_text()
+        .startswith("k,method,workload,largest_risk,mean_risk,groups,target,model,metric,mean")
+    )
+    png = paths[2].read_bytes()
+    width, height = struct.unpack(">II", png[16:24])
+    assert png.startswith(b"\x89PNG")
+    assert width > height > 400
+
+
+def test_the_picture_names_points_series_and_references(found, tmp_path):
+    svg = next(path for path in picture.draw(found, tmp_path) if path.suffix == ".svg")
+    texts = {
+        "".join(element.itertext()).strip()
+        for element in ET.parse(svg).iter()
+        if element.tag.endswith("text")
+    }
+    assert {"k=2", "k=10", "raw", "nothing", "decision-tree", "naive-bayes", "1/10"} <= texts
+    assert {"method=mondrian, workload=on", "method=tds, workload=on"} <= texts
+    again = tmp_path / "again"
+    again.mkdir()
+    assert picture.draw(found, again)[1].read_bytes() == svg.read_bytes()
+
+
+def test_without_a_target_the_penalty_stands_for_utility(tmp_path):
+    policy = Policy.from_dict({**DIVERSE.as_dict(), "workload": []})
+    found = compare(people(), policy, parse_vary(["l=1,2,2.5"]))
+    assert found.raw == ()
+    text = as_text(found)
+    assert "dearest step to more privacy is from l=1 to l=2" in text
+    assert "Not l=2.5: recursive-diversity needs a whole number l." in text
+    assert len(picture.draw(found, tmp_path)) == 2
+
+
+def test_nothing_to_draw_is_no_picture(tmp_path):
+    none = Comparison({}, {"folds": 3}, ("k",), (Setting({"k": "9"}, problem="It cannot be met."),))
+    assert picture.draw(none, tmp_path) == ()
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    with pytest.raises(InputError, match="is not a folder"):
+        check_target(path)
+
+
+def test_progress_goes_up_to_its_end():
+    told = []
+    compare(people(60), POLICY, {"k": ("2", "400")}, folds=2, models=["decision-tree"],
+            progress=lambda *step: told.append(step))  # fmt: skip
+    done = [step for _, step, _ in told]
+    assert done == sorted(done)
+    assert told[-1][1] == told[-1][2]
+
+
+def test_risk_in_words():
+    assert [advice.risk(value) for value in (1.0, 0.5, 1 / 3.74, 1 / 1143)] == [
+        "1 in 1", "1 in 2", "1 in 3.74", "1 in 1,143",
+    ]  # fmt: skip
+
+
+def test_the_package_shows_its_parts():
+    assert {"compare", "guidance", "parse_vary"} <= set(comparing.__all__)
