@@ -5,18 +5,23 @@ The one path
 
 What to say in a policy
     :class:`Schema` of the columns; requirements :class:`KAnonymity`, :class:`EntropyDiversity`,
-    :class:`RecursiveDiversity`, :class:`VarianceDiversity`; tasks :class:`Classify`, :class:`Regress`.
+    :class:`RecursiveDiversity`, :class:`VarianceDiversity`; tasks :class:`Classify`, :class:`Regress`,
+    :class:`Select`, :class:`Aggregate`.
 
 For models and pipelines
     :class:`Mondrian` learns a :class:`Recoding` from some rows and recodes any others.
+
+For measuring
+    :func:`evaluate` trains models on what a policy would publish, and tests them on held-out rows.
 
 For checking
     :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
 
 A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kernels`` (compiled loops);
 ``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow);
-``encoding`` (columns as small integers); ``recoding`` and ``release``; ``engines`` and ``verify``;
-``mondrian``; ``report``; ``publish``; ``cli``. Imports go down this list only.
+``encoding`` (columns as small integers); ``recoding``, ``cuts``, ``selection``, ``answers`` and ``release``;
+``engines`` and ``verify``; ``mondrian`` and ``specialization``; ``methods``; ``evaluate``; ``compare``;
+``report``; ``publish``; ``cli``. Imports go down this list only.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sfumato.evaluate import evaluate
     from sfumato.hierarchy import Hierarchy
     from sfumato.mondrian.estimator import Mondrian
     from sfumato.policy import Policy
@@ -36,9 +42,10 @@ if TYPE_CHECKING:
     from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
     from sfumato.schema import Attribute, Schema
     from sfumato.verify import verify_folder, verify_table
-    from sfumato.workload import Classify, Regress
+    from sfumato.workload import Aggregate, Classify, Regress, Select
 
 _HOMES = {
+    "Aggregate": "workload",
     "Attribute": "schema",
     "Classify": "workload",
     "EntropyDiversity": "requirement",
@@ -51,13 +58,16 @@ _HOMES = {
     "Regress": "workload",
     "Release": "release",
     "Schema": "schema",
+    "Select": "workload",
     "VarianceDiversity": "requirement",
+    "evaluate": "evaluate",
     "publish": "publish",
     "verify_folder": "verify",
     "verify_table": "verify",
 }
 
 __all__ = [
+    "Aggregate",
     "Attribute",
     "Classify",
     "EntropyDiversity",
@@ -70,7 +80,9 @@ __all__ = [
     "Regress",
     "Release",
     "Schema",
+    "Select",
     "VarianceDiversity",
+    "evaluate",
     "publish",
     "verify_folder",
     "verify_table",

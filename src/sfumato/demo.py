@@ -155,8 +155,10 @@ require:
   - entropy-diversity: {l: 3, of: diagnosis}               # as mixed as three equally frequent diagnoses
   - variance-diversity: {at-least: 2.5e+7, of: charge}     # a standard deviation of at least 5,000 dollars
 
-# What the release is for: groups are chosen so that readmission can still be predicted from them.
+# What the release is for. Groups are divided first so that older smokers can be found with few others among
+# them, and then so that readmission can still be predicted.
 workload:
+  - select: "age >= 65 and smoker = 'yes'"
   - classify: readmitted
 
 method: mondrian

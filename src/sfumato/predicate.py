@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
+from sfumato.plain_yaml import short
 from sfumato.schema import Attribute, Kind, Role, Schema
 
 MISSING = -math.inf
@@ -103,6 +104,16 @@ class Rectangle:
     def __bool__(self) -> bool:
         return all(self.sides.values())
 
+    def minus(self, other: Rectangle) -> list[Rectangle]:
+        """Disjoint rectangles that together are what lies in this one and not in the other."""
+        if not self & other:
+            return [self]
+        found, inside = [], self
+        for name, side in other.sides.items():
+            found += [piece for rest in _outside(side) if (piece := inside & Rectangle({name: rest}))]
+            inside &= Rectangle({name: side})
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -118,6 +129,45 @@ class Predicate:
     def names(self) -> tuple[str, ...]:
         """The attributes that it asks about, in the order in which they appear."""
         return tuple(dict.fromkeys(name for rectangle in self.rectangles for name in rectangle.sides))
+
+
+def disjoint(rectangles: Iterable[Rectangle], *, at_most: int) -> list[Rectangle] | None:
+    """Disjoint rectangles of the same union; None if that takes more than ``at_most``.
+
+    >>> two = [Rectangle({"age": Interval(0, 9)}), Rectangle({"age": Interval(5, 20)})]
+    >>> [rectangle.sides["age"].low > 9 for rectangle in disjoint(two, at_most=10)]
+    [False, True]
+    """
+    found: list[Rectangle] = []
+    for rectangle in rectangles:
+        pieces = _minus_all([rectangle], found, at_most=at_most)
+        if pieces is None or len(found := [*found, *pieces]) > at_most:
+            return None
+    return found
+
+
+def outside(rectangles: Iterable[Rectangle], *, at_most: int) -> list[Rectangle] | None:
+    """Disjoint rectangles of everything that lies in none of these, missing cells included; None if too many."""
+    return _minus_all([Rectangle({})], rectangles, at_most=at_most)
+
+
+def _minus_all(
+    pieces: list[Rectangle], others: Iterable[Rectangle], *, at_most: int
+) -> list[Rectangle] | None:
+    for other in others:
+        pieces = [rest for piece in pieces for rest in piece.minus(other)]
+        if len(pieces) > at_most:
+            return None
+    return pieces
+
+
+def _outside(side: Side) -> list[Side]:
+    """All that lies not in it, in disjoint parts (some of which may be empty)."""
+    if isinstance(side, Labels):
+        return [Labels(side.labels, is_complement=not side.is_complement)]
+    if side.is_missing:
+        return [ANY_NUMBER]
+    return [MISSING_ALONE, Interval(LEAST, _below(side.low)), Interval(_above(side.high), GREATEST)]
 
 
 def parse(where: str, schema: Schema) -> Predicate:
@@ -450,13 +500,13 @@ def _quasi_identifier(token: _Token, schema: Schema) -> Attribute:
         alike = [known for known in names if known.casefold() == name.casefold()]
         hint = f" Did you mean {alike[0]!r}?" if alike else did_you_mean(name, names)
         raise PolicyError(
-            f"The predicate asks for column {name!r} (character {token.at}), "
+            f"The predicate asks for column {short(name)} (character {token.at}), "
             f"which the policy does not name.{hint}"
         )
     attribute = schema[name]
     if attribute.role is not Role.QUASI_IDENTIFIER:
         raise PolicyError(
-            f"The predicate asks for column {name!r} (character {token.at}), which has the role "
+            f"The predicate asks for column {short(name)} (character {token.at}), which has the role "
             f"{attribute.role}; only quasi-identifiers can be selected by."
         )
     return attribute

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato import report, tables
+from sfumato import predicate, report, selection, summary, tables
 from sfumato.boxes import passed_on
 from sfumato.errors import InputError, NotYet
+from sfumato.evaluate.result import Evaluation
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
@@ -18,6 +19,7 @@ from sfumato.randomness import generator
 from sfumato.release import Certificate, Release, check_target
 from sfumato.tables import Source
 from sfumato.verify import claims, judged, measure, verify_folder
+from sfumato.workload import Select
 
 BYTES_PER_CELL = 4
 COPIES = 3
@@ -28,6 +30,7 @@ def publish(
     table: Any,
     policy: Policy,
     *,
+    evaluation: Evaluation | None = None,
     seed: int | None = None,
     threads: int | None = None,
     file_format: str | None = None,
@@ -36,7 +39,8 @@ def publish(
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
 
-    Without a ``seed`` the order of the published rows is secret; with one it can be repeated.
+    Without a ``seed`` the order of the published rows is secret; with one it can be repeated. An
+    ``evaluation`` of the same policy goes into the certificate's figures and the report.
 
     >>> rows = pa.table({"age": ["23", "25", "41", "44"], "disease": ["flu", "cold", "flu", "asthma"]})
     >>> policy = Policy.parse('''
@@ -50,6 +54,7 @@ def publish(
     source = tables.open_table(table)
     policy.check_columns(source.names)
     _check_names(policy)
+    _check_evaluation(evaluation, policy)
     _check_memory(source, policy, memory)
     groups = partition(source, policy, threads=threads, progress=progress)
     tables.give_back_memory()
@@ -57,7 +62,8 @@ def publish(
     rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
     measures = measure(rows, policy)
     judged(measures).raise_if_failed()
-    certificate = Certificate.of(policy, claims(measures), figures={"splits": groups.recoding.n_splits()})
+    figures = _figures(source, policy, groups, rows, evaluation)
+    certificate = Certificate.of(policy, claims(measures), figures=figures)
     release = Release(
         rows,
         certificate,
@@ -93,7 +99,7 @@ def publish_to(
 def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
     """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
     order = pa.array(groups.shuffled(random))
-    recoded = groups.columns()
+    recoded = groups.columns() | summary.columns(source, policy, groups)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     columns: dict[str, Any] = {}
     for name in source.names:
@@ -101,7 +107,33 @@ def published_rows(source: Source, policy: Policy, groups: Partition, random: An
             columns |= groups.recoding.of_attribute(recoded, name)
         elif policy.schema[name].role.is_published:
             columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
+        columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}
     return pa.table(columns)
+
+
+def _figures(
+    source: Source, policy: Policy, groups: Partition, rows: pa.Table, evaluation: Evaluation | None
+) -> dict[str, Any]:
+    """What the certificate says of the run, beyond what the release itself shows."""
+    figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
+    if policy.selections:
+        figures["imprecision"] = [
+            _imprecision(task, source, policy, groups, rows) for task in policy.selections
+        ]
+    if evaluation is not None:
+        figures["utility"] = {key: part for key, part in evaluation.as_dict().items() if key != "policy"}
+    return figures
+
+
+def _imprecision(
+    task: Select, source: Source, policy: Policy, groups: Partition, rows: pa.Table
+) -> dict[str, Any]:
+    """How many rows the condition asks for, and how many the release returns [LDR08, section 3.2]."""
+    condition = predicate.parse(task.where, policy.schema)
+    returned, true, surplus = selection.imprecision(
+        condition, source, policy.schema, rows, groups.recoding, policy
+    )
+    return {"where": task.where, "true": true, "returned": returned, "imprecision": surplus}
 
 
 def promises(release: Release) -> Iterator[str]:
@@ -115,7 +147,8 @@ def promises(release: Release) -> Iterator[str]:
 
 
 def _check_names(policy: Policy) -> None:
-    """Published bounds need names of their own."""
+    """Published bounds and statistics need names of their own."""
+    summary.check_names(policy)
     if not policy.output.has_bounds:
         return
     for attribute in policy.schema.quasi_identifiers:
@@ -124,6 +157,13 @@ def _check_names(policy: Policy) -> None:
                 raise InputError(
                     f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."
                 )
+
+
+def _check_evaluation(evaluation: Evaluation | None, policy: Policy) -> None:
+    if evaluation is not None and Policy.from_dict(evaluation.policy) != policy:
+        raise InputError(
+            "The evaluation was made with another policy than this release; evaluate with this one first."
+        )
 
 
 def _check_memory(source: Source, policy: Policy, memory: int | None) -> None:

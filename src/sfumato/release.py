@@ -33,6 +33,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from sfumato import answers
+from sfumato import recoding as recodings
+from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Role
@@ -317,7 +320,7 @@ class Release:
 
     ``rows`` is as it will be on disk, ``table`` the same in the kind of frame that came in. ``format``
     (csv or parquet) is that of the file, ``report`` is HTML, and ``check`` judges every folder before it
-    appears.
+    appears. ``folder`` is where the release was read from, if it was.
     """
 
     rows: pa.Table = field(repr=False)
@@ -328,6 +331,7 @@ class Release:
     kind: str = "pyarrow"
     report: str | None = field(default=None, repr=False)
     check: Callable[[Path], None] | None = field(default=None, repr=False, compare=False)
+    folder: Path | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
@@ -337,6 +341,21 @@ class Release:
     def table(self) -> Any:
         """The rows as the kind of frame that was published (pandas, Polars, ...)."""
         return hand_back(self.rows, replace(open_table(self.rows), kind=self.kind))
+
+    def select(self, where: str) -> Any:
+        """Every row whose box overlaps the predicate, as the kind of frame that ``table`` is."""
+        found = answers.select(self._with_recoding(), where)
+        return hand_back(found, replace(open_table(self.rows), kind=self.kind))
+
+    def query(self, question: str, where: str | None = None) -> Answer:
+        """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""
+        return answers.query(self._with_recoding(), question, where)
+
+    def _with_recoding(self) -> Release:
+        """The release itself, unless it was read without its recoding: that is read now."""
+        if self.recoding is not None or self.folder is None or not (self.folder / RECODINGS[0]).exists():
+            return self
+        return replace(self, recoding=recodings.read(self.folder, self.policy.schema))
 
     def with_report(self, report: str) -> Release:
         return replace(self, report=report)
@@ -384,7 +403,8 @@ class Release:
     ) -> Release:
         """The release in a folder, taken at its word: ``verify`` is what checks it.
 
-        ``recoding`` reads the recoding, given the folder and the policy; without it there is none.
+        ``recoding`` reads the recoding, given the folder and the policy; without it the release has none until
+        it is asked.
         Empty cells of a CSV file are missing.
         """
         path = Path(folder)
@@ -401,6 +421,7 @@ class Release:
             recoding=read_recoding(path, policy) if read_recoding else None,
             format=format_,
             report=read_piece(path, REPORT).decode("utf-8", "replace") if (path / REPORT).exists() else None,
+            folder=path,
         )
 
 

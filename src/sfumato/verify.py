@@ -3,9 +3,10 @@ r"""Does a table keep its promise? Judged from published rows and policy alone.
 Nothing here knows how a release was made: groups are found by comparing cells, and every requirement is
 computed anew from its definition [LDR08, definitions 2.1 to 2.4], not by the code that the methods use.
 
-- A *group* is the rows that agree in every published quasi-identifier cell, compared as text. A missing
-  cell is a value of its own and matches only missing. Rows that another tool calls suppressed (``*``
-  throughout) are rows like any others: what is published is judged.
+- A *group* is the rows that agree in every published quasi-identifier cell, and in every statistic that is
+  published beside them, compared as text. A missing cell is a value of its own and matches only missing.
+  Rows that another tool calls suppressed (``*`` throughout) are rows like any others: what is published is
+  judged.
 - A sensitive value is a text, number or date, as the policy declares the column; missing is one more.
 - Finer groups and merged sensitive values make every requirement harder to meet, so wherever a reading
   of the cells is in doubt the stricter one is taken.
@@ -33,8 +34,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sfumato import verify_summary
 from sfumato.errors import InputError, InternalError, VerificationFailed
-from sfumato.policy import Output, Policy
+from sfumato.policy import Policy
 from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
@@ -107,10 +109,18 @@ def measure(table: Any, policy: Policy) -> Measures:
     (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
     """
     source = table if isinstance(table, Source) else open_table(table)
-    cells = [name for _, names in _cells(policy.schema, source.names) for name in names]
-    groups = _group(_codes(source.column(name), Attribute(name, Role.OTHER)) for name in cells)
+    return _measures(source, policy, _groups(source, policy))
+
+
+def _measures(source: Source, policy: Policy, groups: Groups) -> Measures:
     measured = (_measured(requirement, groups, source, policy.schema) for requirement in policy.requirements)
     return Measures(source.n_rows, groups.n, tuple(measured))
+
+
+def _groups(source: Source, policy: Policy) -> Groups:
+    boxes = [name for _, names in _cells(policy.schema, source.names) for name in names]
+    cells = [*boxes, *_statistics(policy, source.names)]
+    return _group(_codes(source.column(name), Attribute(name, Role.OTHER)) for name in cells)
 
 
 def claims(found: Measures) -> Claims:
@@ -132,6 +142,12 @@ def _cells(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tu
         has_bounds = all(name in names and name not in schema for name in bounds)
         own = (attribute.name,) if attribute.name in names or not has_bounds else ()
         yield attribute, own + (bounds if has_bounds else ())
+
+
+def _statistics(policy: Policy, names: Sequence[str]) -> list[str]:
+    """The columns of statistics that are there: they tell rows apart as quasi-identifiers do."""
+    expected = [name for a in policy.schema for name in verify_summary.names_of(a, policy.statistics)]
+    return [name for name in expected if name in names and name not in policy.schema]
 
 
 def _bounds(attribute: Attribute) -> tuple[str, str]:
@@ -389,14 +405,30 @@ def verify_table(table: Any, policy: Policy) -> Verdict:
     """
     source = open_table(table)
     _check_columns(source.names, policy)
-    found = measure(source, policy)
-    return Verdict((_removed(source, policy), _without_index(_stored_names(table)), *_promises(found)))
+    groups = _groups(source, policy)
+    return Verdict(
+        (
+            _removed(source, policy),
+            _without_index(_stored_names(table)),
+            *_promises(_measures(source, policy, groups)),
+            *_summaries(source, policy, groups),
+        )
+    )
+
+
+def _summaries(source: Source, policy: Policy, groups: Groups) -> list[Check]:
+    if not policy.statistics:
+        return []
+    found = verify_summary.checks(source, policy, verify_summary.Groups.of(groups.of_row, groups.n))
+    return [Check(claim, not detail, detail) for claim, detail in found]
 
 
 def _check_columns(names: Sequence[str], policy: Policy) -> None:
     needed = {*policy.schema.names(Role.QUASI_IDENTIFIER), *(item.of for item in policy.requirements)}
     optional = [name for name in policy.schema.names() if name not in needed]
     as_declared = dict.fromkeys(names)
+    for name in _statistics(policy, names):
+        del as_declared[name]
     for attribute, columns in _cells(policy.schema, names):
         if len(columns) > 1:
             for bound in _bounds(attribute):
@@ -556,7 +588,9 @@ def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Ch
             yield Check(claim, False, f"{path.name} is not {word} inside")
             return
         yield _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
-        found = measure(source, policy)
+        groups = _groups(source, policy)
+        found = _measures(source, policy, groups)
+        summaries = _summaries(source, policy, groups)
     except InputError as error:
         yield Check(claim, False, _without_stop(error))
         return
@@ -570,12 +604,12 @@ def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Ch
     yield from _promises(found)
     for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
         yield _same_figure(item, claimed_item.achieved)
+    yield from summaries
 
 
 def _published_columns(names: Sequence[str], policy: Policy) -> Check:
     """Exactly the columns that the policy publishes, in the form that its output says, in any order."""
-    published, output = policy.schema.published, policy.output
-    expected = [name for attribute in published for name in _published(attribute, output)]
+    expected = [name for attribute in policy.schema.published for name in _published(attribute, policy)]
     lacking = [name for name in expected if name not in names]
     extra = len(names) - len(expected) + len(lacking)
     details = [
@@ -585,11 +619,16 @@ def _published_columns(names: Sequence[str], policy: Policy) -> Check:
     return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
 
 
-def _published(attribute: Attribute, output: Output) -> tuple[str, ...]:
+def _published(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
     """The columns of one attribute: what is split by thresholds has bounds where they are asked for."""
-    if attribute.role is not Role.QUASI_IDENTIFIER or not attribute.is_ordered or output is Output.LABELS:
-        return (attribute.name,)
-    return _bounds(attribute) if output is Output.BOUNDS else (attribute.name, *_bounds(attribute))
+    statistics = verify_summary.names_of(attribute, policy.statistics)
+    if (
+        attribute.role is not Role.QUASI_IDENTIFIER
+        or not attribute.is_ordered
+        or not policy.output.has_bounds
+    ):
+        return (attribute.name, *statistics)
+    return (attribute.name, *_bounds(attribute)) if policy.output.has_labels else _bounds(attribute)
 
 
 def _header(path: Path) -> list[str]:

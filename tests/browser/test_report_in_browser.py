@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from sfumato.policy import Policy
 from sfumato.publish import publish
+from sfumato.report import render
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ATTACK = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+
+SCORE = {"target": ATTACK, "metric": "accuracy", "test": [0.7, 0.8], "train": [0.9, 0.9]}
+UTILITY = {
+    "format": 1,
+    "protocol": {"folds": 2, "rows": 80, "learners": ATTACK},
+    "scores": [{**SCORE, "model": ATTACK, "data": data} for data in ("release", "raw", "nothing")],
+    "measures": {ATTACK: 1.5},
+    "tests": [],
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +41,31 @@ def shown(browser: str, page, folder, *options: str) -> str:
 
 
 def test_a_report_with_hostile_labels_is_shown_and_runs_nothing(browser, tmp_path):
-    rows = pa.table({"x": [ATTACK, "b", "c", "d"] * 20, "y": [str(i % 7) for i in range(80)]})
-    attributes = {"x": {"role": "quasi-identifier"}, "y": {"role": "quasi-identifier", "type": "number"}}
-    policy = Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 2}]})
-    publish(rows, policy, seed=1).write(tmp_path / "out")
+    rows = pa.table(
+        {"x": [ATTACK, "b", "c", "d"] * 20, "y": [str(i % 7) for i in range(80)], ATTACK: ["a", "b"] * 40}
+    )
+    attributes = {
+        "x": {"role": "quasi-identifier"},
+        "y": {"role": "quasi-identifier", "type": "number"},
+        ATTACK: {"role": "other"},
+    }
+    condition = ATTACK.replace("'", "''")
+    workload = [{"classify": ATTACK}, {"select": f"x = '{condition}'"}, {"aggregate": ["range", "mean"]}]
+    policy = Policy.from_dict(
+        {"attributes": attributes, "require": [{"k-anonymity": 2}], "workload": workload}
+    )
+    release = publish(rows, policy, seed=1)
+    release = replace(
+        release,
+        certificate=replace(release.certificate, figures=release.certificate.figures | {"utility": UTILITY}),
+    )
+    release.with_report(render(release)).write(tmp_path / "out")
     dom = shown(browser, tmp_path / "out" / "report.html", tmp_path / "profile", "--dump-dom")
     assert "<title>Release report: The promise holds for all 80 rows.</title>" in dom
     assert "<script" not in dom
     assert "<img" not in dom
-    assert dom.count('class="painting"') == 1
+    for kind, n in {"painting": 1, "scores": 1, "column": 3, "histogram": 1}.items():
+        assert dom.count(f'class="{kind}"') == n, kind
     picture = tmp_path / "report.png"
     shown(
         browser,

@@ -1,14 +1,17 @@
 """The bundled example behaves like a real table, fits its policy, and is written whole."""
 
 import datetime as dt
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner
 from scipy.stats import chi2_contingency
 
 from sfumato import hierarchy
+from sfumato.cli import DEMO_MARK, commands
 from sfumato.demo import MISSING, hierarchies, patients, policy_text, write_example
 from sfumato.errors import InputError
 from sfumato.policy import Policy
@@ -176,3 +179,48 @@ def test_writing_the_example_again_gives_the_same_bytes(example):
     before = {path: path.read_bytes() for path in example.rglob("*") if path.is_file()}
     write_example(example, n_rows=300)
     assert {path: path.read_bytes() for path in example.rglob("*") if path.is_file()} == before
+
+
+def test_the_policy_says_what_the_release_is_for(example):
+    policy = Policy.read(example / "policy.yaml")
+    assert [task.word for task in policy.workload] == ["select", "classify"]
+    (condition,) = policy.selections
+    rows = patients()
+    true = pc.and_(pc.greater_equal(rows["age"], 65), pc.equal(rows["smoker"], "yes"))
+    assert condition.where == "age >= 65 and smoker = 'yes'"
+    assert 300 < pc.sum(true).as_py() < 1000
+
+
+# ---- sfumato demo ------------------------------------------------------------------------------------
+
+
+def run_demo(folder) -> tuple[str, str]:
+    done = CliRunner().invoke(commands, ["demo", "--out", str(folder)], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.output, (folder / "release" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_demo_evaluates_publishes_and_verifies(tmp_path):
+    said, report = run_demo(tmp_path / "demo")
+    assert "readmitted: accuracy on held-out rows" in said
+    assert "10,000 rows in" in said
+    assert "select age >= 65 and smoker = 'yes':" in said
+    assert "FAIL" not in said
+    assert "Measured by 3-fold cross-validation on 10,000 rows" in report
+    assert "What the conditions of the workload return" in report
+
+
+@pytest.mark.slow
+def test_the_demo_without_scikit_learn_says_what_to_install_and_goes_on(tmp_path, monkeypatch):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / DEMO_MARK).touch()
+    (tmp_path / "demo" / "evaluation.json").write_text("of an earlier run")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    said, report = run_demo(tmp_path / "demo")
+    assert 'pip install "sfumato[evaluate]"' in said
+    assert "10,000 rows in" in said
+    assert "Not measured for this release." in report
+    assert not (tmp_path / "demo" / "evaluation.json").exists()

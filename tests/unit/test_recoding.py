@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -234,6 +235,56 @@ def test_numbers_beyond_the_bounds_of_intervals_belong_to_the_last_interval_of_t
     attribute = {**NUMBER, "bounds": (0, 30), "hierarchy": {"intervals": [5, 15]}}
     ages = fitted([1, 2, 25, 26], attribute)
     assert applied(ages, [-9, 99, 11]) == ["[0, 5)", "[25, 30]", "[0, 15)"]
+
+
+# ---- pieces and ends -------------------------------------------------------------------------------
+
+
+def test_pieces_are_the_labels_of_the_groups_with_their_ends_in_ascending_order():
+    labels, low, high = fitted([None, None, 30, 30, 40, 40], NUMBER).pieces(0)
+    assert labels.to_pylist() == [None, "30", "[31, 40]"]
+    assert np.array_equal(low, [np.nan, -np.inf, 30], equal_nan=True)
+    assert high.tolist() == [-np.inf, 30, np.inf]
+
+
+def test_pieces_of_a_hierarchy_are_its_nodes_in_use():
+    recoding = fitted(["a", "b", "c", "d"], {"role": QUASI, "hierarchy": {"tree": PLACES}})
+    labels, low, _ = recoding.pieces(0)
+    assert labels.to_pylist() == ["North", "South"]
+    assert [recoding.axes[0].nodes.labels[int(node)] for node in low] == ["North", "South"]
+
+
+def test_pieces_come_once_however_many_groups_have_them():
+    table = pa.table({"x": [1, 1, 9, 9], "y": [1, 9, 1, 9]})
+    recoding = partition(open_table(table), Schema.of(x=NUMBER, y=NUMBER), [KAnonymity(1)]).recoding
+    assert recoding.n_groups == 4
+    assert [recoding.pieces(a)[0].to_pylist() for a in (0, 1)] == [["1", "[2, 9]"]] * 2
+
+
+def test_box_ends_are_the_ends_of_what_apply_publishes():
+    table = pa.table({"age": [20, 24, 25, 30], "place": ["a", "b", "d", "d"]})
+    schema = Schema.of(age=NUMBER, place={"role": QUASI, "hierarchy": {"tree": PLACES}})
+    recoding = partition(open_table(table), schema, [KAnonymity(2)]).recoding
+    rows = pa.table({"age": pa.array([20, 99, None], pa.int64()), "place": ["c", "d", "a"]})
+    low, high = recoding.box_ends(open_table(rows))
+    assert recoding.apply(rows).to_pylist() == [
+        {"age": "[20, 24]", "place": "*"},
+        {"age": "[25, 30]", "place": "d"},
+        {"age": "*", "place": "*"},
+    ]
+    assert np.array_equal(low[:, 0], [np.nan, 24, np.nan], equal_nan=True)
+    assert high[:, 0].tolist() == [24, np.inf, np.inf]
+    assert [recoding.axes[1].nodes.labels[int(node)] for node in low[:, 1]] == ["*", "d", "*"]
+
+
+def test_box_ends_of_fitted_rows_are_those_of_their_groups():
+    table = pa.table({"age": list(range(40)), "job": ["u", "v"] * 20})
+    groups = partition(open_table(table), Schema.of(age=NUMBER, job=QUASI), [KAnonymity(3)])
+    found = groups.recoding.box_ends(open_table(table))
+    for ends, of_rows in zip(groups.recoding.ends(groups.leaf), found, strict=True):
+        assert np.array_equal(
+            np.repeat(ends, groups.size, axis=0), of_rows[groups.row_numbers], equal_nan=True
+        )
 
 
 # ---- frames and columns ----------------------------------------------------------------------------

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pytest
 
 from sfumato import hierarchy, tables
+from sfumato.cuts import Cuts
+from sfumato.evaluate.result import ACCURACY, ERROR, Evaluation, Score, paired_test
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
 from sfumato.publish import publish
 from sfumato.recoding import OrderedAxis, Recoding, TreeAxis
 from sfumato.release import Release
-from sfumato.report import facts, pictures, plane, render, ticks
+from sfumato.report import distributions, facts, pictures, plane, render, ticks, use_pictures, uses
 from sfumato.schema import Attribute, Kind, Role
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
@@ -115,7 +117,7 @@ def grid_release(n_rows=300, *, k=5, columns=("x", "y")) -> Release:
 
 
 def groups_of(release: Release) -> facts.Groups:
-    recoding = release.recoding if isinstance(release.recoding, Recoding) else None
+    recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     return facts.groups_of(tables.open_table(release.rows), release.policy, recoding)
 
 
@@ -458,7 +460,7 @@ def test_a_rectangle_holds_the_rows_whose_boxes_lie_in_it():
     found = plane.plane_of(leaves)
     names = [axis.attribute.name for axis in leaves.recoding.axes]
     a, b = names.index(found.x.name), names.index(found.y.name)
-    spans = [plane._spans(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)]
+    spans = [plane.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)]
     for r in found.rectangles:
         rows = leaves.rows.astype(np.float64)
         for scale, (first, last), low, high in (
@@ -544,7 +546,7 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plane.Scale:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
     first, last = np.array([np.nan]), np.array([np.inf])
-    return plane._scale(axis, *plane._spans(axis, first, last), np.array([1]))
+    return plane._scale(axis, *plane.stretches(axis, first, last), np.array([1]))
 
 
 def test_numbers_are_labelled_at_round_values():
@@ -586,7 +588,7 @@ def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
     branches = {f"g{i}": [f"v{i}.{j}" for j in range(20)] for i in range(n_branches)}
     nodes = Hierarchy.from_tree({"*": branches})
     axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
-    scale = plane._scale(axis, *plane._spans(axis, np.array([0.0]), np.array([np.inf])), np.array([1]))
+    scale = plane._scale(axis, *plane.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1]))
     places = [tick.place for tick in ticks.ticks_of(scale, most=20)]
     assert places == sorted(places)
     assert np.all(np.diff(places) >= 1 / 20 - 1e-9)
@@ -611,3 +613,345 @@ def test_a_rectangle_says_its_values_in_words():
         "missing",
         "*",
     ]
+
+
+# ---- distributions -----------------------------------------------------------------------------------
+
+
+def distribution(release: Release, name: str):
+    found = distributions.distributions_of(release, tables.open_table(release.rows), groups_of(release))
+    return next(item for item in found if item.attribute.name == name)
+
+
+def one_split() -> Release:
+    """Ten rows that are 0 and ten from 10 to 19: two boxes."""
+    rows = pa.table({"x": [0] * 10 + list(range(10, 20))})
+    attributes = {"x": {"role": "quasi-identifier", "type": "number"}}
+    return publish(
+        rows, Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 10}]}), seed=1
+    )
+
+
+def test_rows_of_a_box_are_spread_evenly_over_it():
+    release = one_split()
+    assert set(release.rows.column("x").to_pylist()) == {"0", "[1, 19]"}
+    shape = distribution(release, "x").shape
+    assert shape.edges.tolist() == [i - 0.5 for i in range(21)]
+    assert shape.rows[0] == pytest.approx(10)
+    assert shape.rows[1:] == pytest.approx([10 / 19] * 19)
+
+
+@pytest.mark.parametrize("output", ["labels", "bounds", "both"])
+def test_every_row_is_drawn_missing_or_far(output):
+    release = release_of(output=output)
+    age = distribution(release, "age").shape
+    assert age.rows.sum() + age.n_missing + age.n_far == pytest.approx(600)
+    charge = distribution(release, "charge").shape
+    assert charge.rows.sum() + charge.n_far == 600
+    cells = np.array(release.rows.column("charge").to_pylist())
+    assert charge.rows.tolist() == np.histogram(cells, charge.edges)[0].tolist()
+    disease = distribution(release, "disease").shape
+    assert dict(disease.rows) == Counter(release.rows.column("disease").to_pylist())
+
+
+def test_labels_are_counted_as_published():
+    release = release_of()
+    labels = distribution(release, "zip").shape
+    assert dict(labels.rows) == Counter(release.rows.column("zip").to_pylist())
+    counts = [n for _, n in labels.rows]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_many_labels_are_summed_up():
+    random = np.random.default_rng(1)
+    rows = pa.table({"x": [0] * 300, "job": [f"j{i}" for i in random.integers(0, 30, 300)]})
+    attributes = {"x": {"role": "quasi-identifier", "type": "number"}, "job": {"role": "other"}}
+    release = publish(rows, Policy.from_dict({"attributes": attributes, "require": []}), seed=1)
+    shape = distribution(release, "job").shape
+    assert len(shape.rows) == distributions.MOST_LABELS
+    assert sum(n for _, n in shape.rows) + shape.n_rows_of_others == 300
+    assert shape.n_others == 30 - distributions.MOST_LABELS
+    assert shape.rows[-1][1] >= 300 / 30 - 3
+    assert "20 more labels, together" in Page(render(release)).words()
+
+
+def test_the_periods_of_a_date_stand_in_their_order():
+    random = np.random.default_rng(1)
+    days = np.datetime64("2020-01-01") + random.integers(0, 900, 400)
+    attributes = {
+        "x": {"role": "quasi-identifier", "type": "date", "hierarchy": {"dates": ["quarter", "year"]}}
+    }
+    release = publish(
+        pa.table({"x": pa.array(days)}),
+        Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 5}]}),
+        seed=1,
+    )
+    labels = [label for label, _ in distribution(release, "x").shape.rows]
+    assert len(labels) > 5
+    assert labels == sorted(labels)
+
+
+def test_a_few_far_rows_do_not_squeeze_the_others():
+    values = [*range(100), 10**6]
+    attributes = {"x": {"role": "quasi-identifier"}, "y": {"role": "other", "type": "number"}}
+    policy_ = Policy.from_dict({"attributes": attributes, "require": []})
+    release = publish(pa.table({"x": ["a"] * 303, "y": values * 3}), policy_, seed=1)
+    shape = distribution(release, "y").shape
+    assert shape.n_far == 0  # three rows of 303 are not few
+    release = publish(pa.table({"x": ["a"] * 1001, "y": [*values[:-1]] * 10 + [10**6]}), policy_, seed=1)
+    shape = distribution(release, "y").shape
+    assert shape.n_far == 1
+    assert shape.edges[-1] < 110
+    assert "1 row farther out" in Page(render(release)).words()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1.7e308, 1.7e308, 0.0],
+        [5e-324, 0.0, 1e-323],
+        [1e15 + 0.5, 1e15],
+        [float(2**53), float(2**60), 1.0],
+        [0.1],
+        [None],
+        [-0.0, 0.0],
+        [1e-300, 1e300],
+    ],
+)
+def test_numbers_of_any_size_are_drawn(values):
+    attributes = {"x": {"role": "quasi-identifier"}, "y": {"role": "other", "type": "number"}}
+    rows = pa.table({"x": ["a"] * len(values), "y": pa.array(values, pa.float64())})
+    release = publish(rows, Policy.from_dict({"attributes": attributes, "require": []}), seed=1)
+    page = Page(render(release))
+    assert not page.misnested
+    shape = distribution(release, "y").shape
+    if isinstance(shape, distributions.Density):
+        assert shape.rows.sum() + shape.n_far == len(values)
+    else:
+        assert shape.rows == ((None, 1),)
+
+
+@pytest.mark.parametrize(
+    "values", [[-(2.0**52), 2.0**52], [5e-324, 0.0], [1.5, 1.5], [None, 2.5], [None, None]]
+)
+def test_boxes_of_any_size_are_drawn(values):
+    attributes = {"x": {"role": "quasi-identifier", "type": "number"}}
+    rows = pa.table({"x": pa.array(values * 3, pa.float64())})
+    release = publish(
+        rows, Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 2}]}), seed=1
+    )
+    shape = distribution(release, "x").shape
+    if isinstance(shape, distributions.Density):
+        assert shape.rows.sum() + shape.n_missing == pytest.approx(6)
+    assert not Page(render(release)).misnested
+
+
+def test_a_release_without_recoding_is_counted_by_its_labels(release):
+    bare = replace(release, recoding=None)
+    assert dict(distribution(bare, "age").shape.rows)
+    assert "What the published columns look like" in Page(render(bare)).words()
+
+
+def test_a_wide_table_is_not_drawn_to_the_end():
+    columns = {f"c{i}": {"role": "other"} for i in range(50)} | {"x": {"role": "quasi-identifier"}}
+    rows = pa.table({name: ["a", "b"] for name in columns})
+    words = Page(
+        render(publish(rows, Policy.from_dict({"attributes": columns, "require": []}), seed=1))
+    ).words()
+    assert f"{51 - distributions.MOST_COLUMNS} more published columns are not drawn" in words
+
+
+# ---- shared cuts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["labels", "bounds", "both", "summary"])
+def test_a_release_by_shared_cuts_is_drawn_as_the_grid_that_it_is(output):
+    document = policy(output=output).as_dict() | {"method": "tds", "workload": [{"classify": "disease"}]}
+    rows = people()
+    age = np.array([-1 if age is None else age for age in rows.column("age").to_pylist()])
+    rows = rows.set_column(
+        rows.column_names.index("disease"), "disease", pa.array(np.where(age > 45, "flu", "cold"))
+    )
+    release = publish(rows, Policy.from_dict(document), seed=1)
+    assert isinstance(release.recoding, Cuts)
+    groups = groups_of(release)
+    assert groups.leaves is not None
+    assert groups.leaves.rows.sum() == 600
+    assert len(groups.leaves.rows) == len(groups.size) == release.certificate.claims.groups > 1
+    found = plane_of(release)
+    assert sum(rectangle.rows for rectangle in found.rectangles) == pytest.approx(600)
+    words = Page(render(release)).words()
+    assert "Top-down specialization" in words
+    other = release.rows.set_column(
+        release.rows.column_names.index("sex"), "sex", pa.array(["neither"] * 600)
+    )
+    assert groups_of(replace(release, rows=other)).leaves is None
+
+
+# ---- what it is for ----------------------------------------------------------------------------------
+
+
+def a_score(data, *test, model="decision-tree", target="disease", metric=ACCURACY):
+    return Score(target, model, data, metric, test, tuple(value + 0.05 for value in test))
+
+
+def evaluated(release: Release, *scores: Score, protocol=None, **figures) -> Release:
+    tests = [
+        paired_test(one, other, names=(one.data, other.data), one_sided=other.data == "nothing")
+        for one in scores
+        for other in scores
+        if one.data == "release"
+        and other.data != "release"
+        and one.target == other.target
+        and (one.model == other.model or other.data == "nothing")
+    ]
+    evaluation = Evaluation(
+        {}, protocol or {"folds": 3, "rows": 600, "learners": "weka"}, scores, {"discernibility": 1234.5},
+        tuple(filter(None, tests)),
+    )  # fmt: skip
+    document = {key: value for key, value in evaluation.as_dict().items() if key != "policy"}
+    certificate = replace(
+        release.certificate, figures={**release.certificate.figures, "utility": document, **figures}
+    )
+    return replace(release, certificate=certificate)
+
+
+SCORES = (
+    a_score("release", 0.7, 0.72, 0.74),
+    a_score("raw", 0.8, 0.81, 0.82),
+    a_score("release", 0.6, 0.6, 0.6, model="naive-bayes"),
+    a_score("nothing", 0.6, 0.6, 0.6, model="majority"),
+)
+
+
+def test_utility_stands_with_its_spread_and_what_it_is_measured_against(release):
+    page = Page(render(evaluated(release, *SCORES)))
+    words = page.words()
+    assert "Measured by 3-fold cross-validation on 600 rows with models of weka." in words
+    assert (
+        "From the release, a decision tree predicts right in 72.0 % of the rows held out; from raw rows 81.0 %; "
+        "always saying the most frequent class 60.0 %."
+    ) in words
+    assert "decision tree 60.0 % ± 0.0 72.0 % ± 5.0 81.0 % ± 2.5 77.0 % 57 % p = .005 p = .004" in words
+    assert "naive Bayes 60.0 % ± 0.0 60.0 % ± 0.0 – 65.0 % – p = .500 –" in words
+    assert "discernibility 1,234.5" in words
+    assert "except what the certificate names under its figures: how well the release predicts." in words
+    assert not page.misnested
+    assert [attrs for attrs in page.all("svg") if attrs["class"] == "scores"]
+
+
+def test_an_error_is_better_the_smaller_it_is(release):
+    one = {"metric": ERROR, "target": "charge"}
+    scores = [
+        a_score("release", 30.0, 31.0, model="regression-tree", **one),
+        a_score("release", 20.0, 21.0, model="linear-regression", **one),
+        a_score("raw", 10.0, 10.5, model="linear-regression", **one),
+        a_score("nothing", 40.0, 40.5, model="linear-regression", **one),
+    ]
+    html = render(evaluated(release, *scores))
+    assert "From the release, linear regression is off by 20.5 on average" in Page(html).words()
+    assert "← better" in html
+    (target,) = uses.utility_of(evaluated(release, *scores).certificate.figures).targets
+    assert target.best.kept == pytest.approx((40.25 - 20.5) / (40.25 - 10.25))
+
+
+def test_a_target_that_is_classified_and_regressed_is_drawn_twice(release):
+    scores = [a_score("release", 0.99, 1.0, 0.8), a_score("release", 0.3, 0.4, 0.2, metric=ERROR)]
+    found = uses.utility_of(evaluated(release, *scores).certificate.figures).targets
+    assert [(target.metric, len(target.lines)) for target in found] == [(ACCURACY, 1), (ERROR, 1)]
+    for target in found:  # the interval reaches beyond an accuracy of 1
+        drawing = ET.fromstring(use_pictures.scores(target))
+        (spread,) = drawing.findall("g/path[@class='spread']")
+        width = float(drawing.get("viewBox").split()[2])
+        assert all(0 <= float(x) <= width for x in re.findall(r"[MH](-?[\d.]+)", spread.get("d")))
+
+
+def test_a_single_test_table_has_no_spread(release):
+    scores = [a_score("release", 0.7), a_score("raw", 0.7), a_score("nothing", 0.7)]
+    page = Page(render(evaluated(release, *scores, protocol={"test_rows": 50})))
+    assert "Measured on a test table of 50 rows." in page.words()
+    assert "decision tree 70.0 % 70.0 % 70.0 % 75.0 % – – –" in page.words()
+
+
+def test_marks_lie_inside_the_picture_and_in_the_order_of_their_scores(release):
+    (target,) = uses.utility_of(evaluated(release, *SCORES).certificate.figures).targets
+    drawing = ET.fromstring(use_pictures.scores(target))
+    width = float(drawing.get("viewBox").split()[2])
+    marks = [group for group in drawing.findall("g") if group.find("title") is not None]
+    ends = [
+        float(x) for path in drawing.findall("g/path") for x in re.findall(r"[MH](-?[\d.]+)", path.get("d"))
+    ]
+    assert ends
+    assert all(0 <= x <= width for x in ends)
+    squares = [
+        float(mark.find("rect").get("x")) + 5 for mark in marks if mark.get("class") == "score release"
+    ]
+    (circle,) = (float(mark.find("circle").get("cx")) for mark in marks if mark.get("class") == "score raw")
+    (line,) = (path for path in drawing.findall("path") if path.get("class") == "nothing")
+    nothing = float(re.match(r"M([\d.]+)", line.get("d"))[1])
+    assert squares[1] == pytest.approx(nothing, abs=0.1)  # naive Bayes is no better than nothing
+    assert nothing < squares[0] < circle
+    assert (squares[0] - nothing) / (circle - nothing) == pytest.approx(0.12 / 0.21, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"utility": 5},
+        {"utility": {"format": 99}},
+        {"utility": {"format": 1, "protocol": {}, "scores": [{}], "measures": {}, "tests": []}},
+        {"imprecision": 3},
+        {"imprecision": [{"where": "x"}]},
+        {"imprecision": [{"where": "x", "true": "many", "returned": 4}]},
+    ],
+)
+def test_figures_of_another_version_are_left_out(release, figures):
+    certificate = replace(release.certificate, figures=figures)
+    words = Page(render(replace(release, certificate=certificate))).words()
+    assert "How well the release predicts" not in words
+    assert "What the conditions" not in words
+
+
+def test_a_workload_that_was_not_measured_says_how_to():
+    document = policy().as_dict() | {"workload": [{"classify": "disease"}]}
+    words = Page(render(publish(people(), Policy.from_dict(document), seed=1))).words()
+    assert "Not measured for this release." in words
+    assert "--evaluation evaluation.json" in words
+    assert "How well the release predicts" not in Page(render(release_of())).words()
+
+
+def test_conditions_stand_with_what_they_return():
+    where = "age >= 40 and sex = 'f'"
+    document = policy().as_dict() | {"workload": [{"select": {"where": where, "weight": 2}}]}
+    release = publish(people(), Policy.from_dict(document), seed=1)
+    (figure,) = release.certificate.figures["imprecision"]
+    assert figure["returned"] - figure["true"] == figure["imprecision"] >= 0
+    page = Page(render(release))
+    counts = " ".join(f"{figure[key]:,}" for key in ("true", "returned", "imprecision"))
+    assert f"{where} {counts}" in page.words()
+    assert f"to select the rows where {where} (weight 2)" in page.words()
+    assert "how many rows fulfil a condition." in page.words()
+    told = f"{figure['true']:,} of {figure['returned']:,} returned rows fulfil the condition"
+    assert told in [attrs["aria-label"] for attrs in page.all("svg")]
+
+
+def test_statistics_of_groups_are_named_with_what_they_reveal():
+    for statistics, has_range in ((["range", "mean"], True), (["mean"], False)):
+        document = policy().as_dict() | {"workload": [{"aggregate": statistics}], "output": {}}
+        words = Page(render(publish(people(), Policy.from_dict(document), seed=1))).words()
+        assert ("exact values of somebody in it" in words) == has_range
+        assert "learns the last one" in words
+        assert "to answer" in words
+        assert "labels, with statistics of the group beside them" in words
+    assert "Statistics of groups" not in Page(render(release_of())).words()
+
+
+def test_conditions_and_models_that_look_like_html_are_shown_as_text(release):
+    scores = [replace(score, model=NASTY[0], target=NASTY[1]) for score in SCORES[:3]]
+    figures = {"imprecision": [{"where": NASTY[0], "true": 1, "returned": 2}]}
+    html = render(evaluated(release, *scores, **figures))
+    page = Page(html)
+    assert not page.misnested
+    assert not page.all("script")
+    for drawing in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
+        ET.fromstring(drawing)

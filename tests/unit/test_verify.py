@@ -16,10 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import verify
+from sfumato import summary, verify
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
+from sfumato.partition import Partition
 from sfumato.policy import Policy
 from sfumato.release import Certificate, Release, hashes_of
+from sfumato.tables import open_table
 from sfumato.verify import Check, Verdict, claims, measure, verify_folder, verify_table
 
 COLUMNS = {
@@ -925,3 +927,197 @@ def test_spellings_of_one_sensitive_value_make_no_diversity():
         table = pa.table({"a": ["x", "x"], "s": [one, other]})
         assert not verify_table(table, policy).ok
     assert verify_table(pa.table({"a": ["x", "x"], "s": ["flu", "gout"]}), policy).ok
+
+
+# ---- statistics of groups --------------------------------------------------------------------------
+
+AGES = {"age_min": [0, 12], "age_max": [9, 19], "age_mean": [4.5, 15.25]}
+SALARIES = {"salary_min": [0, 3], "salary_max": [2, 5], "salary_mean": [1.0, 4.0]}
+LIE_INSIDE = "the statistics of 'age' lie in the ranges beside them"
+OF_ROWS = "the statistics of 'salary' are those of the rows"
+
+
+def with_statistics(**changes) -> pa.Table:
+    """Two groups of three rows with their statistics; ``changes`` give other ones, for each group or each row."""
+    table = groups_of("aab", "abb")
+    for name, cells in {**AGES, **SALARIES, **changes}.items():
+        rows = cells if len(cells) == 6 else [cell for cell in cells for _ in range(3)]
+        table = table.append_column(name, pa.array(rows))
+    return table
+
+
+def failed_summary(tmp_path, table, *require, **columns):
+    policy = a_policy(*(require or [K2]), output="summary", **columns)
+    tmp_path.mkdir(exist_ok=True)
+    found = failed(write_release(tmp_path / "parquet", table, policy, format_="parquet"))
+    assert failed(write_release(tmp_path / "csv", table, policy)) == found
+    return found
+
+
+def test_statistics_that_are_true_pass(tmp_path):
+    assert failed_summary(tmp_path, with_statistics(), {"k-anonymity": 3}) == set()
+    assert verify_table(with_statistics(), a_policy(K2, output="summary")).ok
+
+
+def test_statistics_tell_rows_apart():
+    table = with_statistics(age_mean=[4.5, 4.5, 4.6, 15, 15, 15])
+    assert measure(table, a_policy(output="summary")).groups == 3
+    assert achieved_by(table, K2) == [(1.0, 1)]
+    with_missing = with_statistics(age_mean=[4.5, 4.5, None, 15, 15, 15])
+    assert measure(with_missing, a_policy(output="summary")).groups == 3
+    assert not verify_table(table, a_policy({"k-anonymity": 3}, output="summary")).ok
+
+
+def achieved_by(table, *require):
+    found = measure(table, a_policy(*require, output="summary")).requirements
+    return [(item.achieved, item.n_failing) for item in found]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"age_min": [-1, 12]},
+        {"age_max": [10, 19]},
+        {"age_mean": [4.5, 19.5], "age_max": [9, 19.75]},
+        {"age_min": [5, 12]},  # above the mean
+        {"age_max": [4, 19]},  # below the mean
+        {"age_mean": [None, 15.25]},
+        {"age_min": [None, 12], "age_max": [None, 19], "age_mean": [None, 15.25]},
+    ],
+)
+def test_statistics_outside_their_range_or_out_of_order_fail(tmp_path, changes):
+    assert failed_summary(tmp_path, with_statistics(**changes)) == {LIE_INSIDE}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"salary_min": [1, 3]},
+        {"salary_max": [2, 6]},
+        {"salary_mean": [1.0, 4.001]},
+        {"salary_mean": [1.0, None]},
+        {"salary_min": [0, None], "salary_max": [2, None], "salary_mean": [1.0, None]},
+    ],
+)
+def test_statistics_of_a_published_column_are_recomputed(tmp_path, changes):
+    assert failed_summary(tmp_path, with_statistics(**changes)) == {OF_ROWS}
+
+
+def test_the_verdict_counts_the_groups_whose_statistics_are_wrong():
+    table = with_statistics(salary_min=[7, 7])
+    (failure,) = verify_table(table, a_policy(K2, output="summary")).failures
+    assert failure == Check(OF_ROWS, False, "2 of 2 groups have others")
+
+
+def test_a_statistic_may_be_missing_only_where_the_range_says_so(tmp_path):
+    none = {"age_min": [None, 12], "age_max": [None, 19], "age_mean": [None, 15.25]}
+    for first, is_right in {None: True, "[0, 9] or missing": True, "*": True, "[0, 9]": False}.items():
+        table = with_statistics(**none).set_column(0, "age", pa.array([first] * 3 + ["[10, 19]"] * 3))
+        assert failed_summary(tmp_path / str(first), table) == (set() if is_right else {LIE_INSIDE})
+    table = with_statistics().set_column(0, "age", pa.array([None] * 3 + ["[10, 19]"] * 3))
+    assert failed_summary(tmp_path / "present", table) == {LIE_INSIDE}
+
+
+def test_rows_without_any_number_have_no_statistics(tmp_path):
+    none = {"salary_min": [None, 3], "salary_max": [None, 5], "salary_mean": [None, 4.0]}
+    table = with_statistics(**none).set_column(3, "salary", pa.array([None, None, None, 3, 4, 5]))
+    assert failed_summary(tmp_path, table) == set()
+
+
+@pytest.mark.parametrize("name", ["age_mean", "salary_max"])
+def test_a_statistic_too_few_or_too_many_fails(tmp_path, name):
+    columns = "the columns are those that the policy publishes"
+    assert failed_summary(tmp_path / "few", with_statistics().drop([name])) == {columns}
+    table = with_statistics().append_column("job_min", pa.array([0] * 6))
+    assert failed_summary(tmp_path / "many", table) == {columns}
+    assert columns in failed(write_release(tmp_path / "none", with_statistics(), a_policy(K2)))
+
+
+def test_only_the_statistics_that_the_policy_names_are_expected(tmp_path):
+    policy = Policy.from_dict({**a_policy(K2).as_dict(), "workload": [{"aggregate": ["mean"]}], "output": {}})
+    only_means = with_statistics().drop(["age_min", "age_max", "salary_min", "salary_max"])
+    assert failed(write_release(tmp_path / "means", only_means, policy)) == set()
+    wrong = with_statistics(age_mean=[9.5, 15]).select(only_means.column_names)
+    assert failed(write_release(tmp_path / "wrong", wrong, policy)) == {LIE_INSIDE}
+
+
+def test_statistics_that_are_no_numbers_fail_in_a_sentence(tmp_path):
+    table = with_statistics(age_mean=["much", "more"])
+    assert failed_summary(tmp_path, table) == {"the rows can be read and measured"}
+
+
+def test_statistics_of_a_foreign_table_may_be_left_out_and_are_checked_where_they_stand():
+    policy = a_policy(K2, output="summary")
+    assert verify_table(groups_of("aab", "abb"), policy).ok
+    assert not verify_table(with_statistics(salary_max=[2, 6]).drop(["age_mean"]), policy).ok
+    with pytest.raises(PolicyError, match="does not name column 'age_min'"):
+        verify_table(with_statistics(), a_policy(K2))
+    bounds = with_statistics().rename_columns(["age_low", *with_statistics().column_names[1:]])
+    bounds = bounds.append_column("age_high", pa.array([9] * 6))
+    assert verify_table(bounds, policy).ok
+
+
+TREE = {"tree": {"few": ["0", "1", "hardly"], "many": {"some": ["5", "6"], "lots": ["20"]}}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "label", "inside", "outside"),
+    [
+        ({"type": "number"}, "(1.5, 2.25]", [1.6, 2.25], [1.5, 2.26]),
+        ({"type": "number"}, "-3", [-3], [-2, 3]),
+        ({"type": "number"}, "1e+20", [1e20], [2e20]),
+        ({"type": "number"}, "thing", [], [0]),
+        (
+            {"type": "number", "hierarchy": {"intervals": [5, 10]}, "bounds": [0, 20]},
+            "[5, 10)",
+            [5, 9.9],
+            [10],
+        ),
+        ({"type": "number", "hierarchy": {"balanced": 2}, "bounds": [0, 20]}, "*", [-5, 99], []),
+        ({"type": "number", "hierarchy": TREE}, "many", [5, 19, 20], [1, 21]),
+        ({"type": "number", "hierarchy": TREE}, "some", [5, 6], [0, 20]),
+        ({"type": "number", "hierarchy": TREE}, "none", [], [0, 20]),
+        ({"type": "date"}, "[2024-02-28, 2024-03-01]", ["2024-02-28", "2024-02-29"], ["2024-03-02"]),
+        ({"type": "date"}, "2024-02-28", ["2024-02-28"], ["2024-02-29"]),
+        ({"type": "date"}, "2024-02-31", [], ["2024-02-29"]),
+        ({"type": "date"}, "around 1970", [], ["1970-01-01"]),
+        ({"type": "date", "hierarchy": {"dates": ["month"]}}, "2024-02", ["2024-02-29"], ["2024-03-01"]),
+        ({"type": "date", "hierarchy": {"dates": ["quarter"]}}, "2024-Q4", ["2024-12-31"], ["2024-09-30"]),
+        ({"type": "date", "hierarchy": {"dates": ["year"]}}, "1969", ["1969-01-01"], ["1970-01-01"]),
+        ({"type": "date", "hierarchy": {"dates": ["decade"]}}, "1960s", ["1969-12-31"], ["1959-12-31"]),
+    ],
+)
+def test_every_label_bounds_its_statistics(declared, label, inside, outside):
+    policy = Policy.from_dict(
+        {
+            "attributes": {"x": {"role": "quasi-identifier", **declared}},
+            "require": [],
+            "output": {"values": "summary"},
+        }
+    )
+    for value in (*inside, *outside):
+        cells = {"x": label, "x_min": value, "x_max": value, "x_mean": value}
+        verdict = verify_table(pa.table({name: [cell] for name, cell in cells.items()}), policy)
+        assert verdict.ok == (value in inside), value
+
+
+@given(
+    st.lists(st.lists(st.none() | st.floats(-1e308, 1e308), min_size=1, max_size=5), min_size=1, max_size=4)
+)
+def test_verify_agrees_with_what_summary_makes(parts):
+    cells = [cell for part in parts for cell in part]
+    size = np.array([len(part) for part in parts])
+    policy = Policy.parse("""
+    attributes: {g: {role: quasi-identifier}, x: {role: sensitive, type: number}}
+    require: []
+    output: {values: summary}
+    """)
+    groups = np.repeat(np.arange(len(parts)), size)
+    table = pa.table({"g": groups.astype(str), "x": pa.array(cells, pa.float64())})
+    rows = np.arange(len(cells), dtype=np.uint32)
+    statistics = summary.columns(
+        open_table(table), policy, Partition(None, np.arange(len(parts)), size, rows)
+    )
+    for name, column in statistics.items():
+        table = table.append_column(name, column)
+    assert verify_table(table, policy).ok

@@ -14,8 +14,11 @@ import jinja2
 import numpy as np
 
 from sfumato import tables
+from sfumato.cuts import Cuts
 from sfumato.recoding import Recoding
 from sfumato.release import Certificate, Release
+from sfumato.report.distribution_picture import draw, remark
+from sfumato.report.distributions import distributions_of
 from sfumato.report.facts import (
     LEVELS,
     AttributeFacts,
@@ -29,8 +32,16 @@ from sfumato.report.facts import (
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.plane import Plane, plane_of
 from sfumato.report.svg import plain
+from sfumato.report.use_pictures import scores, selection_bar
+from sfumato.report.uses import (
+    name_of,
+    published_statistics,
+    purpose,
+    selections_of,
+    significance,
+    utility_of,
+)
 from sfumato.schema import Role
-from sfumato.workload import Classify, Task
 
 LONGEST_TREE = 2_000
 """Characters of a hierarchy beyond which the certificate in the report leaves it out."""
@@ -39,12 +50,13 @@ LONGEST_TREE = 2_000
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
     source = tables.open_table(release.rows)
-    recoding = release.recoding if isinstance(release.recoding, Recoding) else None
+    recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     groups = groups_of(source, release.policy, recoding)
     promises = promises_of(release)
     facts = attributes_of(release, source, groups)
     plane = plane_of(groups.leaves) if groups.leaves else None
     bars = bars_of(groups.size)
+    selections = selections_of(release.certificate.figures)
     return _template().render(
         release=release,
         claims=release.certificate.claims,
@@ -59,6 +71,12 @@ def render(release: Release) -> str:
         plane=plane,
         painting=paint(plane) if plane else None,
         caption=caption(plane, groups) if plane else "",
+        utility=utility_of(release.certificate.figures),
+        selections=selections,
+        most_returned=max((selection.returned for selection in selections), default=0),
+        distributions=distributions_of(release, source, groups),
+        n_published=len(release.policy.schema.published),
+        statistics=published_statistics(release.policy.statistics),
         gaps=list(gaps(release, facts)),
         purposes=[purpose(task) for task in release.policy.workload],
         options=_options(release),
@@ -83,6 +101,12 @@ def _template() -> jinja2.Template:
         "share": _share,
         "level_bar": level_bar,
         "detail": detail,
+        "scores": scores,
+        "selection_bar": selection_bar,
+        "model": name_of,
+        "significance": significance,
+        "draw": draw,
+        "remark": remark,
     }
     return environment.get_template("report.html")
 
@@ -170,15 +194,6 @@ def caption(plane: Plane, groups: Groups) -> str:
     )
 
 
-def purpose(task: Task) -> str:
-    names = ", ".join(task.targets)
-    weight = "" if task.weight == 1 else f" (weight {task.weight:g})"
-    if isinstance(task, Classify):
-        jointly = " jointly" if task.joint and len(task.targets) > 1 else ""
-        return f"to predict the class {names}{jointly}{weight}"
-    return f"to predict the number {names}{weight}"
-
-
 def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
     """What the release does not protect from: a heading and a sentence each."""
     sensitive = release.policy.schema.names(Role.SENSITIVE)
@@ -190,6 +205,8 @@ def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, s
         yield "Sensitive values that a whole group shares", f"No diversity is required of {bare}: {shares}."
     if sensitive:
         yield "Sensitive values that are known already", KNOWN_ALREADY
+    if release.policy.statistics:
+        yield "Statistics of groups", STATISTICS[release.policy.statistics]
     listed = f" Published as it is, with the role other: {others}." if others else ""
     yield "Quasi-identifiers that are not listed", UNLISTED + listed
     yield from GAPS.items()
@@ -199,6 +216,12 @@ KNOWN_ALREADY = (
     "They are published as they are. Whoever knows one of a person, such as an exact amount, "
     "can find the row by it."
 )
+_EXTREME = (
+    "The least and the greatest value of a group are exact values of somebody in it. Nobody in the group can be "
+    "told from the others by them, but whoever knows who is oldest, say, knows that person's age."
+)
+_MEAN = "From the mean of a group, whoever knows the values of all others in it learns the last one."
+STATISTICS = {("range",): _EXTREME, ("mean",): _MEAN, ("range", "mean"): f"{_EXTREME} {_MEAN}"}
 UNLISTED = "What others can know of a person must have that role in the policy, or it singles out rows within a group."
 GAPS = {
     "Background knowledge": (

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy
+from sfumato.axes import Axis, TreeAxis
+from sfumato.cuts import Cuts
 from sfumato.policy import Policy
-from sfumato.recoding import Axis, Recoding, TreeAxis
+from sfumato.recoding import AnyRecoding
 from sfumato.release import Claim, Release
 from sfumato.requirement import (
     EntropyDiversity,
@@ -38,9 +40,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaves:
-    """The leaves of a recoding's tree with the rows that were published there, and the box of each."""
+    """The boxes of a recoding that rows were published in, and how many in each.
 
-    recoding: Recoding
+    Of a tree they are its leaves, of shared cuts the cells of their grid.
+    """
+
+    recoding: AnyRecoding
     rows: Ints
     low: Floats
     high: Floats
@@ -70,26 +75,27 @@ class Groups:
     leaves: Leaves | None
 
 
-def groups_of(source: Source, policy: Policy, recoding: Recoding | None) -> Groups:
+def groups_of(source: Source, policy: Policy, recoding: AnyRecoding | None) -> Groups:
     """The published rows that agree in every cell of the quasi-identifiers."""
     names = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     columns = {name: _encoded(source.column(name)) for name in names}
     starts = _run_starts(list(columns.values()), source.n_rows)
     length = np.diff(starts, append=source.n_rows)
     texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
-    known = _leaf_texts(recoding)
-    if recoding is None or known.keys() != texts.keys():
+    places = None if recoding is None else _places(recoding, texts)
+    if recoding is None or places is None:
         cells = {name: _numbered(text) for name, text in texts.items()}
         return Groups(_sizes(_joint(list(cells.values())), length), cells, length, None)
-    n_leaves = recoding.n_groups
+    n_places = len(places)
+    known = _texts(recoding, places)
     both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
     key = _joint(list(both.values()))
-    size = _sizes(key[n_leaves:], length, n_keys=int(key.max()) + 1)
-    rows = np.zeros(n_leaves, dtype=np.int64)
-    distinct, at = np.unique(key[:n_leaves], return_index=True)
+    size = _sizes(key[n_places:], length, n_keys=int(key.max()) + 1)
+    rows = np.zeros(n_places, dtype=np.int64)
+    distinct, at = np.unique(key[:n_places], return_index=True)
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
-    leaves = _leaves(recoding, rows) if rows.sum() == source.n_rows else None
-    cells = {name: column.part(slice(n_leaves, None)) for name, column in both.items()}
+    leaves = _leaves(recoding, places, rows) if rows.sum() == source.n_rows else None
+    cells = {name: column.part(slice(n_places, None)) for name, column in both.items()}
     return Groups(size[size > 0], cells, length, leaves)
 
 
@@ -99,18 +105,44 @@ def cells_of(attribute: Attribute, source: Source) -> list[str]:
     return [name for name in (attribute.name, *bounds) if name in source.names]
 
 
-def _leaf_texts(recoding: Recoding | None) -> dict[str, pa.Array]:
-    if recoding is None:
-        return {}
-    columns = recoding.columns(np.flatnonzero(recoding.tree.is_leaf))
-    return {name: _as_text(column) for name, column in columns.items()}
+def _places(recoding: AnyRecoding, texts: Mapping[str, pa.Array]) -> Ints | None:
+    """The places of the recoding that may hold published rows; None if its columns are others."""
+    if isinstance(recoding, Cuts):
+        return _cells_of_grid(recoding, texts)
+    leaves = np.flatnonzero(recoding.tree.is_leaf)
+    return leaves if _texts(recoding, leaves[:1]).keys() == texts.keys() else None
 
 
-def _leaves(recoding: Recoding, rows: Ints) -> Leaves:
-    low, high = recoding.boxes()
-    is_leaf = recoding.tree.is_leaf
+def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
+    """The cells of the grid whose labels are published: each axis is looked up by itself."""
+    found = []
+    n_pieces = [len(ends) + 1 for ends in cuts.thresholds]
+    pieces = [
+        axis.nodes.leaf_nodes if isinstance(axis, TreeAxis) else np.arange(n)
+        for axis, n in zip(cuts.axes, n_pieces, strict=True)
+    ]
+    for a, axis in enumerate(cuts.axes):
+        places = np.tile([piece[0] for piece in pieces], (len(pieces[a]), 1))
+        places[:, a] = pieces[a]
+        known = cuts.of_attribute(_texts(cuts, places), axis.attribute.name)
+        if not known.keys() <= texts.keys():
+            return None
+        lines = zip(*(column.to_pylist() for column in known.values()), strict=True)
+        number = {line: int(piece) for line, piece in zip(lines, pieces[a], strict=True)}
+        published = zip(*(texts[name].to_pylist() for name in known), strict=True)
+        found.append([number.get(line, -1) for line in published])
+    places = np.unique(np.array(found, dtype=np.int64).T, axis=0)
+    return None if (places < 0).any() else places
+
+
+def _texts(recoding: AnyRecoding, places: Ints) -> dict[str, pa.Array]:
+    return {name: _as_text(column) for name, column in recoding.columns(places).items()}
+
+
+def _leaves(recoding: AnyRecoding, places: Ints, rows: Ints) -> Leaves:
     has_rows = rows > 0
-    return Leaves(recoding, rows[has_rows], low[is_leaf][has_rows], high[is_leaf][has_rows])
+    low, high = recoding.ends(places[has_rows])
+    return Leaves(recoding, rows[has_rows], low, high)
 
 
 def _encoded(column: Any) -> pa.DictionaryArray:

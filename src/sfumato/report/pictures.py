@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sfumato.recoding import TreeAxis
+from sfumato.axes import TreeAxis
 from sfumato.report.facts import LEVELS
 from sfumato.report.plane import Plane, Scale
 from sfumato.report.svg import shortened, tag

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.recoding import OR_MISSING, Axis, OrderedAxis, TreeAxis
+from sfumato.axes import OR_MISSING, Axis, OrderedAxis, TreeAxis
 from sfumato.report.facts import Leaves
 from sfumato.schema import Kind
 
@@ -128,7 +128,7 @@ def plane_of(leaves: Leaves) -> Plane | None:
     if not split:
         return None
     pair = _sides(leaves, split[:2])
-    spans = [_spans(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
+    spans = [stretches(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
     scales = [
         _scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)
     ]
@@ -165,7 +165,7 @@ def missing_strip(axis: Axis) -> float:
     return MISSING_STRIP * (high - low)
 
 
-def _spans(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Where each box begins and ends on the attribute's line."""
     if isinstance(axis, TreeAxis):
         node = low.astype(np.int64)

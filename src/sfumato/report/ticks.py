@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.recoding import OrderedAxis, TreeAxis
+from sfumato.axes import OrderedAxis, TreeAxis
 from sfumato.report.plane import Scale, label_of, line_of, missing_strip, value_text
 from sfumato.schema import Kind
 

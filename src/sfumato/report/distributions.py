@@ -1,0 +1,191 @@
+"""How the rows of a release are distributed over each published column, as far as the release tells.
+
+A number or date that was split by thresholds is published as boxes: its rows are spread evenly over each. Other
+numbers are counted as they are, and everything else by its published labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato import tables
+from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.encoding import EXACT_LIMIT
+from sfumato.release import Release
+from sfumato.report.facts import Groups, Leaves
+from sfumato.report.plane import line_of, stretches
+from sfumato.schema import Attribute, Kind, Role
+from sfumato.tables import Source
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_COLUMNS = 40
+MOST_LABELS = 10
+MOST_BINS = 60
+FAR = 0.005
+"""The share of rows at either end that is left out of a picture if the others would be squeezed by it."""
+
+SQUEEZED = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Density:
+    """Rows along a line: ``rows[i]`` of them between ``edges[i]`` and the next.
+
+    ``axis`` says what the line means. ``n_far`` rows lie beyond the part of it that is shown.
+    """
+
+    axis: OrderedAxis
+    edges: Floats
+    rows: Floats
+    n_far: int = 0
+    n_missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Rows by label, and how many labels with how many rows are not listed. A missing cell has no label."""
+
+    rows: tuple[tuple[str | None, int], ...]
+    n_others: int = 0
+    n_rows_of_others: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    attribute: Attribute
+    shape: Density | Labels
+
+
+def distributions_of(release: Release, source: Source, groups: Groups) -> list[Distribution]:
+    """One for each published column that can be shown, in the order of the policy."""
+    published = release.policy.schema.published[:MOST_COLUMNS]
+    found = ((attribute, _shape(attribute, source, groups.leaves)) for attribute in published)
+    return [Distribution(attribute, shape) for attribute, shape in found if shape is not None]
+
+
+def _shape(attribute: Attribute, source: Source, leaves: Leaves | None) -> Density | Labels | None:
+    a = _axis(attribute, leaves)
+    if leaves is not None and a is not None and isinstance(leaves.recoding.axes[a], OrderedAxis):
+        return _of_boxes(leaves, a)
+    if attribute.name not in source.names:
+        return None
+    column = source.column(attribute.name)
+    if attribute.role is Role.QUASI_IDENTIFIER or attribute.kind is Kind.CATEGORY:
+        return _of_labels(column, attribute, leaves)
+    return _of_values(column, attribute)
+
+
+def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
+    axes = leaves.recoding.axes if leaves else ()
+    return next((a for a, axis in enumerate(axes) if axis.attribute.name == attribute.name), None)
+
+
+# ---- numbers and dates -----------------------------------------------------------------------------
+
+
+def _of_boxes(leaves: Leaves, a: int) -> Density | Labels:
+    axis = leaves.recoding.axes[a]
+    assert isinstance(axis, OrderedAxis)
+    which, low, high = distinct_boxes(leaves.low[:, a], leaves.high[:, a])
+    rows = np.bincount(which, weights=leaves.rows, minlength=len(low))
+    has_value = ~np.isneginf(high)
+    n_missing = round(rows[~has_value].sum())
+    if not has_value.any():
+        return Labels(((None, n_missing),))
+    first, last = stretches(axis, low[has_value], high[has_value])
+    first = np.maximum(first, line_of(axis)[0])  # the strip of missing values is not drawn
+    density = _spread(replace(axis, has_missing=False), first, last, rows[has_value])
+    return replace(density, n_missing=n_missing)
+
+
+def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Density:
+    """Rows that lie evenly from ``first`` to ``last``, in bins of one width."""
+    order = np.argsort(first / 2 + last / 2, kind="stable")
+    share = np.cumsum(rows[order]) / rows.sum()
+    near = order[(share > FAR) & (share - rows[order] / rows.sum() < 1 - FAR)]
+    edges = _edges(axis, *_window(axis, first[near].min(), last[near].max()))
+    is_point = first == last
+    inside, _ = np.histogram(first[is_point], edges, weights=rows[is_point])
+    if not is_point.all():
+        start, width, weight = first[~is_point], (last - first)[~is_point], rows[~is_point]
+        with np.errstate(over="ignore"):  # of a box that is almost a point: all of it lies on one side
+            below = [np.clip((edge - start) / width, 0.0, 1.0) @ weight for edge in edges.tolist()]
+        inside = inside + np.diff(below)
+    return Density(axis, edges, inside, round(rows.sum() - inside.sum()))
+
+
+def _of_values(column: Any, attribute: Attribute) -> Density | Labels:
+    is_date = attribute.kind is Kind.DATE
+    cells = tables.dates(column, attribute).cast(pa.int32()) if is_date else tables.numbers(column, attribute)
+    values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+    if not len(values):
+        return Labels(((None, len(cells)),))
+    is_whole = bool(np.all((values == np.rint(values)) & (np.abs(values) < EXACT_LIMIT)))
+    axis = OrderedAxis(
+        attribute, float(values.min()), float(values.max()), 1.0 if is_whole else None, has_missing=False
+    )
+    near = np.quantile(values, [FAR, 1 - FAR], method="inverted_cdf")
+    half = 0.5 if is_whole else 0.0
+    edges = _edges(axis, *_window(axis, near[0] - half, near[1] + half))
+    rows = np.histogram(values, edges)[0].astype(np.float64)
+    return Density(axis, edges, rows, round(len(values) - rows.sum()), cells.null_count)
+
+
+def _window(axis: OrderedAxis, first: float, last: float) -> tuple[float, float]:
+    """The part of the line that is shown: all of it, unless few rows would squeeze the others together.
+
+    Halves keep differences of the largest numbers from outgrowing a float.
+    """
+    low, high = line_of(axis)
+    is_squeezed = 0 < last / 2 - first / 2 < SQUEEZED * (high / 2 - low / 2)
+    return (float(first), float(last)) if is_squeezed else (low, high)
+
+
+def _edges(axis: OrderedAxis, low: float, high: float) -> Floats:
+    """Bins as wide as a whole number of steps, so that each holds as many values as the next."""
+    if axis.grid is None:
+        scale = 1.0 if math.isfinite(high - low) else 2.0
+        return scale * np.linspace(low / scale, high / scale, MOST_BINS + 1)
+    width = axis.grid * math.ceil((high - low) / axis.grid / MOST_BINS - 1e-9)
+    n_bins = math.ceil((high - low) / width - 1e-9)
+    return np.asarray(low + width * np.arange(n_bins + 1), dtype=np.float64)
+
+
+# ---- labels ----------------------------------------------------------------------------------------
+
+
+def _of_labels(column: Any, attribute: Attribute, leaves: Leaves | None) -> Labels:
+    cells = tables.texts(column, Attribute(attribute.name, Role.OTHER))
+    counted = pc.value_counts(cells.indices)
+    texts = cells.dictionary.to_pylist()
+    rows = {
+        None if at is None else texts[at]: n
+        for at, n in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
+    }
+    by_rows = sorted(rows, key=lambda label: (-rows[label], label or ""))
+    listed = by_rows if len(by_rows) <= MOST_LABELS + 1 else by_rows[:MOST_LABELS]
+    place = {label: at for at, label in enumerate(_in_order(attribute, leaves))}
+    if place:
+        listed = sorted(listed, key=lambda label: place.get(label, len(place)))
+    others = by_rows[len(listed) :]
+    return Labels(
+        tuple((label, rows[label]) for label in listed), len(others), sum(rows[label] for label in others)
+    )
+
+
+def _in_order(attribute: Attribute, leaves: Leaves | None) -> Iterator[str | None]:
+    """The labels of numbers and dates have an order of their own, that of their hierarchy."""
+    a = _axis(attribute, leaves)
+    if leaves is not None and a is not None and attribute.kind is not Kind.CATEGORY:
+        axis = leaves.recoding.axes[a]
+        yield from axis.nodes.labels if isinstance(axis, TreeAxis) else ()

@@ -1,0 +1,171 @@
+"""Statistics of each group, published beside its rows [LDR08, section 3.3].
+
+The range of a column (its least and greatest value in the group) answers MIN and MAX, the mean answers SUM
+and AVG. They are taken of every published number, and of every quasi-identifier that is a number or a date:
+of the raw values, which the box only bounds. Missing cells are left out; where a whole group is missing, so
+is its statistic.
+
+All rows of a group carry the same statistics, so nobody in it becomes easier to tell apart; but the least and
+the greatest value are each the exact value of somebody in the group.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import tables
+from sfumato.errors import InputError
+from sfumato.partition import Partition
+from sfumato.policy import Policy
+from sfumato.schema import Attribute, Kind, Role
+from sfumato.tables import Source
+
+SUFFIXES = {"range": ("_min", "_max"), "mean": ("_mean",)}
+"""What each statistic adds to the name of its column."""
+
+HALF = 32
+LOW_HALF = 2**HALF - 1
+EXACT = 2**20
+"""Sums of high halves below this are, with their low halves, whole numbers that a float holds exactly."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def names_of(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
+    """The columns of statistics that stand beside a published column, in order.
+
+    >>> policy = Policy.parse('''
+    ... attributes: {age: {role: quasi-identifier, type: number}, job: {role: other}}
+    ... require: []
+    ... output: {values: summary}
+    ... ''')
+    >>> [names_of(attribute, policy) for attribute in policy.schema]
+    [('age_min', 'age_max', 'age_mean'), ()]
+    """
+    is_quasi = attribute.role is Role.QUASI_IDENTIFIER
+    has_statistics = attribute.kind is Kind.NUMBER or (is_quasi and attribute.kind is Kind.DATE)
+    if not (attribute.role.is_published and has_statistics):
+        return ()
+    return tuple(attribute.name + suffix for word in policy.statistics for suffix in SUFFIXES[word])
+
+
+def check_names(policy: Policy) -> None:
+    """Raise if a statistic would have the name of a column; ask before the work."""
+    for attribute in policy.schema:
+        for name in names_of(attribute, policy):
+            if name in policy.schema:
+                raise InputError(
+                    f"Column {name!r} of the table has the name of a published statistic; "
+                    "rename it, or publish no summary."
+                )
+
+
+def columns(source: Source, policy: Policy, groups: Partition) -> dict[str, pa.Array]:
+    """Every column of statistics, row by row in the order of the groups.
+
+    They are exact (a mean is rounded once, a mean date to the nearest day), so that the order of the rows
+    within a group cannot show in them.
+    """
+    out: dict[str, pa.Array] = {}
+    for attribute in policy.schema:
+        if wanted := names_of(attribute, policy):
+            found = _statistics(source, attribute, groups)
+            cells = {f"{attribute.name}{suffix}": column for suffix, column in found.items()}
+            at = pa.array(np.repeat(np.arange(len(groups.size)), groups.size))
+            out |= {name: cells[name].take(at) for name in wanted}
+    return out
+
+
+# ---- one column ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """The values that are there, group by group; ``starts`` are those of the groups that have any.
+
+    ``place`` is where each group stands among the starts, null if it has no value.
+    """
+
+    values: NDArray[Any]
+    starts: Ints
+    count: Ints
+    place: pa.Array
+
+
+def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict[str, pa.Array]:
+    column = source.column(attribute.name)
+    is_date = attribute.kind is Kind.DATE
+    cells = tables.dates(column, attribute).cast(pa.int32()) if is_date else tables.numbers(column, attribute)
+    parts = _parts(cells, groups)
+    least, most = (which.reduceat(parts.values, parts.starts) for which in (np.minimum, np.maximum))
+    if is_date:
+        means: NDArray[Any] = _mean_days(parts)
+    else:
+        means = np.clip(_means(parts), least, most)  # a float's sum is rounded, and so is its share
+    found = {"_min": pa.array(least), "_max": pa.array(most), "_mean": pa.array(means)}
+    if is_date:
+        found = {suffix: days.cast(pa.int32()).cast(pa.date32()) for suffix, days in found.items()}
+    return {suffix: of_group.take(parts.place) for suffix, of_group in found.items()}
+
+
+def _parts(cells: pa.Array, groups: Partition) -> _Parts:
+    ordered = cells.take(pa.array(groups.row_numbers))
+    group = np.repeat(np.arange(len(groups.size)), groups.size)
+    if ordered.null_count:
+        group = group[ordered.is_valid().to_numpy(zero_copy_only=False)]
+    values = ordered.drop_null().to_numpy(zero_copy_only=False)
+    values = values.astype(np.int64) if values.dtype.kind == "i" else values + 0.0  # -0.0 is 0.0
+    count = np.bincount(group, minlength=len(groups.size))
+    has_any = count > 0
+    place = pa.array(np.cumsum(has_any) - 1, mask=~has_any)
+    count = count[has_any]
+    return _Parts(values, np.cumsum(count) - count, count, place)
+
+
+def _means(parts: _Parts) -> Floats:
+    if parts.values.dtype.kind == "f":
+        return _means_of_floats(parts)
+    high, low = _halves(parts)
+    means = (high * 2.0**HALF + low) / parts.count
+    for at in np.flatnonzero((np.abs(high) >= EXACT) | (low >= EXACT << HALF)).tolist():
+        means[at] = ((int(high[at]) << HALF) + int(low[at])) / int(parts.count[at])  # Python rounds once
+    return np.asarray(means)
+
+
+def _halves(parts: _Parts) -> tuple[Ints, Ints]:
+    """The sum of each part as high * 2^32 + low: 64 bits do not hold the sum of many large numbers."""
+    high = np.add.reduceat(parts.values >> HALF, parts.starts)
+    return high, np.add.reduceat(parts.values & LOW_HALF, parts.starts)
+
+
+def _means_of_floats(parts: _Parts) -> Floats:
+    values, ends = parts.values.tolist(), (parts.starts + parts.count).tolist()
+    return np.array(
+        [_mean(values[start:end]) for start, end in zip(parts.starts.tolist(), ends, strict=True)]
+    )
+
+
+def _mean(values: list[float]) -> float:
+    """The mean of the exact sum.
+
+    >>> _mean([1e16, 1.0, -1e16]), _mean([1.7e308, 1.7e308])
+    (0.3333333333333333, 1.7e+308)
+    """
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return float(sum(map(Fraction, values), Fraction(0)) / len(values))
+
+
+def _mean_days(parts: _Parts) -> Ints:
+    """Rounded to the nearest day, the later one of two."""
+    total = np.add.reduceat(parts.values, parts.starts)
+    return np.asarray((2 * total + parts.count) // (2 * parts.count))
