@@ -70,10 +70,12 @@ class TopDown:
         self.rows, self.names, self.k = rows, list(roots), k
         self.targets = targets if len(targets) > 1 else [(targets[0][0], 1.0)]
         self.cuts: list[list[Piece]] = [[root] for root in roots.values()]
+        self.taken: list[tuple[int, list[int]]] = []  # attribute and sizes of the parts, in order
 
     def run(self) -> list[list[Piece]]:
         while candidates := [candidate for candidate in self.candidates() if self.is_valid(candidate)]:
             best = min(candidates, key=self.rank)
+            self.taken.append((best.axis, [len(self.members(best.axis, part)) for part in best.parts]))
             cut = self.cuts[best.axis]
             at = cut.index(best.piece)
             cut[at : at + 1] = best.parts

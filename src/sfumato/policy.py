@@ -492,9 +492,11 @@ def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribut
 
 def _check_condition(task: Select, schema: Schema, path: Where) -> None:
     try:
-        predicate.parse(task.where, schema)
+        found = predicate.parse(task.where, schema)
     except PolicyError as error:
         raise Misfit((*path, "where"), str(error)) from None
+    if not found.rectangles:
+        raise Misfit((*path, "where"), "the condition contradicts itself, so it selects nothing; mend it.")
 
 
 def _check_output(policy: Policy) -> None:

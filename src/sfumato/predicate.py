@@ -33,7 +33,7 @@ MISSING = -math.inf
 LEAST, GREATEST = -math.nextafter(math.inf, 0), math.nextafter(math.inf, 0)
 
 MAX_RECTANGLES = 1_000
-MAX_PAIRS = 1_000_000
+MAX_PAIRS = 250_000
 MAX_DEPTH = 100
 
 _EPOCH = date(1970, 1, 1)
@@ -299,19 +299,17 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             _refuse(f"is nested more than {MAX_DEPTH} deep", self.next.at, "leave out parentheses")
-        found = self.conjunction(negated=negated)
-        join = _conjunction if negated else _disjunction
+        found = [self.conjunction(negated=negated)]
         while self.takes("word", "or"):
-            found = join(found, self.conjunction(negated=negated))
+            found.append(self.conjunction(negated=negated))
         self.depth -= 1
-        return found
+        return _conjunction(found) if negated else _disjunction(found)
 
     def conjunction(self, *, negated: bool) -> list[Rectangle]:
-        found = self.factor(negated=negated)
-        join = _disjunction if negated else _conjunction
+        found = [self.factor(negated=negated)]
         while self.takes("word", "and"):
-            found = join(found, self.factor(negated=negated))
-        return found
+            found.append(self.factor(negated=negated))
+        return _disjunction(found) if negated else _conjunction(found)
 
     def factor(self, *, negated: bool) -> list[Rectangle]:
         while self.takes("word", "not"):
@@ -407,14 +405,17 @@ class _Parser:
         return value
 
 
-def _disjunction(one: list[Rectangle], other: list[Rectangle]) -> list[Rectangle]:
-    return _distinct([*one, *other])
+def _disjunction(parts: list[list[Rectangle]]) -> list[Rectangle]:
+    return _distinct(rectangle for part in parts for rectangle in part)
 
 
-def _conjunction(one: list[Rectangle], other: list[Rectangle]) -> list[Rectangle]:
-    if len(one) * len(other) > MAX_PAIRS:
-        _too_many()
-    return _distinct(both for a in one for b in other if (both := a & b))
+def _conjunction(parts: list[list[Rectangle]]) -> list[Rectangle]:
+    found, *others = parts
+    for other in others:
+        if len(found) * len(other) > MAX_PAIRS:
+            _too_many()
+        found = _distinct(both for a in found for b in other if (both := a & b))
+    return found
 
 
 def _distinct(rectangles: Iterable[Rectangle]) -> list[Rectangle]:

@@ -33,7 +33,7 @@ SUFFIXES = {"range": ("_min", "_max"), "mean": ("_mean",)}
 HALF = 32
 LOW_HALF = 2**HALF - 1
 EXACT = 2**20
-"""Sums of high halves below this are, with their low halves, whole numbers that a float holds exactly."""
+"""High halves below this make, with their low halves, whole numbers that a float holds exactly."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def _means(parts: _Parts) -> Floats:
         return _means_of_floats(parts)
     high, low = _halves(parts)
     means = (high * 2.0**HALF + low) / parts.count
-    for at in np.flatnonzero((np.abs(high) >= EXACT) | (low >= EXACT << HALF)).tolist():
+    for at in np.flatnonzero(np.abs(high) >= EXACT).tolist():
         means[at] = ((int(high[at]) << HALF) + int(low[at])) / int(parts.count[at])  # Python rounds once
     return np.asarray(means)
 
@@ -143,7 +143,8 @@ def _means(parts: _Parts) -> Floats:
 def _halves(parts: _Parts) -> tuple[Ints, Ints]:
     """The sum of each part as high * 2^32 + low: 64 bits do not hold the sum of many large numbers."""
     high = np.add.reduceat(parts.values >> HALF, parts.starts)
-    return high, np.add.reduceat(parts.values & LOW_HALF, parts.starts)
+    low = np.add.reduceat(parts.values & LOW_HALF, parts.starts)
+    return high + (low >> HALF), low & LOW_HALF
 
 
 def _means_of_floats(parts: _Parts) -> Floats:

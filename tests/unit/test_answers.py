@@ -204,7 +204,7 @@ def as_number(value):
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases(), st.data())
 def test_the_bounds_hold_the_truth(case, data):
     table, policy, where = case

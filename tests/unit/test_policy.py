@@ -477,6 +477,7 @@ def test_a_hierarchy_too_deep_for_the_policy_of_a_release_is_refused(folder):
         ("require: []\nworkload: [select: {where: 5}]", "line 11: task 1, select where: must be a condition in quotes"),
         ("require: []\nworkload: [select: {where: age > 4, weight: 0}]", "line 11: task 1, select weight: must be a number above 0."),
         ("require: []\nworkload: [select: {where: hours > 4}]", "line 11: task 1, select where: "),
+        ("require: []\nworkload: [select: age > 5 and age < 3]", "line 11: task 1, select where: the condition contradicts itself, so it selects nothing; mend it."),
         ("require: []\nworkload: [select: age > zip]", "line 11: task 1, select where: "),
         ("require: []\nworkload: [aggregate: mean]", "line 11: task 1, aggregate: must be a list of range"),
         ("require: []\nworkload: [aggregate: []]", "line 11: task 1, aggregate: must be a list of range"),

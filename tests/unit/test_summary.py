@@ -21,7 +21,7 @@ from sfumato.publish import publish, published_rows
 from sfumato.tables import open_table
 from sfumato.verify import verify_folder, verify_table
 
-WHOLE = st.integers(-(2**63), 2**63 - 1)
+WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**54), 2**54) | st.integers(-100, 100)
 REAL = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -69,6 +69,16 @@ def test_a_column_that_is_missing_throughout_has_missing_statistics():
 def test_texts_are_read_as_the_policy_says():
     (row,) = statistics_of([" 1.5", "2", ""], [0, 1, 2])
     assert row == (1.5, 2.0, 1.75)
+
+
+def test_the_mean_of_large_whole_numbers_is_rounded_once():
+    cells = [9098514825462993, 13428563649751945, 12600913328762692]
+    assert float(sum(cells)) / 3 != sum(cells) / 3  # as a float, the sum is rounded before it is divided
+    assert statistics_of(cells, [0, 1, 2])[0][2] == sum(cells) / 3
+    assert statistics_of([2**63 - 1] * 4 + [-1], range(4), [4]) == [
+        (2**63 - 1, 2**63 - 1, 2.0**63),
+        (-1, -1, -1.0),
+    ]
 
 
 def test_minus_zero_does_not_depend_on_the_order_of_rows():

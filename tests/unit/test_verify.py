@@ -1020,8 +1020,14 @@ def test_a_statistic_may_be_missing_only_where_the_range_says_so(tmp_path):
 
 def test_rows_without_any_number_have_no_statistics(tmp_path):
     none = {"salary_min": [None, 3], "salary_max": [None, 5], "salary_mean": [None, 4.0]}
-    table = with_statistics(**none).set_column(3, "salary", pa.array([None, None, None, 3, 4, 5]))
-    assert failed_summary(tmp_path, table) == set()
+    salaries = pa.array([None, None, None, 3, 4, 5])
+    table = with_statistics(**none).set_column(3, "salary", salaries)
+    assert failed_summary(tmp_path / "right", table) == set()
+    zeros = {"salary_min": [0, 3], "salary_max": [0, 5], "salary_mean": [0.0, 4.0]}
+    table = with_statistics(**zeros).set_column(3, "salary", salaries)
+    assert failed_summary(tmp_path / "zeros", table) == {OF_ROWS}
+    table = with_statistics(**none).set_column(3, "salary", pa.array([0, 0, 0, 3, 4, 5]))
+    assert failed_summary(tmp_path / "left out", table) == {OF_ROWS}
 
 
 @pytest.mark.parametrize("name", ["age_mean", "salary_max"])

@@ -97,7 +97,7 @@ def _of_boxes(leaves: Leaves, a: int) -> Density | Labels:
     axis = leaves.recoding.axes[a]
     assert isinstance(axis, OrderedAxis)
     which, low, high = distinct_boxes(leaves.low[:, a], leaves.high[:, a])
-    rows = np.bincount(which, weights=leaves.rows, minlength=len(low))
+    rows = np.bincount(which, weights=leaves.rows, minlength=len(low)).astype(np.float64)
     has_value = ~np.isneginf(high)
     n_missing = round(rows[~has_value].sum())
     if not has_value.any():

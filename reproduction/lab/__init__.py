@@ -1,0 +1,1 @@
+"""What the scripts of the figures share: tables, trials, records and pictures."""
