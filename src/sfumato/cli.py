@@ -375,7 +375,8 @@ def evaluate(
     """Measure on held-out rows what releases of TABLE are good for.
 
     Models learn from recoded rows, from the raw data and from nothing, and are judged on rows that neither
-    they nor the recoding have seen. For the owner's eyes: nothing of it is in a release.
+    they nor the recoding have seen. For the owner's eyes: nothing of it is in a release unless
+    publish --evaluation puts it there.
     """
     from sfumato.evaluate import evaluate as measure  # noqa: PLC0415
     from sfumato.evaluate import show  # noqa: PLC0415
