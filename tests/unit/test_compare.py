@@ -219,6 +219,8 @@ def test_the_knee_is_where_more_privacy_costs_more_than_the_error_bars():
     assert advice.knee(line, "ill", "tree").choices == {"k": "5"}
     unsure = with_folds(same_noise, "10", (0.95, 0.70, 0.90))  # the difference may be noise
     assert advice.knee(advice.series(unsure)[0][1], "ill", "tree").choices == {"k": "10"}
+    dip = made({"2": 0.90, "5": 0.85, "10": 0.90, "50": 0.7})  # what is lost at k=5 is back at k=10
+    assert advice.knee(advice.series(dip)[0][1], "ill", "tree").choices == {"k": "10"}
     text = " ".join(guidance(same_noise))
     assert "up to k=5 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at k=50" in text
 

@@ -173,6 +173,12 @@ def test_ties_go_to_the_balanced_threshold_and_then_to_the_lower_attribute():
     assert thresholds(crossed) == [[1], []]
 
 
+def test_ties_go_to_the_smaller_largest_part_before_the_lower_attribute():
+    """Neither gains anything: a parts 2 rows from 6, b 4 from 4. After either the other is not valid."""
+    a, b = [1, 1, 2, 2, 2, 2, 2, 2], [1, 2, 1, 1, 1, 2, 2, 2]
+    assert of_numbers("xyxyyxyx", k=2, a=a, b=b).recoding.n_splits() == {"a": 0, "b": 1}
+
+
 def test_the_gain_is_weighed_against_the_loss_of_anonymity():
     """b gains more and leaves a group of 2 rows of 20; a leaves 10. After either the other is not valid."""
     classes = "xxxxxxxxyz" + "yyyyyyyyxz"

@@ -61,18 +61,17 @@ def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
 
 
 def knee(line: Sequence[Setting], target: str, model: str) -> Setting:
-    """The most private setting up to which none is shown to be less useful than the best, fold by fold.
+    """The most private setting that is not shown to be less useful than the best, fold by fold.
 
     "Shown" is by the error bars: the 95% interval of the paired difference lies on one side of 0.
     """
     scores = [setting.score(target, model) for setting in line]
     best = min(scores, key=_loss)
-    last = scores.index(best)
-    for place in range(last + 1, len(line)):
-        if _is_worse(scores[place], best):
-            break
-        last = place
-    return line[last]
+    return next(
+        setting
+        for setting, score in zip(reversed(line), reversed(scores), strict=True)
+        if not _is_worse(score, best)
+    )
 
 
 def _loss(score: Score) -> float:
