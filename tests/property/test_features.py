@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, boxes_of, groups_of, members_of, reachable_cases
 
 from sfumato.engines import memory
+from sfumato.mondrian.grow import prepare
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.schema import Schema
+from sfumato.tables import open_table
 from sfumato.workload import Classify, Regress
 
 CASES = reachable_cases(workloads=FEATURE_WORKLOADS)
@@ -91,3 +95,19 @@ def test_features_that_are_quasi_identifiers_change_nothing(case: Case):
         case.rows, case.quasi, case.requirements, [Classify("class"), Regress("hours")], case.options
     )
     assert groups_of(case.partition()) == groups_of(plain.partition())
+
+
+def test_a_mixture_divides_each_target_by_what_is_unknown_of_it_within_its_cells():
+    """Half of the rows are of colour r and all of class a; of the others half are a and half b: H = 1/2 bit."""
+    table = pa.table({"x": [1] * 8, "c": list("aaaaaabb"), "t": [0, 2] * 4, "colour": list("rrrrgggg")})
+    schema = Schema.of(
+        x={"role": "quasi-identifier", "kind": "number"},
+        c="other",
+        t={"role": "other", "kind": "number"},
+        colour="other",
+    )
+    workload = [Classify("c", features="colour"), Regress("t", features="colour", weight=3)]
+    cells = prepare(open_table(table), schema, [KAnonymity(2)], workload=workload).cells
+    assert cells.label.weight.tolist() == [1 / (0.5 * 2**20)]
+    assert (cells.number.weight * cells.number.scale).tolist() == [3 / 1.0]  # 1: variance of 0 and 2
+    assert float(cells.number.scale[0] * 8 * 1.0) in (2.0**50, 2.0**51)

@@ -275,6 +275,32 @@ def test_weights_that_are_decimals_keep_their_proportions_exactly():
     assert whole_weights([3.0, 3.0], 10**9).tolist() == [1, 1]
 
 
+KINDS = Schema.of(
+    x={"role": "quasi-identifier", "kind": "number"},
+    c={"role": "quasi-identifier", "values": ["a", "b", "c"]},
+)
+
+
+def axis_and_threshold(columns: dict[str, list[Any]], where: str, k: int) -> tuple[int, float]:
+    found = partition(open_table(pa.table(columns)), KINDS, [KAnonymity(k)], workload=[Select(where)])
+    return int(found.recoding.tree.axis[0]), float(found.recoding.tree.threshold[0])
+
+
+@pytest.mark.parametrize(("values", "where"), [("ab", "c = 'a'"), ("ab", "c = 'b'"), ("bc", "c <> 'c'")])
+def test_a_value_beside_the_selected_one_is_not_selected(values, where):
+    """By medians x would be split: it is as wide as c and comes first. Only c can be split for the condition."""
+    columns = {"x": [1, 2, 3, 4] * 2, "c": [value for value in values for _ in range(4)]}
+    assert axis_and_threshold(columns, where, 4)[0] == 1
+    assert axis_and_threshold(columns, "c in ('a', 'b', 'c')", 4) == (0, 2)
+
+
+def test_a_selection_of_values_that_a_node_does_not_have_leaves_it_alone():
+    """All rows are b: a part of the hierarchy that the condition on a does not reach, whatever it says of x."""
+    columns = {"c": ["b"] * 8, "x": [1, 2, 3, 4, 5, 6, 7, 8]}
+    assert axis_and_threshold(columns, "c = 'b' and x <= 2", 2) == (0, 2)
+    assert axis_and_threshold(columns, "c = 'a' and x <= 2", 2) == (0, 4)
+
+
 def test_selections_that_no_row_can_meet_change_nothing():
     case = big_case(5, [], [KAnonymity(4)], n_rows=60)
     plain = groups_of(case.partition())
