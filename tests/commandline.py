@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,3 +71,31 @@ def environment() -> dict[str, str]:
 def names(folder: Path) -> list[str]:
     """Everything in a folder, hidden files included."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def on_terminal(arguments: list[str], *, until: bytes | None = None) -> tuple[int, bytes]:
+    """Run with a terminal on stdout and stderr; at the sight of ``until`` send what Ctrl-C sends."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        command(*arguments),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment(),
+        start_new_session=True,
+    )
+    os.close(slave)
+    shown, deadline = b"", time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if select.select([master], [], [], 0.05)[0]:
+            try:
+                shown += os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+        if until is not None and until in shown:
+            process.send_signal(signal.SIGINT)
+            until = None
+        if process.poll() is not None and not select.select([master], [], [], 0.05)[0]:
+            break
+    os.close(master)
+    return process.wait(timeout=300), shown

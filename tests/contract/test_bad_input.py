@@ -271,16 +271,11 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 
 
 LATER = {
-    "tds": "method: tds\n",
     "diffgen": "method: {diffgen: {epsilon: 1.0}}\n",
     "risk-utility": "method: risk-utility\n",
     "scale": "method: {mondrian: {scale: rothko-t}}\n",
-    "select": "workload: [select: {where: \"age >= 40 and sex = 'Male'\", weight: 2}]\n",
-    "aggregate": "workload: [aggregate: [range, mean]]\n",
-    "features": "workload: [classify: {target: disease, features: [age]}]\n",
     "unit": "unit: disease\n",
     "suppress": "suppress: {at-most: 1%}\n",
-    "summary": "output: {values: summary}\n",
 }
 LATER_REQUIREMENTS = {
     "distinct-diversity": "{l: 2, of: disease}",
@@ -433,7 +428,7 @@ def test_other_commands_do_not_show_its_words_either(sfumato, release, monkeypat
     inside, *arguments = {
         "profile": ("profile.measure", "people.csv"),
         "verify": ("verify._folder_checks", release),
-        "apply": ("recoding.known_nodes", release, "people.csv", "--out", "more.csv"),
+        "apply": ("boxes.known_nodes", release, "people.csv", "--out", "more.csv"),
     }[command]
     monkeypatch.setattr(f"sfumato.{inside}", fail)
     done = sfumato(command, *arguments)

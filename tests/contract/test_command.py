@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -21,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from commandline import POLICY, command, environment, names, people
+from commandline import POLICY, command, environment, names, on_terminal, people
 
 from sfumato import cli
 from sfumato.generate import AGRAWAL_SCHEMA, write_agrawal
@@ -97,34 +95,6 @@ def test_a_reader_that_leaves_early_causes_no_complaint(here, table):
             command("profile", table), stdout=closed, stderr=subprocess.PIPE, check=False, env=environment()
         )
     assert (done.returncode, done.stderr) == (cli.CLOSED_PIPE, b"")
-
-
-def on_terminal(arguments: list[str], *, until: bytes | None = None) -> tuple[int, bytes]:
-    """Run with a terminal on stdout and stderr; at the sight of ``until`` send what Ctrl-C sends."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        command(*arguments),
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=environment(),
-        start_new_session=True,
-    )
-    os.close(slave)
-    shown, deadline = b"", time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if select.select([master], [], [], 0.05)[0]:
-            try:
-                shown += os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-        if until is not None and until in shown:
-            process.send_signal(signal.SIGINT)
-            until = None
-        if process.poll() is not None and not select.select([master], [], [], 0.05)[0]:
-            break
-    os.close(master)
-    return process.wait(timeout=120), shown
 
 
 def test_the_first_run_says_that_it_compiles_and_only_when_it_comes_to_that(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 
 import pyarrow.csv as pacsv
 import pytest
-from commandline import POLICY, command, environment, names, people
+from commandline import POLICY, names, on_terminal, people
 
 from sfumato.evaluate.result import Evaluation
 from sfumato.policy import Policy
@@ -73,22 +70,10 @@ def test_evaluate_reads_a_table_from_standard_input(sfumato, table, policy):
     assert (done.code, done.err) == (0, "")
 
 
-def test_evaluate_shows_progress_on_a_terminal(here, table, policy):
-    leader, follower = pty.openpty()
-    done = subprocess.run(
-        command("evaluate", table, "--policy", policy, *FEW), stdout=subprocess.PIPE, stderr=follower, check=True,
-        timeout=300, env=environment(),
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(leader, 65536)
-        except OSError:
-            break
-    os.close(leader)
+def test_evaluate_shows_progress_on_a_terminal(table, policy):
+    code, shown = on_terminal(["evaluate", str(table), "--policy", str(policy), *map(str, FEW)])
+    assert code == 0
     assert b"evaluating" in shown
-    assert b"evaluating" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -96,6 +81,11 @@ def test_evaluate_shows_progress_on_a_terminal(here, table, policy):
     [
         (("--folds", 2, "--test", "people.csv"), "Give --folds or --test, not both.", 2),
         (("--out", "e.txt"), "--out writes .json", 2),
+        (
+            ("--out", "nowhere/e.json", "--test", "nowhere.csv"),
+            "there is no folder",
+            2,
+        ),  # said before the work
         (("--models", "decision-trees"), "Did you mean 'decision-tree'?", 2),
         (("--models", ","), "No model is named", 2),
         (("--folds", 400), "300 rows cannot be divided into 400 folds", 2),

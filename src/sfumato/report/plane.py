@@ -154,7 +154,8 @@ def line_of(axis: Axis) -> tuple[float, float]:
         return 0.0, float(axis.nodes.n_leaves)
     half = (axis.grid or 0.0) / 2
     low, high = axis.low - half, axis.high + half
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
+    pad = max(0.5, 1e-9 * abs(low))  # a half is lost on a number beyond 2^53
+    return (low, high) if low < high else (low - pad, high + pad)
 
 
 def missing_strip(axis: Axis) -> float:

@@ -52,6 +52,8 @@ def _ordered_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]
         yield from _edge_ticks(scale, axis, most)
     elif axis.attribute.kind is Kind.DATE:
         yield from _date_ticks(scale, axis, most)
+    elif axis.low == axis.high:
+        yield Tick(scale.at(axis.low), value_text(axis, axis.low))
     else:
         step = nice_step(axis.high - axis.low, most)
         if axis.grid and float(axis.grid).is_integer() and float(axis.low).is_integer():
