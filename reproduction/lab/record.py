@@ -64,7 +64,7 @@ def options(description: str, *, learners: Sequence[str] = ("scikit-learn", "wek
 
 
 class Measured:
-    """Numbers by what they are of, one for each trial.
+    """Numbers by what they are of, one for each trial; ``stamp`` says where they come from.
 
     >>> found = Measured("method")
     >>> found.add(0, 0.5, method="TDS"); found.add(1, 0.7, method="TDS")
@@ -74,6 +74,7 @@ class Measured:
 
     def __init__(self, *keys: str) -> None:
         self.keys = keys
+        self.stamp: dict[str, Any] = {}
         self._values: dict[tuple[Any, ...], dict[Any, float]] = {}
 
     def add(self, trial: Any, value: float, **of: Any) -> None:
@@ -114,15 +115,28 @@ def measured(
     given: Namespace, name: str, keys: tuple[str, ...], run: Callable[[], Iterable[list[dict[str, Any]]]]
 ) -> Measured:
     """What ``run`` measures, trial by trial, saved under ``build``; or, with ``--again``, what was saved."""
-    folder = ROOT / "build" / ("trials-quick" if given.quick else "trials")
-    path = folder / f"{name}-{'-'.join(given.learners)}.json"
-    if not given.again:
-        entries = [entry for entries in run() for entry in entries]
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(entries), encoding="utf-8")
     found = Measured(*keys)
-    found.extend(json.loads(path.read_text(encoding="utf-8")))
+    if given.again:
+        document = json.loads(_saved(given, name).read_text(encoding="utf-8"))
+    else:
+        document = {
+            "stamp": {"seed": given.seed, "version": version("sfumato"), "commit": _commit()},
+            "entries": [entry for entries in run() for entry in entries],
+        }
+        _saved(given, name).parent.mkdir(parents=True, exist_ok=True)
+        _saved(given, name).write_text(json.dumps(document), encoding="utf-8")
+    found.stamp.update(document["stamp"])
+    found.extend(document["entries"])
     return found
+
+
+def _saved(given: Namespace, name: str) -> Path:
+    return (
+        ROOT
+        / "build"
+        / ("trials-quick" if given.quick else "trials")
+        / f"{name}-{'-'.join(given.learners)}.json"
+    )
 
 
 def _t_quantile(n: int) -> float:
@@ -170,12 +184,11 @@ def greater(what: str, first: NDArray[np.float64], second: NDArray[np.float64], 
     from scipy.stats import ttest_rel  # noqa: PLC0415
 
     difference = first - second
+    means = f"{first.mean():.4g} against {second.mean():.4g}"
     if len(difference) < 2 or np.ptp(difference) == 0:
-        t, p = math.nan, 0.0 if difference.mean() > 0 else 1.0
-    else:
-        t, p = (float(x) for x in ttest_rel(first, second, alternative="greater"))
-    text = f"{first.mean():.4g} against {second.mean():.4g}, t = {t:.2f}, p {small(p)}"
-    return Finding(what, bool(difference.mean() > 0 and p < alpha), text)
+        return Finding(what, bool(difference.mean() > 0), f"{means}, the same difference in every trial")
+    t, p = (float(x) for x in ttest_rel(first, second, alternative="greater"))
+    return Finding(what, p < alpha, f"{means}, t = {t:.2f}, p {small(p)}")
 
 
 def small(p: float) -> str:
@@ -210,8 +223,7 @@ def save(
 ) -> Figure:
     """Write CSV and claims (``claims`` by learners), then the page; gives all that is on record."""
     given.out.mkdir(parents=True, exist_ok=True)
-    stamp = {"seed": given.seed, "version": version("sfumato"), "commit": _commit()}
-    new = [{**_tidy(point), **stamp} for point in measured.points()]
+    new = [{**_tidy(point), **measured.stamp} for point in measured.points()]
     old = [
         point
         for point in read_points(given.out / f"{name}.csv")
@@ -251,7 +263,10 @@ def read_points(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
-        return [{key: _value(text) for key, text in line.items()} for line in csv.DictReader(file)]
+        return [
+            {key: text if key in ("version", "commit") else _value(text) for key, text in line.items()}
+            for line in csv.DictReader(file)
+        ]
 
 
 def _value(text: str) -> Any:
@@ -358,7 +373,8 @@ def _section(name: str, record: Mapping[str, Any], folder: str) -> str:
     for learners, claims in record["claims"].items():
         for claim in claims:
             who = "" if learners == NO_LEARNERS else f" ({learners})"
-            lines += [f"{claim['text']}{who}: **{claim['verdict']}**." + _why(name, claim), ""]
+            text = claim["text"][0].upper() + claim["text"][1:]
+            lines += [f"{text}{who}: **{claim['verdict']}**." + _why(name, claim), ""]
             lines += ["| compared | outcome | holds |", "|---|---|---|"]
             lines += [
                 f"| {finding['what']} | {finding['statistic']} | {'yes' if finding['holds'] else 'no'} |"

@@ -25,7 +25,7 @@ from sfumato.plain_yaml import short
 from sfumato.policy import Policy
 from sfumato.predicate import ANY_NUMBER, Interval, Predicate, Rectangle
 from sfumato.schema import Attribute, Kind, Role
-from sfumato.selection import Groups, Overlap, group_rows
+from sfumato.selection import Groups, Overlap, group_rows, published_numbers
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -175,7 +175,9 @@ def _boxed(release: Published, predicate: Predicate, attribute: Attribute) -> Va
     name, statistics = attribute.name, release.policy.statistics
     present = Rectangle({name: ANY_NUMBER})
     rectangles = [both for rectangle in predicate.rectangles if (both := rectangle & present)]
-    mean_of_row = _statistic(release, f"{name}_mean", attribute.kind) if "mean" in statistics else None
+    mean_of_row = (
+        published_numbers(release.rows, f"{name}_mean", attribute.kind) if "mean" in statistics else None
+    )
     beside = [] if mean_of_row is None else [mean_of_row]
     groups = _narrow_groups(release, predicate, name, beside=beside)
     first, last = groups.cells[name].ends()
@@ -229,13 +231,6 @@ def _within(
 def _narrow_groups(release: Published, predicate: Predicate, *names: str, beside: Any = ()) -> Groups:
     asked = tuple(dict.fromkeys([*predicate.names, *names]))
     return group_rows(asked, release.rows, release.recoding, release.policy, with_ranges=True, beside=beside)
-
-
-def _statistic(release: Published, name: str, kind: Kind) -> Floats:
-    if name not in release.rows.column_names:
-        raise InputError(f"The release has no column {short(name)}, though its policy publishes it.")
-    values = read_ordered(Attribute(name, Role.OTHER, kind), release.rows.column(name))
-    return np.where(np.isneginf(values), np.nan, values)
 
 
 # ---- functions -------------------------------------------------------------------------------------

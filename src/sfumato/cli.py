@@ -381,12 +381,14 @@ def evaluate(
     from sfumato.evaluate import evaluate as measure  # noqa: PLC0415
     from sfumato.evaluate import show  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.tables import replace_atomically, write_table  # noqa: PLC0415
+    from sfumato.tables import check_file_target, replace_atomically, write_table  # noqa: PLC0415
 
     if folds is not None and test is not None:
         raise InputError("Give --folds or --test, not both.")
     if out is not None and out.suffix not in (".json", ".csv"):
         raise InputError("--out writes .json (for publish --evaluation) or .csv.")
+    if out is not None:
+        check_file_target(out)
     with _progress_bar(quiet=quiet) as progress:
         found = measure(
             table, Policy.read(policy), folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,

@@ -305,7 +305,7 @@ def _published(recoding: Boxes | None, name: str, rows: pa.Table, policy: Policy
     labels, low, high = recoding.pieces(a)
     if isinstance(axis, OrderedAxis) and not policy.output.has_labels:
         ends = [np.asarray(_days(end).fill_null(np.nan)) for end in axis.bounds(low, high)]
-        shown = [_read(rows, f"{name}_{word}", axis.attribute.kind) for word in ("low", "high")]
+        shown = [published_numbers(rows, f"{name}_{word}", axis.attribute.kind) for word in ("low", "high")]
         number = _numbered([np.concatenate(pair) for pair in zip(ends, shown, strict=True)])
         label, row = number[: len(low)], number[len(low) :]
     else:
@@ -326,7 +326,7 @@ def _published(recoding: Boxes | None, name: str, rows: pa.Table, policy: Policy
 def _narrowed(known: Cells, row: Codes, rows: pa.Table, name: str) -> tuple[Cells, Codes]:
     """Cells told apart by the range of their group, and no wider than it."""
     axis = known.boxes.axis
-    ranges = [_read(rows, f"{name}_{word}", axis.attribute.kind) for word in ("min", "max")]
+    ranges = [published_numbers(rows, f"{name}_{word}", axis.attribute.kind) for word in ("min", "max")]
     finer = _numbered([row, *ranges])
     _, first = np.unique(finer, return_index=True)
     cells = replace(known, at=row[first])
@@ -361,7 +361,7 @@ def _column(rows: pa.Table, name: str) -> Any:
     return rows.column(name)
 
 
-def _read(rows: pa.Table, name: str, kind: Kind) -> Floats:
+def published_numbers(rows: pa.Table, name: str, kind: Kind) -> Floats:
     """A published column of numbers or dates; missing is NaN."""
     values = read_ordered(Attribute(name, Role.OTHER, kind), _column(rows, name))
     return np.where(np.isneginf(values), np.nan, values)

@@ -105,7 +105,7 @@ class Source:
 
     def held(self) -> Source:
         """The same table, all of it in memory: for those who read its columns again and again."""
-        columns = [self.column(name).unify_dictionaries().combine_chunks() for name in self.names]
+        columns = [_movable(self.column(name)).unify_dictionaries().combine_chunks() for name in self.names]
         return replace(self, read=pa.table(columns, self.names).column)
 
     def take(self, rows: NDArray[np.int64]) -> Source:
@@ -115,7 +115,14 @@ class Source:
         ['53715']
         """
         at = pa.array(rows)
-        return replace(self, n_rows=len(rows), read=lambda name: self.column(name).take(at))
+        return replace(self, n_rows=len(rows), read=lambda name: _movable(self.column(name)).take(at))
+
+
+def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow takes no rows out of a column of views."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # noqa: FBT001 - private
@@ -805,6 +812,16 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
             _write_csv(table, file)
 
 
+def check_file_target(path: str | os.PathLike[str]) -> Path:
+    """Where ``path`` leads; raise if no file can be there. Ask before long work."""
+    target = Path(path).resolve()  # a link stays a link
+    if target.exists() and not target.is_file():
+        raise TableError(f"{path} cannot be written: it is not a file.")
+    if not target.parent.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {target.parent}; make it first.")
+    return target
+
+
 @contextmanager
 def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary name beside ``path``; rename it on success, remove it on any failure or Ctrl-C.
@@ -816,11 +833,7 @@ def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [path.name for path in folder.iterdir()]
     ['a.txt']
     """
-    target = Path(path).resolve()  # a link stays a link
-    if target.exists() and not target.is_file():
-        raise TableError(f"{path} cannot be written: it is not a file.")
-    if not target.parent.is_dir():
-        raise TableError(f"{path} cannot be written: there is no folder {target.parent}; make it first.")
+    target = check_file_target(path)
     temporary = target.with_name(f".sfumato-{uuid.uuid4().hex}.tmp")
     try:
         yield temporary

@@ -252,6 +252,13 @@ def test_advice_names_the_most_useful_and_the_safest_that_is_worth_it():
     assert "For the least risk that still beats publishing nothing: k=10 (80.0%" in text
 
 
+def test_a_best_mean_that_may_be_luck_does_not_hide_what_is_shown():
+    lucky = with_folds(made({"2": 0.9, "5": 0.8}), "2", (1.0, 0.5, 1.0))
+    text = " ".join(guidance(lucky))
+    assert "no setting is shown" not in text
+    assert "take k=5 (80.0%" in text
+
+
 def test_advice_of_what_cannot_be_met():
     none = compare(people(50), POLICY, {"k": ("400", "500")}, models=["decision-tree"])
     assert guidance(none) == ("None of these settings can be met; ask for less, or add rows.",)
@@ -319,6 +326,12 @@ def test_without_a_target_the_penalty_stands_for_utility(tmp_path):
 def test_nothing_to_draw_is_no_picture(tmp_path):
     none = Comparison({}, {"folds": 3}, ("k",), (Setting({"k": "9"}, problem="It cannot be met."),))
     assert picture.draw(none, tmp_path) == ()
+
+
+def test_the_picture_of_an_earlier_comparison_does_not_stay(found, tmp_path):
+    write_comparison(found, tmp_path)
+    write_comparison(Comparison({}, {}, ("k",), (Setting({"k": "9"}, problem="no"),)), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["frontier.csv", "frontier.json"]
 
 
 def test_a_file_is_no_folder(tmp_path):

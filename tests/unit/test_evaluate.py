@@ -227,6 +227,35 @@ def test_every_target_of_a_task_is_judged_by_the_models_of_its_kind():
     ]
 
 
+def test_two_tasks_on_one_column_are_judged_apart():
+    """A class is compared with the most frequent one and a number with the mean, each task with its own raw rows."""
+    tasks = [
+        {"classify": "wage"},
+        {"regress": "wage"},
+        {"classify": {"target": "wage", "features": ["town"]}},
+    ]
+    table = with_column(people(), "wage", np.tile([100, 300, 100, 900], 30))
+    found = evaluate(
+        table, policy_with(workload=tasks), folds=2, models=["decision-tree", "linear-regression"]
+    )
+    names = ("wage as a class from age, town", "wage as a number", "wage as a class from town")
+    assert found.targets == names
+    for test in found.tests:
+        nothing = next(s for s in found.scores if (s.target, s.data) == (test.target, NOTHING))
+        second = nothing if test.second == NOTHING else found.score(test.target, test.model, RAW)
+        assert second.metric == test.metric
+        expected = found.score(test.target, test.model, RELEASE).mean - second.mean
+        assert test.difference == pytest.approx(expected)
+    assert all(name in show.as_text(found) for name in names)
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.large_string()])
+def test_texts_are_held_out_however_arrow_stores_them(kind):
+    table = people()
+    stored = table.set_column(2, "town", table.column("town").cast(kind))
+    assert evaluate(stored, Policy.parse(POLICY), **FAST) == evaluate(table, Policy.parse(POLICY), **FAST)
+
+
 def test_regression_is_judged_by_the_mean_absolute_error():
     found = evaluate(people(400), policy_with(workload=[{"regress": "wage"}]), folds=4)
     assert [score.model for score in found.scores if score.data == RELEASE] == [
@@ -321,6 +350,7 @@ except MissingExtra as error:
         ({}, {"folds": 1}, InputError, "at least 2 folds"),
         ({}, {"folds": 121}, InputError, "120 rows cannot be divided into 121 folds"),
         ({}, {"models": ["desicion-tree"]}, InputError, "Did you mean 'decision-tree'?"),
+        ({}, {"seed": -1}, InputError, "at least 0"),
         ({}, {"models": []}, InputError, "No model is named"),
         ({}, {"models": ["linear-regression"]}, InputError, "regress, but no task"),
         ({}, {"learn_from": "middle"}, InputError, "not 'middle'"),
@@ -386,6 +416,13 @@ def test_progress_counts_every_model():
     told = []
     evaluate(people(), Policy.parse(POLICY), **FAST, progress=lambda *step: told.append(step))
     assert told == [("evaluating", i, 6) for i in range(7)]
+
+
+def test_numbers_of_numpy_are_plain_in_the_protocol():
+    found = evaluate(
+        people(), Policy.parse(POLICY), models=["naive-bayes"], folds=np.int64(3), seed=np.int64(1)
+    )
+    assert Evaluation.from_json(found.to_json()) == found
 
 
 def test_evaluations_of_real_policies_survive_json():

@@ -871,6 +871,7 @@ def test_a_single_test_table_has_no_spread(release):
     page = Page(render(evaluated(release, *scores, protocol={"test_rows": 50})))
     assert "Measured on a test table of 50 rows." in page.words()
     assert "decision tree 70.0 % 70.0 % 70.0 % 75.0 % – – –" in page.words()
+    assert "over the folds" not in page.words()
 
 
 def test_marks_lie_inside_the_picture_and_in_the_order_of_their_scores(release):

@@ -105,8 +105,8 @@ def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
 
 def _about_knee(found: Comparison, line: Sequence[Setting], target: str, model: str, name: str) -> str:
     where = f"With {name}, more" if name else "More"
-    best = min((setting.score(target, model) for setting in line), key=_loss)
-    if not _is_worse(found.of_nothing(target), best):
+    nothing = found.of_nothing(target)
+    if not any(_is_worse(nothing, setting.score(target, model)) for setting in line):
         return f"With {name}, no setting is shown to beat publishing nothing."
     turn, last = knee(line, target, model), line[-1]
     at = f"{_on_scale(turn)} ({with_interval(turn.score(target, model))})"

@@ -32,13 +32,15 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(found: Comparison, folder: Path) -> tuple[Path, ...]:
-    """Write ``frontier.png`` and ``frontier.svg``; nothing where no setting can be met."""
+    """Write ``frontier.png`` and ``frontier.svg``; where no setting can be met there is neither."""
+    paths = (folder / "frontier.png", folder / "frontier.svg")
     if not found.met:
+        for path in paths:
+            path.unlink(missing_ok=True)  # of an earlier comparison
         return ()
     import matplotlib as mpl  # noqa: PLC0415 - comes with an extra
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    paths = (folder / "frontier.png", folder / "frontier.svg")
     with mpl.rc_context(STYLE):
         figure = _figure(found, Figure)
         for path in paths:
@@ -146,13 +148,6 @@ def _reference(axes: Any, score: Any, text: str, style: str) -> None:
         text, (1, height), xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
         ha="left", va="center", fontsize=7, color="#6b6b66", annotation_clip=False,
     )  # fmt: skip
-
-
-def _halo() -> list[Any]:
-    """White around letters, so that a line behind them does not strike them out."""
-    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - comes with an extra
-
-    return [withStroke(linewidth=3, foreground="white")]
 
 
 def _one_in(value: float, _place: int) -> str:

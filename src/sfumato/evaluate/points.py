@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import encoding, tables
-from sfumato.axes import OrderedAxis, TreeAxis
+from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.encoding import TreeDomain
 from sfumato.errors import InternalError
 from sfumato.evaluate.features import Features
@@ -193,10 +193,8 @@ class RowBoxes:
 
 def _as_values(first: Floats, last: Floats) -> Categories:
     """The distinct boxes of one axis as categories, in the order of their ends."""
-    ends, at = np.unique(np.concatenate([first, last]), return_inverse=True)  # one NaN, at the end
-    key = at[: len(first)].astype(np.int64) * len(ends) + at[len(first) :]
-    found, codes = np.unique(key, return_inverse=True)
-    return Categories(codes.astype(np.int64), len(found), np.zeros(len(codes), dtype=np.bool_))
+    codes, distinct, _ = distinct_boxes(first, last)
+    return Categories(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
 
 
 def boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:

@@ -118,7 +118,7 @@ class Judged:
 
 def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> Score:
     test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
-    return Score(goal.target, model, data, goal.metric, test, train)
+    return Score(goal.name, model, data, goal.metric, test, train)
 
 
 def _learned(goal: Goal, model: str, all_points: Features, part: Part, trial: Trial) -> Judged:

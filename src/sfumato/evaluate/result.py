@@ -156,6 +156,9 @@ class Evaluation:
         _check_fields(data, "it", _EVALUATION)
         if data["format"] != FORMAT:
             raise _rubbish(f"format is {data['format']}, and this version reads {FORMAT} only")
+        for name, kind in _PROTOCOL.items():
+            if type(data["protocol"].get(name, kind())) is not kind:
+                raise _rubbish(f"{name!r} is of the wrong kind")
         for item in data["measures"].values():
             _check_number(item, "measures")
         return cls(
@@ -194,6 +197,9 @@ _EVALUATION: dict[str, tuple[type, ...]] = {
     "measures": (dict,),
     "tests": (list,),
 }
+_PROTOCOL: dict[str, type] = {
+    "folds": int, "test_rows": int, "rows": int, "seed": int, "learners": str, "learn_from": str,
+}  # fmt: skip
 _SCORE: dict[str, tuple[type, ...]] = {
     "target": (str,),
     "model": (str,),
@@ -253,4 +259,7 @@ def _score(item: Any) -> Score:
 
 def _paired_test(item: Any) -> PairedTest:
     _check_fields(item, "an item of 'tests'", _TEST)
+    for name in ("difference", "t", "p"):
+        if item[name] is not None:
+            _check_number(item[name], name)
     return PairedTest(**item)

@@ -7,7 +7,8 @@ could at the root [BFOS84, section 9.4]; with more than two classes, the shares'
 
 from __future__ import annotations
 
-from typing import Self
+import warnings
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class DecisionTree:
             min_weight_fraction_leaf=_share(2, weight),
             random_state=self.seed,
         )
-        self.tree_ = model.fit(points, label, sample_weight=weight).tree_
+        self.tree_ = _fitted(model, points, label, weight).tree_
         counts = self.tree_.value[:, 0, :] * self.tree_.weighted_n_node_samples[:, None]
         self.class_ = class_after_pruning(
             self.tree_.children_left, self.tree_.children_right, np.rint(counts)
@@ -85,7 +86,7 @@ class RandomForest:
             drawn = np.bincount(which[random.integers(0, train.n_rows, train.n_rows)], minlength=len(points))
             is_drawn = drawn > 0
             model = DecisionTreeClassifier(max_features=n_columns, random_state=int(random.integers(2**31)))
-            model.fit(points[is_drawn], label[is_drawn], sample_weight=drawn[is_drawn])
+            _fitted(model, points[is_drawn], label[is_drawn], drawn[is_drawn])
             self.trees_.append((model.classes_, model.tree_))
         return self
 
@@ -122,6 +123,13 @@ class RegressionTree:
     def predict(self, test: Features) -> NDArray[np.float64]:
         predicted: NDArray[np.float64] = self.mean_[self.tree_.apply(_points(test, self.orders_))]
         return predicted
+
+
+def _fitted(model: Any, points: Points, label: NDArray[np.int64], weight: NDArray[np.int64]) -> Any:
+    """Many classes on few points are usual here: a release has few, and each stands for many rows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+        return model.fit(points, label, sample_weight=weight)
 
 
 def _share(n_rows: int, weight: NDArray[np.int64]) -> float:

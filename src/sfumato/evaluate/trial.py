@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,12 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One target with the columns that it is predicted from and the models that try."""
+    """One target with the columns that it is predicted from and the models that try.
 
+    ``name`` is what its scores are told apart by: the target, with more words where another goal has the same.
+    """
+
+    name: str
     target: str
     features: tuple[str, ...]
     models: tuple[str, ...]
@@ -60,12 +64,22 @@ def goals_of(policy: Policy, models: Sequence[str] | None) -> tuple[Goal, ...]:
                     "give it the role other."
                 )
             features = tuple(name for name in task.features or quasi if name != target)
-            goals.append(Goal(target, features, fitting, ACCURACY if is_class else ERROR))
+            goals.append(Goal(target, target, features, fitting, ACCURACY if is_class else ERROR))
     goals = [goal for goal in dict.fromkeys(goals) if goal.models]
     if policy.predictions and not goals:
         kind = "classify" if chosen[0] in CLASSIFIERS else "regress"
         raise InputError(f"The models asked for {kind}, but no task of the workload does.")
-    return tuple(goals)
+    return tuple(replace(goal, name=_name(goal, goals)) for goal in goals)
+
+
+def _name(goal: Goal, goals: Sequence[Goal]) -> str:
+    rivals = [other for other in goals if other.target == goal.target and other != goal]
+    words = [goal.target]
+    if any(other.metric != goal.metric for other in rivals):
+        words.append("as a class" if goal.metric == ACCURACY else "as a number")
+    if any(other.metric == goal.metric for other in rivals):
+        words.append(f"from {', '.join(goal.features)}")
+    return " ".join(words)
 
 
 def _known_models(models: Sequence[str] | None) -> tuple[str, ...]:
@@ -135,6 +149,8 @@ def trial_of(
         raise InputError(
             f"Learners are {' or '.join(LEARNERS)}, not {learners!r}.{did_you_mean(learners, LEARNERS)}"
         )
+    if seed < 0:
+        raise InputError("The seed must be a whole number of at least 0.")
     goals = goals_of(policy, models)
     _check_points(policy, learn_from)
     source = tables.open_table(table)
@@ -149,8 +165,8 @@ def trial_of(
     )
     for goal in goals:
         _check_known(cells[goal.target], goal, parts)
-    held = {"folds": folds} if tested is None else {"test_rows": tested.n_rows}
-    protocol = {**held, "rows": source.n_rows, "seed": seed, "learners": learners}
+    held = {"folds": int(folds)} if tested is None else {"test_rows": tested.n_rows}
+    protocol = {**held, "rows": source.n_rows, "seed": int(seed), "learners": learners}
     selections = tuple(task.where for task in policy.selections)
     return Trial(source, parts, cells, goals, selections, protocol, learners, learn_from, seed, threads)
 

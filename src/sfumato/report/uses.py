@@ -154,6 +154,11 @@ class Utility:
     protocol: str
     measures: tuple[tuple[str, str], ...]
 
+    @property
+    def has_intervals(self) -> bool:
+        """One table to test on shows no spread."""
+        return any(line.release.half_width is not None for target in self.targets for line in target.lines)
+
 
 def utility_of(figures: Mapping[str, Any]) -> Utility | None:
     """The evaluation in the certificate; None if there is none, or none that this version reads."""
