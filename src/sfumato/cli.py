@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from sfumato.errors import InputError, InternalError, MissingExtra, NotYet, SfumatoError
+from sfumato.errors import InputError, InternalError, MissingExtra, NotYet, PromiseError, SfumatoError
 
 LATER_COMMANDS = {
     "risk": "re-identification risk and simulated attacks",
@@ -356,7 +356,8 @@ def _named(models: str | None) -> list[str] | None:
 @click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
 @click.option("--folds", type=click.IntRange(min=2), help="Parts to hold out in turn; 10 if not given.")
 @click.option("--test", help="A table of further rows to judge by, in place of folds.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .json or .csv.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
+              help="File to write: .json (for publish --evaluation), .csv, .csv.gz or .parquet.")  # fmt: skip
 @_learning_options
 def evaluate(
     table: str,
@@ -385,8 +386,8 @@ def evaluate(
 
     if folds is not None and test is not None:
         raise InputError("Give --folds or --test, not both.")
-    if out is not None and out.suffix not in (".json", ".csv"):
-        raise InputError("--out writes .json (for publish --evaluation) or .csv.")
+    if out is not None and not out.name.endswith((".json", ".csv", ".csv.gz", ".parquet")):
+        raise InputError("--out writes .json (for publish --evaluation), .csv, .csv.gz or .parquet.")
     if out is not None:
         check_file_target(out)
     with _progress_bar(quiet=quiet) as progress:
@@ -449,6 +450,8 @@ def compare(
     if not quiet:
         click.echo(comparing.as_text(found))
         click.echo(f"\nWrote {', '.join(map(str, paths))}.")
+    if not found.met:
+        raise PromiseError("None of these settings can be met; ask for less, or add rows.")
 
 
 @commands.group()

@@ -54,7 +54,7 @@ def publish(
     source = tables.open_table(table)
     policy.check_columns(source.names)
     _check_names(policy)
-    _check_evaluation(evaluation, policy)
+    _check_evaluation(evaluation, policy, source)
     _check_memory(source, policy, memory)
     groups = partition(source, policy, threads=threads, progress=progress)
     tables.give_back_memory()
@@ -159,10 +159,16 @@ def _check_names(policy: Policy) -> None:
                 )
 
 
-def _check_evaluation(evaluation: Evaluation | None, policy: Policy) -> None:
-    if evaluation is not None and Policy.from_dict(evaluation.policy) != policy:
+def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Source) -> None:
+    if evaluation is None:
+        return
+    if Policy.from_dict(evaluation.policy) != policy:
         raise InputError(
             "The evaluation was made with another policy than this release; evaluate with this one first."
+        )
+    if "folds" in evaluation.protocol and evaluation.protocol.get("rows", source.n_rows) != source.n_rows:
+        raise InputError(
+            "The evaluation was made of another table than this release; evaluate this one first."
         )
 
 

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 MAX_LINES = 10_000
-MAX_PIECES = 5_000
+MAX_PIECES = 1_000
 """Disjoint rectangles beyond which shares are bounded instead of added up."""
 
 TOUCH = 2.0**-1000

@@ -10,7 +10,7 @@ from commandline import POLICY, names, on_terminal, people
 
 from sfumato.evaluate.result import Evaluation
 from sfumato.policy import Policy
-from sfumato.tables import write_table
+from sfumato.tables import open_table, write_table
 
 FEW = ("--models", "decision-tree", "--folds", 2)
 
@@ -168,3 +168,15 @@ def test_compare_writes_over_no_file(sfumato, here, table, policy):
     done = sfumato("compare", table, "--policy", policy, "--vary", "k=2", "--out", "people.csv")
     assert done.code == 2
     assert names(here) == ["people.csv", "policy.yaml"]
+
+
+def test_compare_fails_where_no_setting_can_be_met(sfumato, here, table, policy):
+    done = sfumato("compare", table, "--policy", policy, "--vary", "k=301,400", *FEW, "--out", "frontier")
+    assert (done.code, "None of these settings can be met" in done.sentence) == (1, True)
+    assert names(here / "frontier") == ["frontier.csv", "frontier.json"]
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.parquet"])
+def test_evaluate_writes_tables_of_any_format(sfumato, here, table, policy, name):
+    assert sfumato("evaluate", table, "--policy", policy, *FEW, "--out", name, "--quiet").code == 0
+    assert open_table(here / name).n_rows > 0

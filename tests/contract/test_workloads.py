@@ -161,3 +161,10 @@ def test_an_evaluation_of_another_policy_is_refused():
     evaluation = replace(EVALUATION, policy=the_policy("mondrian", "classify", "k and l").as_dict())
     with pytest.raises(InputError, match="another policy"):
         sf.publish(PEOPLE, the_policy("mondrian", "classify", "k"), evaluation=evaluation)
+
+
+def test_an_evaluation_of_another_table_is_refused():
+    policy = the_policy("mondrian", "classify", "k")
+    evaluation = replace(EVALUATION, policy=policy.as_dict(), protocol={"folds": 3, "rows": 399})
+    with pytest.raises(InputError, match="another table"):
+        sf.publish(PEOPLE, policy, evaluation=evaluation)
