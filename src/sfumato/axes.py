@@ -117,11 +117,7 @@ def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArr
 
 def read_ordered(attribute: Attribute, column: Any) -> NDArray[np.float64]:
     """Cells of an ordered column as numbers; missing is -inf."""
-    cells = (
-        tables.dates(column, attribute).cast(pa.int32())
-        if attribute.kind is Kind.DATE
-        else tables.numbers(column, attribute)
-    )
+    cells = tables.ordered(column, attribute)
     values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.float64)
     if cells.null_count:
         values[np.asarray(cells.is_null().to_numpy(zero_copy_only=False))] = MISSING

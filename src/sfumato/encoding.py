@@ -103,7 +103,7 @@ def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
     """Domain and codes of one quasi-identifier."""
     column = source.column(attribute.name)
     if attribute.is_ordered:
-        return _encode_ordered(_values(column, attribute), attribute)
+        return _encode_ordered(tables.ordered(column, attribute), attribute)
     return _encode_tree(column, attribute)
 
 
@@ -121,7 +121,7 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
             plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
             cells = pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
     else:  # one number is one value, however its cells spell it
-        cells = _values(column, attribute).dictionary_encode()
+        cells = tables.ordered(column, attribute).dictionary_encode()
     ranks = pc.rank(cells.dictionary, sort_keys="ascending", tiebreaker="dense").to_numpy(
         zero_copy_only=False
     )
@@ -180,14 +180,6 @@ def axes_of(domains: tuple[Domain, ...], *, split_only: tuple[str, ...] | None =
 
 
 # ---- ordered columns -------------------------------------------------------------------------------
-
-
-def _values(column: Any, attribute: Attribute) -> pa.Array:
-    return (
-        tables.dates(column, attribute).cast(pa.int32()).cast(pa.int64())
-        if attribute.kind is Kind.DATE
-        else tables.numbers(column, attribute)
-    )
 
 
 def _encode_ordered(cells: pa.Array, attribute: Attribute) -> tuple[OrderedDomain, Codes]:
@@ -272,7 +264,7 @@ def _encode_tree(column: Any, attribute: Attribute) -> tuple[TreeDomain, Codes]:
         cells = tables.texts(column, attribute)
         values: Any = cells.dictionary.to_pylist()
     else:
-        raw = _values(column, attribute)
+        raw = tables.ordered(column, attribute)
         attribute = _with_bounds(attribute, raw.drop_null().to_numpy(zero_copy_only=False))
         cells = raw.dictionary_encode()
         values = cells.dictionary.to_numpy(zero_copy_only=False)

@@ -102,10 +102,9 @@ class _Parts:
 
 def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict[str, pa.Array]:
     column = source.column(attribute.name)
-    is_date = attribute.kind is Kind.DATE
-    cells = tables.dates(column, attribute).cast(pa.int32()) if is_date else tables.numbers(column, attribute)
-    parts = _parts(cells, groups)
+    parts = _parts(tables.ordered(column, attribute), groups)
     least, most = (which.reduceat(parts.values, parts.starts) for which in (np.minimum, np.maximum))
+    is_date = attribute.kind is Kind.DATE
     if is_date:
         means: NDArray[Any] = _mean_days(parts)
     else:

@@ -39,7 +39,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean
-from sfumato.schema import Attribute
+from sfumato.schema import Attribute, Kind
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 """How ``texts`` gives a column: small integers into a dictionary of distinct texts."""
@@ -578,6 +578,13 @@ def dates(column: Any, attribute: Attribute) -> pa.Array:
         raise _unfit(values.type, attribute, "which is not a date")
     absent, _ = _read_dates(pa.array(attribute.missing_values, pa.string()), ())
     return _spread(pc.if_else(pc.is_in(days, value_set=absent.drop_null()), None, days), indices)
+
+
+def ordered(column: Any, attribute: Attribute) -> pa.Array:
+    """Cells of a number, or those of a date as days since 1970; null is missing."""
+    if attribute.kind is Kind.DATE:
+        return dates(column, attribute).cast(pa.int32()).cast(pa.int64())
+    return numbers(column, attribute)
 
 
 def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:

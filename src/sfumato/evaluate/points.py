@@ -105,8 +105,7 @@ def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
 
 
 def _numbers(column: Any, attribute: Attribute) -> Floats:
-    is_date = attribute.kind is Kind.DATE
-    cells = tables.dates(column, attribute).cast(pa.int32()) if is_date else tables.numbers(column, attribute)
+    cells = tables.ordered(column, attribute)
     return np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -125,8 +124,7 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
 
 
 def _of_values(column: Any, attribute: Attribute) -> Density | Labels:
-    is_date = attribute.kind is Kind.DATE
-    cells = tables.dates(column, attribute).cast(pa.int32()) if is_date else tables.numbers(column, attribute)
+    cells = tables.ordered(column, attribute)
     values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(values):
         return Labels(((None, len(cells)),))
