@@ -16,13 +16,11 @@ import numpy as np
 
 from sfumato.kernels.choose import (
     NO_SCORE,
-    allowable_threshold,
     beats,
-    best_score,
     children_are_large,
     children_hold,
     fill_children,
-    threshold_holds,
+    winning_threshold,
     within_limit,
 )
 from sfumato.kernels.compile import inner
@@ -222,13 +220,9 @@ def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scr
         if first >= last:
             continue
         fill_scores(part, rows_to[:m], cells, table, scratch.order, score[:m])
-        t = best_score(rows_to[first:last], n, score[first:last], first)
-        if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+        t = winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+        if t < 0:
             continue
-        if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
-            t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-            if t < 0:
-                continue
         best_axis, best_code = np.int64(axis), code[t]
         best, best_largest = score[t], max(rows_to[t], n - rows_to[t])
     return best_axis, best_code, best, best_largest

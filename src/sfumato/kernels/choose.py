@@ -257,6 +257,18 @@ def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, s
 
 
 @inner
+def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
+    """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the incumbent, else -1."""
+    rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
+    t = best_score(rows_to[first:last], n, score[first:last], first)
+    if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+        return np.int64(-1)
+    if rules.count_only or threshold_holds(part, axis, scratch.code[t], rules, scratch):
+        return t
+    return allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+
+
+@inner
 def fill_children(part, axis, node, grid, scratch):
     """Group the rows by the child of ``node`` they belong to.
 

@@ -15,14 +15,12 @@ import numpy as np
 
 from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.choose import (
-    allowable_threshold,
     beats,
-    best_score,
     children_are_large,
     children_hold,
     fill_children,
     fill_sorted,
-    threshold_holds,
+    winning_threshold,
     within_limit,
 )
 from sfumato.kernels.compile import inner, kernel
@@ -197,13 +195,9 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
         if first >= last:
             continue
         fill_costs(axis, m, active, queries, scratch)
-        t = best_score(rows_to[first:last], n, score[first:last], first)
-        if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+        t = winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+        if t < 0:
             continue
-        if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
-            t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-            if t < 0:
-                continue
         best_axis, best_code = np.int64(axis), code[t]
         best, best_largest = score[t], max(rows_to[t], n - rows_to[t])
     return best_axis, best_code
