@@ -29,7 +29,7 @@ def trial(fold: Fold, k: int, learners: tuple[str, ...]) -> list[dict[str, Any]]
 
 
 def trial_of_original(fold: Fold, learners: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Region enters as its code, a number: Weka's linear regression takes hours for a category of 811 values."""
+    """Region enters as its code, a number: as a category it would be 810 columns to a linear regression."""
     part = fold.open()
     sources = [trials.tables.open_table(table) for table in (part.train, part.test)]
     columns = points.read(sources, part.study.schema(), part.study.features)
@@ -106,7 +106,7 @@ def main() -> None:
     figure = record.save(
         given, NAME, "Regression on real data",
         f"{len(folds)} folds of {folds[0].n_rows:,} rows of Census, wage as a number. In the original data region is "
-        "a number too, its place in the order of areas: as a category of 811 values it takes Weka hours.",
+        "a number too, its place in the order of areas: as a category it would be 810 columns to a linear regression.",
         found, {learner: claims(found, learner, ks) for learner in learners},
     )  # fmt: skip
     draw(figure, given.out)

@@ -288,7 +288,15 @@ def test_features_are_ranked_by_what_they_tell(data_folder, monkeypatch):
 
 @pytest.mark.slow
 def test_a_script_runs_from_the_command_line_and_again_from_its_saved_trials(tmp_path):
-    command = [sys.executable, str(REPRODUCTION / "tods_fig12.py"), "--quick", "--trials", "2"]
+    command = [
+        sys.executable,
+        str(REPRODUCTION / "tods_fig12.py"),
+        "--quick",
+        "--trials",
+        "2",
+        "--processes",
+        "1",
+    ]
     command += ["--out", str(tmp_path / "reproduction")]
     pages = []
     for options in ([], ["--again"]):
