@@ -96,6 +96,10 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"sfumato.{_HOMES[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class _Package(ModuleType):
     """Importing the module ``sfumato.publish`` must not hide the function of that name."""
 

@@ -23,7 +23,7 @@ from sfumato.axes import read_ordered
 from sfumato.errors import InputError, did_you_mean
 from sfumato.plain_yaml import short
 from sfumato.policy import Policy
-from sfumato.predicate import ANY_NUMBER, Interval, Predicate, Rectangle
+from sfumato.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.selection import Groups, Overlap, group_rows, published_numbers
 
@@ -167,7 +167,7 @@ def _plain(release: Published, predicate: Predicate, attribute: Attribute) -> Va
     own = values[kept]
     of_row = Overlap(overlap.may[at], overlap.surely[at], overlap.share[at])
     one = np.ones(len(own), dtype=np.int64)
-    return Values(one, of_row, own, own, own, own, own, np.ones(len(own), dtype=np.bool_))
+    return Values(one, of_row, own, own, own, own, own, of_row.surely)
 
 
 def _boxed(release: Published, predicate: Predicate, attribute: Attribute) -> Values:
@@ -196,8 +196,19 @@ def _boxed(release: Published, predicate: Predicate, attribute: Attribute) -> Va
         np.where(is_known, mean, middle),
         np.where(is_known, mean - slack, low),
         np.where(is_known, mean + slack, high),
-        overlap.surely & ("range" in statistics),
+        _reaches(release, predicate, attribute, groups),
     )
+
+
+def _reaches(release: Published, predicate: Predicate, attribute: Attribute, groups: Groups) -> Flags:
+    """Groups whose least and greatest value surely belong to selected rows: all that have a value are selected."""
+    if "range" not in release.policy.statistics:
+        return np.zeros(groups.n, dtype=np.bool_)
+    has_range = np.zeros(groups.n, dtype=np.bool_)
+    least = published_numbers(release.rows, f"{attribute.name}_min", attribute.kind)
+    has_range[groups.of_row] = ~np.isnan(least)
+    or_missing = [*predicate.rectangles, Rectangle({attribute.name: MISSING_ALONE})]
+    return has_range & groups.overlap(or_missing).surely
 
 
 def _within(
@@ -280,7 +291,7 @@ def _least(values: Values) -> Answer:
     if not found.may.any():
         return Answer(None, None, None)
     low = values.low[found.may].min()
-    sure = np.where(values.reaches, values.low, values.high)[found.surely]
+    sure = np.where(values.reaches, values.low, values.high)[found.surely | values.reaches]
     high = sure.min() if len(sure) else values.high[found.may].max()
     return _answer(_expected_least(values), low, high)
 
@@ -312,7 +323,7 @@ def _expected_least(values: Values) -> float:
     low, high = values.low[may], values.high[may]
     expected = np.where(values.reaches[may], low, low + (high - low) / (values.n[may] * share + 1))
     order = np.argsort(expected, kind="stable")
-    none = np.power(1.0 - share, values.n[may])[order]  # the chance that none is selected
+    none = np.where(values.reaches[may], 0.0, np.power(1.0 - share, values.n[may]))[order]  # chance of no row
     chance = np.concatenate([[1.0], np.cumprod(none)[:-1]]) * (1.0 - none)
     return float(expected[order] @ chance / chance.sum()) if chance.sum() > 0 else float(expected.min())
 

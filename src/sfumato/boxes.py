@@ -83,6 +83,10 @@ class Boxes(ABC):
     output: Output
     left_out: frozenset[str]
 
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {n:,}" for name, n in self.n_splits().items())
+        return f"<{type(self).__name__} with splits of {splits}>"
+
     @abstractmethod
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""

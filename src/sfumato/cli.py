@@ -323,6 +323,7 @@ def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
         raise NotYet("--side-table")
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
+    _check_own_file(out, table)
     schema = Policy.read(release / "policy.yaml").schema
     recoded = read(release, schema).apply_to(open_table(table))
     write_table(recoded, out)
@@ -390,6 +391,7 @@ def evaluate(
         raise InputError("--out writes .json (for publish --evaluation), .csv, .csv.gz or .parquet.")
     if out is not None:
         check_file_target(out)
+        _check_own_file(out, table, policy, test)
     with _progress_bar(quiet=quiet) as progress:
         found = measure(
             table, Policy.read(policy), folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,
@@ -505,6 +507,15 @@ def agrawal(
             progress=count,
         )
     click.echo(f"{out}: {n_rows:,} rows.")
+
+
+def _check_own_file(out: Path, *inputs: object) -> None:
+    """Never write over what is read, nor into a release: there, only what is certified belongs."""
+    for given in inputs:
+        if given is not None and out.exists() and Path(str(given)).exists() and out.samefile(str(given)):
+            raise InputError(f"{out} is read by this command; give another --out.")
+    if (out.parent / "certificate.json").exists():
+        raise InputError(f"{out.parent} is a release, and nothing else belongs there; give another --out.")
 
 
 def _later(name: str, purpose: str) -> click.Command:

@@ -31,7 +31,7 @@ NO_PIECE = -1
 """The place of a missing number where none was: the whole axis."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cuts(Boxes):
     """One cut per attribute. ``apply`` recodes any rows and promises nothing.
 

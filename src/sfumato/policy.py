@@ -179,6 +179,11 @@ class Policy:
         """The policy in plain mappings and lists, laid out as the YAML document is."""
         return _policy(policy_file.from_plain(mapping), Path(folder))
 
+    @classmethod
+    def of(cls, given: Policy | str | Path) -> Policy:
+        """A policy as it is, or the one in a file."""
+        return given if isinstance(given, Policy) else cls.read(given)
+
     def as_dict(self) -> dict[str, Any]:
         """The policy in plain mappings and lists: every choice spelled out, no outside file needed.
 

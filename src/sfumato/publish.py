@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ COPIES = 3
 
 def publish(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     evaluation: Evaluation | None = None,
     seed: int | None = None,
@@ -37,7 +38,7 @@ def publish(
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Release:
-    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
+    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
 
     Without a ``seed`` the order of the published rows is secret; with one it can be repeated. An
     ``evaluation`` of the same policy goes into the certificate's figures and the report.
@@ -51,6 +52,7 @@ def publish(
     >>> release.table.column("age").to_pylist()
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
     """
+    policy = Policy.of(policy)
     source = tables.open_table(table)
     policy.check_columns(source.names)
     _check_names(policy)
@@ -81,7 +83,7 @@ def publish(
 def publish_to(
     folder: str | PathLike[str],
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     overwrite: bool = False,
     progress: Progress = no_progress,

@@ -56,7 +56,7 @@ class Tree:
         return self.axis < 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recoding(Boxes):
     """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing.
 

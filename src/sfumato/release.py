@@ -314,28 +314,32 @@ def hashes_of(folder: Path) -> dict[str, str]:
 # ---- the release -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What is published.
 
     ``rows`` is as it will be on disk, ``table`` the same in the kind of frame that came in. ``format``
     (csv or parquet) is that of the file, ``report`` is HTML, and ``check`` judges every folder before it
-    appears. ``folder`` is where the release was read from, if it was.
+    appears.
     """
 
-    rows: pa.Table = field(repr=False)
-    certificate: Certificate = field(repr=False)
-    policy: Policy = field(repr=False)
+    rows: pa.Table
+    certificate: Certificate
+    policy: Policy
     recoding: WritableRecoding | None = None
     format: str = "parquet"
     kind: str = "pyarrow"
-    report: str | None = field(default=None, repr=False)
-    check: Callable[[Path], None] | None = field(default=None, repr=False, compare=False)
-    folder: Path | None = field(default=None, repr=False, compare=False)
+    report: str | None = None
+    check: Callable[[Path], None] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
             raise InputError("The rows of a release are written as csv or parquet.")
+
+    def __repr__(self) -> str:
+        claims = self.certificate.claims
+        promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
+        return f"<Release of {claims.rows:,} rows in {claims.groups:,} groups: {promised}>"
 
     @property
     def table(self) -> Any:
@@ -344,18 +348,12 @@ class Release:
 
     def select(self, where: str) -> Any:
         """Every row whose box overlaps the predicate, as the kind of frame that ``table`` is."""
-        found = answers.select(self._with_recoding(), where)
+        found = answers.select(self, where)
         return hand_back(found, replace(open_table(self.rows), kind=self.kind))
 
     def query(self, question: str, where: str | None = None) -> Answer:
         """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""
-        return answers.query(self._with_recoding(), question, where)
-
-    def _with_recoding(self) -> Release:
-        """The release itself, unless it was read without its recoding: that is read now."""
-        if self.recoding is not None or self.folder is None or not (self.folder / RECODINGS[0]).exists():
-            return self
-        return replace(self, recoding=recodings.read(self.folder, self.policy.schema))
+        return answers.query(self, question, where)
 
     def with_report(self, report: str) -> Release:
         return replace(self, report=report)
@@ -395,16 +393,9 @@ class Release:
         return certificate
 
     @classmethod
-    def read(
-        cls,
-        folder: str | os.PathLike[str],
-        *,
-        recoding: Callable[[Path, Policy], WritableRecoding] | None = None,
-    ) -> Release:
+    def read(cls, folder: str | os.PathLike[str]) -> Release:
         """The release in a folder, taken at its word: ``verify`` is what checks it.
 
-        ``recoding`` reads the recoding, given the folder and the policy; without it the release has none until
-        it is asked.
         Empty cells of a CSV file are missing.
         """
         path = Path(folder)
@@ -413,15 +404,14 @@ class Release:
         if format_ is None:
             raise InputError(f"{path} holds no rows: neither {' nor '.join(RELEASES.values())} is there.")
         policy = Policy.read(path / POLICY)
-        read_recoding = recoding if any((path / name).exists() for name in RECODINGS) else None
+        has_recoding = (path / RECODINGS[0]).exists()
         return cls(
             rows=_read_rows(path / RELEASES[format_], format_),
             certificate=certificate,
             policy=policy,
-            recoding=read_recoding(path, policy) if read_recoding else None,
+            recoding=recodings.read(path, policy.schema) if has_recoding else None,
             format=format_,
             report=read_piece(path, REPORT).decode("utf-8", "replace") if (path / REPORT).exists() else None,
-            folder=path,
         )
 
 

@@ -180,3 +180,26 @@ def test_compare_fails_where_no_setting_can_be_met(sfumato, here, table, policy)
 def test_evaluate_writes_tables_of_any_format(sfumato, here, table, policy, name):
     assert sfumato("evaluate", table, "--policy", policy, *FEW, "--out", name, "--quiet").code == 0
     assert open_table(here / name).n_rows > 0
+
+
+def test_nothing_is_written_over_what_is_read(sfumato, here, table, policy):
+    before = table.read_bytes()
+    done = sfumato("evaluate", table, "--policy", policy, *FEW, "--out", "./people.csv")
+    assert (done.code, "is read by this command" in done.sentence) == (2, True)
+    assert sfumato("publish", table, "--policy", policy, "--out", "release").code == 0
+    done = sfumato("apply", "release", table, "--out", "people.csv")
+    assert (done.code, "is read by this command" in done.sentence) == (2, True)
+    assert table.read_bytes() == before
+
+
+def test_nothing_else_is_written_into_a_release(sfumato, here, table, policy):
+    assert sfumato("publish", table, "--policy", policy, "--out", "release").code == 0
+    before = names(here / "release")
+    for arguments in (
+        ("evaluate", table, "--policy", policy, *FEW, "--out", "release/e.json"),
+        ("compare", table, "--policy", policy, *FEW, "--vary", "k=2", "--out", "release"),
+        ("apply", "release", table, "--out", "release/more.csv"),
+    ):
+        done = sfumato(*arguments)
+        assert (done.code, "nothing else belongs there" in done.sentence) == (2, True)
+    assert names(here / "release") == before

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato import predicate, recoding
+from sfumato import predicate
 from sfumato.errors import InputError
 from sfumato.evaluate.result import ACCURACY, RELEASE, Evaluation, Score
 from sfumato.policy import Policy
@@ -86,7 +86,7 @@ def test_a_release_for_any_purpose_is_verified_read_asked_and_applied(method, wo
     release.write(tmp_path / "out")
     assert sf.verify_folder(tmp_path / "out").ok
 
-    again = sf.Release.read(tmp_path / "out", recoding=lambda folder, own: recoding.read(folder, own.schema))
+    again = sf.Release.read(tmp_path / "out")
     assert again.policy == policy
     true = matches(predicate.parse(CONDITION, policy.schema), open_table(PEOPLE), policy.schema)
     returned = release.select(CONDITION)

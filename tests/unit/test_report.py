@@ -194,7 +194,7 @@ def test_the_same_release_gives_the_same_bytes(release):
 def test_a_release_read_from_its_folder_gives_the_report_that_lies_in_it(tmp_path, output, file_format):
     made = publish(people(), policy(output=output), seed=1, file_format=file_format)
     made.write(tmp_path / "out")
-    read = Release.read(tmp_path / "out", recoding=lambda folder, given: Recoding.read(folder, given.schema))
+    read = Release.read(tmp_path / "out")
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == render(read)
 
 

@@ -29,6 +29,8 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "sfumato",  # the same picture gives the same bytes
     "svg.fonttype": "none",
 }
+CHARACTERS_PER_INCH = 14
+"""Of the legend, in its size of letters."""
 
 
 def draw(found: Comparison, folder: Path) -> tuple[Path, ...]:
@@ -74,7 +76,9 @@ def _figure(found: Comparison, make: Any) -> Any:
     figure.supxlabel("largest risk of a row: 1 / size of its group  (less to the left)", fontsize=9)
     if len(named := [name for name, _ in series(found) if name]) > 1:
         handles, _ = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles[: len(named)], named, loc="outside upper left", ncols=len(named), frameon=False)
+        width = max(map(len, named)) + 6  # in characters, the mark before a name included
+        n_wide = max(1, min(len(named), int(CHARACTERS_PER_INCH * figure.get_figwidth()) // width))
+        figure.legend(handles[: len(named)], named, loc="outside upper left", ncols=n_wide, frameon=False)
     return figure
 
 

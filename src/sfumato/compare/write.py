@@ -17,6 +17,8 @@ def check_target(folder: Path) -> None:
         raise MissingExtra("evaluate", "The picture of a comparison")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give another --out.")
+    if (folder / "certificate.json").exists():
+        raise InputError(f"{folder} is a release, and nothing else belongs there; give another --out.")
 
 
 def write_comparison(found: Comparison, folder: Path) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def _of_workload(groups: Partition, policy: Policy, part: Part, trial: Trial) ->
 
 def evaluate(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     folds: int = 10,
     test: Any = None,
@@ -237,6 +238,7 @@ def evaluate(
     >>> found.score("ill", "majority", "nothing").mean
     0.75
     """
+    policy = Policy.of(policy)
     trial = trial_of(
         table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
         learners=learners, threads=threads,

@@ -84,6 +84,7 @@ def _name(goal: Goal, goals: Sequence[Goal]) -> str:
 
 def _known_models(models: Sequence[str] | None) -> tuple[str, ...]:
     known = (*CLASSIFIERS, *REGRESSORS)
+    models = (models,) if isinstance(models, str) else models
     for name in models or ():
         if name not in known:
             raise InputError(

