@@ -143,8 +143,8 @@ class Values:
     """Rows that look alike: how many there are, how far they are selected, and what is known of their value.
 
     Of the selected rows each value lies in ``low`` .. ``high``, their mean (if all are selected) in ``mean_low``
-    .. ``mean_high``, and ``middle`` is what to expect. ``reaches`` says that all rows of a group being selected,
-    one of them has the value ``low``, and one ``high``.
+    .. ``mean_high``, and ``middle`` is what to expect. ``reaches`` says that a selected
+    row surely has the value ``low``, and one ``high``.
     """
 
     n: NDArray[np.int64]
