@@ -415,8 +415,9 @@ def evaluate(
     "--folds", type=click.IntRange(min=2), default=3, show_default=True, help="Parts to hold out in turn."
 )
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the results."
-)
+    "--out", default="frontier", show_default=True, type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the results; those of an earlier comparison in it are replaced.",
+)  # fmt: skip
 @_learning_options
 def compare(
     table: str,

@@ -170,6 +170,11 @@ def test_compare_writes_over_no_file(sfumato, here, table, policy):
     assert names(here) == ["people.csv", "policy.yaml"]
 
 
+def test_compare_without_a_folder_takes_one_named_frontier(sfumato, here, table, policy):
+    assert sfumato("compare", table, "--policy", policy, "--vary", "k=2", *FEW).code == 0
+    assert names(here / "frontier") == ["frontier.csv", "frontier.json", "frontier.png", "frontier.svg"]
+
+
 def test_compare_fails_where_no_setting_can_be_met(sfumato, here, table, policy):
     done = sfumato("compare", table, "--policy", policy, "--vary", "k=301,400", *FEW, "--out", "frontier")
     assert (done.code, "None of these settings can be met" in done.sentence) == (1, True)
