@@ -511,12 +511,13 @@ def agrawal(
 
 
 def _check_own_file(out: Path, *inputs: object) -> None:
-    """Never write over what is read, nor into a release: there, only what is certified belongs."""
+    """Never write over what is read, nor into a release."""
+    from sfumato.release import check_outside  # noqa: PLC0415
+
     for given in inputs:
         if given is not None and out.exists() and Path(str(given)).exists() and out.samefile(str(given)):
             raise InputError(f"{out} is read by this command; give another --out.")
-    if (out.parent / "certificate.json").exists():
-        raise InputError(f"{out.parent} is a release, and nothing else belongs there; give another --out.")
+    check_outside(out.parent)
 
 
 def _later(name: str, purpose: str) -> click.Command:

@@ -475,6 +475,12 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
         )
 
 
+def check_outside(folder: Path) -> None:
+    """Raise if ``folder`` is a release: nothing but what its certificate names belongs there."""
+    if (folder / CERTIFICATE).exists():
+        raise InputError(f"{folder} is a release, and nothing else belongs there; give another --out.")
+
+
 @contextmanager
 def _put_in_place(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     """Yield a new folder beside ``folder``; it takes its place on success, and is removed on any failure."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from sfumato.compare.picture import draw
 from sfumato.compare.result import Comparison
 from sfumato.errors import InputError, MissingExtra
+from sfumato.release import check_outside
 from sfumato.tables import replace_atomically, write_table
 
 
@@ -17,8 +18,7 @@ def check_target(folder: Path) -> None:
         raise MissingExtra("evaluate", "The picture of a comparison")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give another --out.")
-    if (folder / "certificate.json").exists():
-        raise InputError(f"{folder} is a release, and nothing else belongs there; give another --out.")
+    check_outside(folder)
 
 
 def write_comparison(found: Comparison, folder: Path) -> tuple[Path, ...]:
