@@ -27,10 +27,11 @@ LAYERS = """
     evaluate | risk
     methods
     mondrian | specialization | tradeoff
+    intake
     engines | verify, verify_summary | privacy
     release, answers, selection, spread, summary, partition, recoding, cuts, boxes, axes
     encoding, discretize
-    tables
+    tables, spill, counters
     policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
     schema

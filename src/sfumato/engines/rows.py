@@ -1,0 +1,231 @@
+"""Encoded rows outside memory: blocks of them, and files that hold those of one node.
+
+A file is an Arrow IPC stream. Codes are stored in the narrowest type that holds a column's greatest, and what is
+published as it is comes along as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.spill import Spill, spilling
+
+BLOCK_ROWS = 65_536
+MOST_FILES = 256
+"""Files that are written at once."""
+
+Codes = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some encoded rows.
+
+    rows      (n, axes + extra) uint32, C order   codes of the quasi-identifiers, then targets and sensitive values
+    payload   what is published of them as it is; None where nobody asks for it
+    """
+
+    rows: Codes
+    payload: pa.RecordBatch | None
+
+
+class Rows(Protocol):
+    """The rows of one node, wherever they are."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over them, by blocks of at most 65,536 rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows are stored: the type of each column of codes."""
+
+    types: tuple[np.dtype[Any], ...]
+
+    @classmethod
+    def of(cls, greatest: Sequence[int]) -> Layout:
+        """The narrowest types for columns with these greatest codes.
+
+        >>> Layout.of([200, 70_000]).types
+        (dtype('uint8'), dtype('uint32'))
+        """
+        return cls(tuple(np.dtype(np.min_scalar_type(code)) for code in greatest))
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(kind.itemsize for kind in self.types)
+
+
+def nbytes(batch: pa.RecordBatch | None) -> int:
+    """The bytes of a batch that are its own: dictionaries are shared."""
+    if batch is None:
+        return 0
+    return sum(
+        (column.indices if isinstance(column, pa.DictionaryArray) else column).get_total_buffer_size()
+        for column in batch.columns
+    )
+
+
+class StoredRows:
+    """The rows of one node in a few files, each an Arrow IPC stream; read in order, as often as needed."""
+
+    def __init__(self, files: Sequence[tuple[Path, int]], spill: Spill) -> None:
+        self.files = [(path, n) for path, n in files if n]
+        self.spill = spill
+
+    @property
+    def n_rows(self) -> int:
+        return sum(n for _, n in self.files)
+
+    @classmethod
+    def joined(cls, parts: Sequence[StoredRows]) -> StoredRows:
+        """The rows of several nodes as those of one."""
+        return cls([file for part in parts for file in part.files], parts[0].spill)
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over the rows."""
+        for batch in self._batches():
+            for start in range(0, batch.num_rows, BLOCK_ROWS):
+                part = batch.slice(start, BLOCK_ROWS)
+                n_codes = _n_codes(part)
+                rows = np.empty((part.num_rows, n_codes), dtype=np.uint32)
+                _fill(rows, part)
+                yield Block(rows, _payload(part, n_codes) if payload else None)
+
+    def load(self, rows: Codes) -> pa.Table | None:
+        """All rows at once, codes into the first columns of ``rows``; returns the payload, None if there is none."""
+        at, payloads = 0, []
+        for batch in self._batches():
+            _fill(rows[at : at + batch.num_rows], batch)
+            at += batch.num_rows
+            found = _payload(batch, _n_codes(batch))
+            if found is not None:
+                payloads.append(found)
+        return pa.Table.from_batches(payloads) if payloads else None
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        self.spill.counters.passes += 1
+        for path, _ in self.files:
+            self.spill.counters.bytes_read += path.stat().st_size
+            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                yield from stream
+
+    def delete(self) -> None:
+        """Remove the files: nobody will read these rows again."""
+        for path, _ in self.files:
+            path.unlink(missing_ok=True)
+        self.files = []
+
+
+def _n_codes(batch: pa.RecordBatch) -> int:
+    return sum(name.startswith(_CODE) for name in batch.schema.names)
+
+
+_CODE = "code:"
+_CELL = "cell:"
+
+
+def _fill(rows: Codes, batch: pa.RecordBatch) -> None:
+    for c in range(_n_codes(batch)):
+        rows[:, c] = batch.column(c).to_numpy(zero_copy_only=False)
+
+
+def _payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
+    columns = batch.columns[n_codes:]
+    if not columns:
+        return None
+    return pa.RecordBatch.from_arrays(columns, [name[len(_CELL) :] for name in batch.schema.names[n_codes:]])
+
+
+class Partitions:
+    """Scatters rows over files, one per part, through one buffer of bounded size.
+
+    >>> with Spill() as spill:
+    ...     parts = Partitions(spill, 2, Layout.of([9]), memory=1000)
+    ...     parts.add(Block(np.array([[3], [1], [4]], dtype=np.uint32), None), np.array([1, 0, 1]))
+    ...     [[block.rows.tolist() for block in rows.blocks()] for rows in parts.close()]
+    [[[[1]]], [[[3], [4]]]]
+    """
+
+    def __init__(self, spill: Spill, n_parts: int, layout: Layout, *, memory: int) -> None:
+        self.spill, self.layout = spill, layout
+        self.capacity = max(memory // 3, 1 << 16)  # the buffer, its reordered copy, and what the writers hold
+        self.paths = [spill.path("rows") for _ in range(n_parts)]
+        self.n_rows = np.zeros(n_parts, dtype=np.int64)
+        self._files: list[Any] = [None] * n_parts
+        self._columns: list[list[NDArray[Any]]] = [[] for _ in layout.types]
+        self._parts: list[NDArray[Any]] = []
+        self._payloads: list[pa.RecordBatch] = []
+        self._held = 0
+
+    def add(self, block: Block, part: NDArray[Any]) -> None:
+        """Put each row to its part."""
+        for c, kind in enumerate(self.layout.types):
+            self._columns[c].append(block.rows[:, c].astype(kind))
+        self._parts.append(part.astype(np.uint16))
+        if block.payload is not None:
+            self._payloads.append(block.payload)
+        self._held += len(part) * (self.layout.row_bytes + 2) + nbytes(block.payload)
+        if self._held >= self.capacity:
+            self._flush()
+
+    def close(self) -> list[StoredRows]:
+        """What was written, part by part."""
+        self._flush()
+        with spilling(self.spill.folder):
+            for file in self._files:
+                if file is not None:
+                    file[0].close()
+                    file[1].close()
+        counters = self.spill.counters
+        written = [path for path, n in zip(self.paths, self.n_rows, strict=True) if n]
+        counters.spills += len(written)
+        counters.bytes_written += sum(path.stat().st_size for path in written)
+        return [
+            StoredRows([(path, int(n))], self.spill) for path, n in zip(self.paths, self.n_rows, strict=True)
+        ]
+
+    def _flush(self) -> None:
+        if not self._parts:
+            return
+        part = np.concatenate(self._parts)
+        order = np.argsort(part, kind="stable") if len(self.paths) > 1 else None
+        columns: list[pa.Array] = []
+        names: list[str] = []
+        for c in range(len(self._columns)):
+            column = np.concatenate(self._columns[c])
+            self._columns[c] = []
+            columns.append(pa.array(column if order is None else column[order]))
+            names.append(f"{_CODE}{c}")
+        if self._payloads:
+            table = pa.Table.from_batches(self._payloads).combine_chunks()
+            if order is not None:
+                table = table.take(pa.array(order))
+            columns += [column.combine_chunks() for column in table.columns]
+            names += [f"{_CELL}{name}" for name in table.column_names]
+        batch = pa.RecordBatch.from_arrays(columns, names)
+        counts = np.bincount(part, minlength=len(self.paths))
+        self._parts, self._payloads, self._held = [], [], 0
+        start = 0
+        with spilling(self.spill.folder):
+            for p in np.flatnonzero(counts):
+                self._write(int(p), batch.slice(start, int(counts[p])))
+                start += int(counts[p])
+        self.n_rows += counts
+
+    def _write(self, p: int, batch: pa.RecordBatch) -> None:
+        if self._files[p] is None:
+            file = pa.OSFile(str(self.paths[p]), "wb")
+            self._files[p] = pa.ipc.new_stream(file, batch.schema), file
+        self._files[p][0].write_batch(batch)

@@ -1,0 +1,122 @@
+"""A folder for what does not fit in memory. It is gone when the run is, however the run ends.
+
+A run that ends in any ordinary way, Ctrl-C included, removes its folder itself. One that is killed cannot; its
+lock is then free, and the next run beside it removes what it left.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from sfumato.counters import Counters
+from sfumato.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not on this system: folders of killed runs then stay
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = ".sfumato-spill-"
+LOCK = "lock"
+YOUNG = 60.0
+"""Seconds in which a folder without a lock may still be in the making."""
+
+
+class Spill:
+    """A folder of temporary files beside ``target``, or where temporary files belong.
+
+    >>> with Spill() as spill:
+    ...     spill.path("rows").write_bytes(b"1234")
+    ...     folder = spill.folder
+    4
+    >>> folder.exists()
+    False
+    """
+
+    def __init__(self, target: Path | None = None) -> None:
+        self.parent = target.resolve().parent if target is not None else Path(tempfile.gettempdir())
+        self.folder = self.parent / f"{PREFIX}{uuid.uuid4().hex}"
+        self.counters = Counters()
+        self._numbers = itertools.count()
+        self._lock: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        with spilling(self.parent):
+            remove_dead(self.parent)
+            self.folder.mkdir(mode=0o700)
+            fresh = self.folder / f"{LOCK}.new"
+            self._lock = fresh.open("wb")
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fresh.rename(self.folder / LOCK)  # only now can it be found, and it is taken
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
+
+    def path(self, name: str) -> Path:
+        """A fresh file name inside."""
+        return self.folder / f"{name}-{next(self._numbers)}"
+
+    def check_room(self, n_bytes: int, what: str) -> None:
+        """Raise unless the disk has that much room."""
+        free = shutil.disk_usage(self.parent).free
+        if free < n_bytes:
+            raise InputError(
+                f"{what} needs about {size_of(n_bytes)} of disk beside the release, and {self.parent} has "
+                f"{size_of(free)} free; make room, or publish to another disk."
+            )
+
+
+def remove_dead(parent: Path) -> None:
+    """Remove the folders of runs that were killed: those whose lock nobody holds."""
+    if fcntl is None:
+        return
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if not (folder / LOCK).exists():
+                if time.time() - folder.stat().st_mtime > YOUNG:
+                    shutil.rmtree(folder, ignore_errors=True)
+                continue
+            with (folder / LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its run is alive
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def spilling(where: Path) -> Iterator[None]:
+    """Every way in which writing fails, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or errno.EIO
+        way_out = "make room there, or publish to another disk"
+        if number == errno.EMFILE:
+            way_out = "allow more open files (ulimit -n)"
+        raise InputError(
+            f"What does not fit in memory cannot be written to {where}: {os.strerror(number)}; {way_out}."
+        ) from None
+
+
+def size_of(n_bytes: float) -> str:
+    """A size for people.
+
+    >>> size_of(5e8), size_of(2.2e9)
+    ('500 MB', '2.2 GB')
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
