@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -67,26 +67,41 @@ class Output(StrEnum):
         return self in (Output.BOUNDS, Output.BOTH)
 
 
+ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
+
+
 @dataclass(frozen=True, slots=True)
 class MondrianOptions:
-    """How Mondrian splits.
+    """How Mondrian splits, and from ``scale`` on how a table larger than memory is divided [LDR08, section 5].
+
+    A ``sample`` below 1 is a share of the rows.
 
     >>> MondrianOptions(median_below_gain=0.01).as_policy()
     {'mondrian': {'median-below-gain': 0.01, 'standardize': False}}
+    >>> MondrianOptions(scale="rothko-s", sample=0.1).as_policy()
+    {'mondrian': {'standardize': False, 'scale': 'rothko-s', 'sample': 0.1}}
     """
 
     split_only: tuple[str, ...] | None = None
     median_below_gain: float | None = None
     standardize: bool = False
+    scale: str = ROTHKO_T
+    rows_in_memory: int | None = None
+    frequency_groups: int | None = None
+    sample: float | None = None
+    alpha: float = 0.05
+    tests: bool = True
+    max_height: int | None = None
+    fallback: str = ROTHKO_T
     name: ClassVar[str] = "mondrian"
 
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {}
-        if self.split_only is not None:
-            options["split-only"] = list(self.split_only)
-        if self.median_below_gain is not None:
-            options["median-below-gain"] = self.median_below_gain
-        return {self.name: {**options, "standardize": self.standardize}}
+        for option in fields(self):
+            given = getattr(self, option.name)
+            if option.name == "standardize" or given != option.default:
+                options[option.name.replace("_", "-")] = list(given) if isinstance(given, tuple) else given
+        return {self.name: options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,8 @@ class Policy:
     workload: tuple[Task, ...] = ()
     method: Method = field(default_factory=MondrianOptions)
     output: Output = Output.LABELS
+    keeps_recoding: bool = True
+    """Does the release say how further rows are recoded?"""
 
     def __post_init__(self) -> None:
         if self.output is Output.LABELS and self._aggregates:
@@ -194,7 +211,7 @@ class Policy:
             "require": [requirement.as_policy() for requirement in self.requirements],
             "workload": [task.as_policy() for task in self.workload],
             "method": self.method.as_policy(),
-            "output": {"values": str(self.output)},
+            "output": {"values": str(self.output), **({} if self.keeps_recoding else {"recoding": False})},
             "missing": MISSING,
         }
 
@@ -230,6 +247,7 @@ def _policy(document: Document, folder: Path) -> Policy:
             workload=tuple(_placed_task(item, i) for i, item in enumerate(data.get("workload", ()))),
             method=_method(data.get("method", "mondrian")),
             output=Output(data.get("output", {}).get("values", "labels")),
+            keeps_recoding=data.get("output", {}).get("recoding", True),
         )
     except Misfit as misfit:
         raise document.origin.error(misfit) from None
@@ -347,12 +365,13 @@ def _method(given: str | Mapping[str, Any]) -> Method:
 
 
 def _mondrian(options: Mapping[str, Any]) -> MondrianOptions:
-    only = options.get("split-only")
-    return MondrianOptions(
-        split_only=None if only is None else tuple(only),
-        median_below_gain=options.get("median-below-gain"),
-        standardize=options.get("standardize", False),
-    )
+    given = {name.replace("-", "_"): option for name, option in options.items()}
+    if given.get("split_only") is not None:
+        given["split_only"] = tuple(given["split_only"])
+    for name in ("rows_in_memory", "frequency_groups"):
+        if name in given:
+            given[name] = int(given[name])
+    return MondrianOptions(**given)
 
 
 # --- from values to plain data ----------------------------------------------------------------------------
@@ -546,6 +565,18 @@ def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
     gain = method.median_below_gain
     if gain is not None and not (_is_number(gain) and 0 <= gain <= 1e9):
         raise Misfit((*path, "median-below-gain"), "must be a number from 0 to 1e9, such as 0.01.")
+    for word, number in (("rows-in-memory", method.rows_in_memory), ("max-height", method.max_height),
+                         ("frequency-groups", method.frequency_groups)):  # fmt: skip
+        if number is not None and not (_is_number(number) and number >= 1):
+            raise Misfit((*path, word), "must be a whole number of at least 1.")
+    if method.sample is not None and not (_is_number(method.sample) and method.sample > 0):
+        raise Misfit((*path, "sample"), "must be above 0: a share of the rows below 1, or a number of rows.")
+    if not (_is_number(method.alpha) and 0 < method.alpha < 1):
+        raise Misfit((*path, "alpha"), "must be between 0 and 1, such as 0.05.")
+    for word, choice, choices in (("scale", method.scale, (ROTHKO_T, ROTHKO_S)),
+                                  ("fallback", method.fallback, (ROTHKO_T, NO_FALLBACK))):  # fmt: skip
+        if choice not in choices:
+            raise Misfit((*path, word), f"must be {' or '.join(choices)}.")
 
 
 def _column(name: str, schema: Schema, path: Where) -> Attribute:

@@ -547,13 +547,6 @@ LATER = "is planned but not yet part of this version of sfumato."
          "utility: depth, weights: {age: 2}, floor: 0.1, side-table: voters.csv, "
          "private: {epsilon: 1.0, delta: 1.0e-6, sample: 0.5, variant: repaired}}}"), "line 10: 'risk-utility' in method"),
         *(
-            (f"require: []\nmethod: {{mondrian: {{{option}}}}}", f"line 11: '{option.split(':')[0]}' in method mondrian")
-            for option in (
-                "scale: rothko-t", "scale: rothko-s", "rows-in-memory: 1e6", "frequency-groups: 100", "sample: 0.1",
-                "alpha: 0.05", "tests: false", "max-height: 20", "fallback: none",
-            )
-        ),
-        *(
             (f"require: [{word}: {given}]", f"line 10: '{word}' in requirement 1")
             for word, given in [
                 ("distinct-diversity", "{l: 3, of: disease}"), ("t-closeness", "{t: 0.2, of: disease}"),
