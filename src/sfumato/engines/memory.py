@@ -63,6 +63,14 @@ class Piece:
     below: dict[int, Piece] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Begun:
+    """The upper part of a tree whose rows are in the order of its leaves, and the leaves that may be split on."""
+
+    nodes: Table  # NODE
+    leaves: dict[int, Open]
+
+
 class MemoryEngine:
     """Rows that fit in memory.
 
@@ -73,15 +81,33 @@ class MemoryEngine:
     def __init__(
         self, codes: NDArray[np.uint32], extra: NDArray[np.uint32], *, threads: int | None = None
     ) -> None:
-        self.codes = codes
-        self.n_rows = len(codes)
+        rows = np.empty((len(codes), codes.shape[1] + extra.shape[1] + 1), dtype=np.uint32)
+        rows[:, : codes.shape[1]] = codes
+        rows[:, codes.shape[1] : -1] = extra
+        rows[:, -1] = np.arange(len(codes), dtype=np.uint32)
+        self._hold(rows, codes, threads)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: NDArray[np.uint32],
+        n_axes: int,
+        *,
+        order: NDArray[np.int64] | None = None,
+        threads: int | None = None,
+    ) -> MemoryEngine:
+        """An engine over these rows, put into this order; their last column is free for the row number."""
+        engine = cls.__new__(cls)
+        codes = rows[:, :n_axes].copy()
+        rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
+        engine._hold(rows if order is None else rows[order], codes, threads)
+        return engine
+
+    def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
+        self.rows, self.codes, self.n_rows = rows, codes, len(rows)
         self.threads = (
             threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or 1
         )
-        self.rows = np.empty((self.n_rows, codes.shape[1] + extra.shape[1] + 1), dtype=np.uint32)
-        self.rows[:, : codes.shape[1]] = codes
-        self.rows[:, codes.shape[1] : -1] = extra
-        self.rows[:, -1] = np.arange(self.n_rows, dtype=np.uint32)
 
     def grow(
         self,
@@ -91,17 +117,21 @@ class MemoryEngine:
         *,
         cells: Cells | None = None,
         queries: Queries | None = None,
+        begun: Begun | None = None,
         progress: Progress = lambda _: None,
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other.
 
-        First the splits that make the queries precise, until none does; then those for the targets.
+        First the splits that make the queries precise, until none does; then those for the targets. A tree
+        that was ``begun`` is grown on at its leaves.
         """
         grower = _Grower(self.rows, self.codes, axes, targets, cells, rules, queries, progress, self.threads)
-        root = Open(0, self.n_rows, whole_range(self.codes, axes))
-        if queries is not None:
-            root.region = everywhere(self.codes.shape[1])
-        return assemble(grower.run(root))
+        if begun is None:
+            root = Open(0, self.n_rows, whole_range(self.codes, axes))
+            if queries is not None:
+                root.region = everywhere(self.codes.shape[1])
+            begun = Begun(one_node(root, 1), {0: root})
+        return assemble(grower.run(begun))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
         """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
@@ -144,12 +174,15 @@ class _Grower:
         self.events: SimpleQueue[Future[int] | None] = SimpleQueue()
         """A task was submitted (None) or is finished."""
 
-    def run(self, root: Open) -> Piece:
-        top = Piece(one_node(root, 1))
-        self.widest = int(root.bounds[1].max(initial=0)) + 1
+    def run(self, begun: Begun) -> Piece:
+        top = Piece(begun.nodes)
+        if not begun.leaves:
+            return top
+        self.widest = max(int(leaf.bounds[1].max(initial=0)) for leaf in begun.leaves.values()) + 1
         pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
-            self.submit(pool, root, top, 0)
+            for at, leaf in begun.leaves.items():
+                self.submit(pool, leaf, top, at)
             n_open = 0
             while True:
                 event = self.events.get()
