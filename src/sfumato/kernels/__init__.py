@@ -7,5 +7,6 @@ choose     the only home of scores, ties and allowability: frequency sets in, sp
 cells      the same over the feature space: other features divide every part into cells
 select     the same for selections: costs of regions that queries overlap
 grow       depth-first growth: choose, move rows, repeat
-route      send rows down a finished tree
+route      send rows down a finished tree: values, strangers too
+descend    the same for rows of codes, fast
 """
