@@ -178,8 +178,9 @@ class Hierarchy:
         while len(wanted := wanted[~keep[wanted]]):
             keep[wanted] = True
             wanted = np.unique(self.parent[wanted])
-        new = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
         kept = np.flatnonzero(keep)
+        new = np.full(self.n_nodes, -1, dtype=np.int32)
+        new[kept] = np.arange(len(kept), dtype=np.int32)
         parent = np.append([-1], new[self.parent[kept[1:]]])
         return Hierarchy(tuple(self.labels[node] for node in kept.tolist()), parent), new
 

@@ -9,7 +9,7 @@ split asks what its value cannot tell) gets the box of the deepest node that sti
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.axes import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
+from sfumato.axes import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict, axis_of
 from sfumato.boxes import Boxes, Cells, Places
 from sfumato.cuts import KIND as CUTS
 from sfumato.cuts import Cuts
-from sfumato.encoding import MISSING
+from sfumato.encoding import MISSING, Domain, OrderedDomain
 from sfumato.errors import InputError
+from sfumato.kernels.grow import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy import Output
 from sfumato.schema import Schema
@@ -183,6 +184,93 @@ class Recoding(Boxes):
 
 
 AnyRecoding = Recoding | Cuts
+
+
+# ---- codes become values ---------------------------------------------------------------------------
+
+
+def recoding_of(
+    nodes: Nodes,
+    covers: NDArray[np.int64],
+    domains: Sequence[Domain],
+    roots: NDArray[np.int64],
+    output: Output,
+    left_out: frozenset[str],
+) -> Recoding:
+    """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
+
+    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, -1 where none does
+    roots    (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
+    """
+    above = axis_above(nodes)
+    axes, new = axes_in_use(nodes_in_use(nodes, covers, above, domains, roots), domains)
+    return Recoding(axes, tree_of(nodes, covers, above, new, domains, roots), output, left_out)
+
+
+def nodes_in_use(
+    nodes: Nodes,
+    covers: NDArray[np.int64],
+    above: NDArray[np.int32],
+    domains: Sequence[Domain],
+    roots: NDArray[np.int64],
+) -> list[NDArray[np.int64]]:
+    """The hierarchy nodes of each axis that splits, branches and covers name; none of an ordered axis."""
+    found = []
+    for a, domain in enumerate(domains):
+        if isinstance(domain, OrderedDomain):
+            found.append(np.zeros(0, dtype=np.int64))
+            continue
+        named = (nodes.branch[above == a], nodes.threshold[nodes.axis == a], covers[covers[:, a] >= 0, a])
+        found.append(np.unique(np.concatenate(named)) - roots[a])
+    return found
+
+
+def axes_in_use(
+    used: Sequence[NDArray[np.int64]], domains: Sequence[Domain]
+) -> tuple[tuple[Axis, ...], tuple[NDArray[np.int32], ...]]:
+    """The axes of a recoding that uses these hierarchy nodes, and where each node of a hierarchy went."""
+    made = [axis_of(domain, nodes) for domain, nodes in zip(domains, used, strict=True)]
+    return tuple(axis for axis, _ in made), tuple(new for _, new in made)
+
+
+def tree_of(
+    nodes: Nodes,
+    covers: NDArray[np.int64],
+    above: NDArray[np.int32],
+    new: Sequence[NDArray[np.int32]],
+    domains: Sequence[Domain],
+    roots: NDArray[np.int64],
+) -> Tree:
+    """The same tree in values and in the nodes of pruned hierarchies; see ``axes_in_use`` for ``new``."""
+    is_leaf = nodes.axis < 0
+    n_nodes = len(nodes.axis)
+    threshold = np.full(n_nodes, np.nan)
+    branch = np.full(n_nodes, -1, dtype=np.int32)
+    cover = np.full((n_nodes, len(domains)), -1, dtype=np.int32)
+    for a, domain in enumerate(domains):
+        here, below = nodes.axis == a, above == a
+        if isinstance(domain, OrderedDomain):
+            threshold[here] = domain.value(nodes.threshold[here])
+            branch[below] = nodes.branch[below]
+            continue
+        branch[below] = new[a][nodes.branch[below] - roots[a]]
+        cover[here, a] = new[a][nodes.threshold[here] - roots[a]]
+        cover[is_leaf, a] = np.where(covers[:, a] < 0, -1, new[a][np.maximum(covers[:, a] - roots[a], 0)])
+    return Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover)
+
+
+def axis_above(nodes: Nodes) -> NDArray[np.int32]:
+    """The attribute that made each node, -1 for the root."""
+    out = np.full(len(nodes.axis), -1, dtype=np.int32)
+    inner = np.flatnonzero(nodes.axis >= 0)
+    n_children = nodes.n_children[inner]
+    first = np.repeat(nodes.first_child[inner], n_children)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
+    out[first + within] = np.repeat(nodes.axis[inner], n_children)
+    return out
+
+
+# ---- on disk ---------------------------------------------------------------------------------------
 
 
 def read(folder: Path, schema: Schema) -> AnyRecoding:

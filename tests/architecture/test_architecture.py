@@ -29,7 +29,7 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary | privacy
-    release, answers, selection, spread, summary, partition, recoding, cuts, boxes, axes
+    release, answers, selection, spread, summary, partition, recoding, recoding_file, cuts, boxes, axes
     encoding, discretize
     tables, spill, counters
     policy, policy_file, plain_yaml, predicate, requirement, workload
@@ -79,6 +79,7 @@ ALGORITHMS = (
     "summary",
     "selection",
     "recoding",
+    "recoding_file",
     "cuts",
     "boxes",
     "axes",

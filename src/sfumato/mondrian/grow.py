@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import encoding, tables
-from sfumato.axes import axis_of
-from sfumato.encoding import Domain, OrderedDomain
+from sfumato import encoding, recoding, tables
+from sfumato.encoding import Domain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
@@ -21,7 +20,7 @@ from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets
 from sfumato.mondrian.criteria import ExtraColumns, compile_queries, compile_rules, compile_targets
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import MondrianOptions, Output
-from sfumato.recoding import Recoding, Tree
+from sfumato.recoding import Recoding
 from sfumato.requirement import Requirement
 from sfumato.schema import Schema
 from sfumato.tables import Source
@@ -117,38 +116,4 @@ def recoding_of(
     nodes: Nodes, covers: NDArray[np.int64], problem: Problem, output: Output, left_out: frozenset[str]
 ) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use."""
-    domains, roots = problem.domains, problem.axes.root
-    is_leaf = nodes.axis < 0
-    n_nodes = len(nodes.axis)
-    threshold = np.full(n_nodes, np.nan)
-    branch = np.full(n_nodes, -1, dtype=np.int32)
-    cover = np.full((n_nodes, len(domains)), -1, dtype=np.int32)
-    parent_axis = _parent_axis(nodes)
-    axes = []
-    for a, domain in enumerate(domains):
-        here = nodes.axis == a
-        if isinstance(domain, OrderedDomain):
-            threshold[here] = domain.value(nodes.threshold[here])
-            branch[parent_axis == a] = nodes.branch[parent_axis == a]
-            axes.append(axis_of(domain, np.zeros(0, dtype=np.int64))[0])
-            continue
-        below = parent_axis == a
-        own = [nodes.branch[below] - roots[a], nodes.threshold[here] - roots[a], covers[:, a] - roots[a]]
-        axis, new = axis_of(domain, np.concatenate(own))
-        branch[below] = new[own[0]]
-        cover[here, a] = new[own[1]]
-        cover[is_leaf, a] = new[own[2]]
-        axes.append(axis)
-    tree = Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover)
-    return Recoding(tuple(axes), tree, output, left_out)
-
-
-def _parent_axis(nodes: Nodes) -> NDArray[np.int32]:
-    """The attribute that made each node, -1 for the root."""
-    out = np.full(len(nodes.axis), -1, dtype=np.int32)
-    inner = np.flatnonzero(nodes.axis >= 0)
-    n_children = nodes.n_children[inner]
-    first = np.repeat(nodes.first_child[inner], n_children)
-    within = np.arange(len(first)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
-    out[first + within] = np.repeat(nodes.axis[inner], n_children)
-    return out
+    return recoding.recoding_of(nodes, covers, problem.domains, problem.axes.root, output, left_out)
