@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError, did_you_mean
+from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.schema import Attribute, Kind
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -780,9 +780,26 @@ def compact(table: pa.Table) -> pa.Table:
 
 
 def _without_history(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """The same cells, with a sorted dictionary."""
-    encoded = _encoded(column)
-    return _reordered(encoded, pc.sort_indices(encoded.dictionary).to_numpy())
+    """The same cells, with a sorted dictionary of the values that occur."""
+    if any(chunk.dictionary.null_count for chunk in column.chunks) or not column.num_chunks:
+        encoded = _encoded(column)
+        return _reordered(encoded, pc.sort_indices(encoded.dictionary).to_numpy())
+    used = [_used_places(chunk) for chunk in column.chunks]
+    values = [chunk.dictionary.take(pa.array(at)) for chunk, at in zip(column.chunks, used, strict=True)]
+    known = pa.concat_arrays(values).unique()
+    known = known.take(pc.sort_indices(known))
+    parts = []
+    for chunk, at, own in zip(column.chunks, used, values, strict=True):
+        place = np.zeros(len(chunk.dictionary), dtype=np.int32)
+        place[at] = pc.index_in(own, value_set=known).to_numpy()
+        parts.append(pa.array(place).take(chunk.indices))
+    return pa.DictionaryArray.from_arrays(pa.concat_arrays(parts), known)
+
+
+def _used_places(chunk: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Which values of the dictionary some cell has."""
+    indices = chunk.indices.drop_null() if chunk.null_count else chunk.indices
+    return np.flatnonzero(np.bincount(indices.to_numpy(), minlength=len(chunk.dictionary)))
 
 
 def hand_back(table: pa.Table, source: Source) -> Any:
@@ -797,26 +814,145 @@ def hand_back(table: pa.Table, source: Source) -> Any:
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     """Write .csv, .csv.gz or .parquet; the file appears whole or not at all."""
-    path = Path(path)
-    name = path.name.lower()
-    if not name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise TableError(f"{path} has an unknown extension; a table is written as .csv, .csv.gz or .parquet.")
-    table = compact(table)
-    with replace_atomically(path) as temporary, temporary.open("wb") as file:
-        if name.endswith(".parquet"):
-            with_dictionary = [field.name for field in table.schema if _is(field.type, "dictionary")]
-            pq.write_table(
-                table,
-                file,
-                use_dictionary=with_dictionary or False,
-                write_statistics=False,
-                row_group_size=ROW_GROUP,
+    with TableWriter(path) as writer:
+        writer.append(table)
+
+
+class TableWriter:
+    r"""A table written chunk by chunk as .csv, .csv.gz or .parquet; the file appears whole or not at all.
+
+    Chunks have the same columns; each may have dictionaries of its own. The first chunk says what the types
+    are, unless ``schema`` does. Parquet gathers small chunks: a row group has ``row_group`` rows (the last one
+    fewer), and that much is held in memory.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "t.csv")
+    >>> with TableWriter(path) as writer:
+    ...     for zip in ("02139", "53715"):
+    ...         writer.append(pa.table({"zip": [zip]}))
+    >>> path.read_text(), writer.n_rows
+    ('zip\n02139\n53715\n', 2)
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], schema: pa.Schema | None = None, *, row_group: int = ROW_GROUP
+    ) -> None:
+        self.path, self.n_rows = Path(path), 0
+        self._row_group = row_group
+        self._schema = None if schema is None else compact(schema.empty_table()).schema
+        self._name = self.path.name.lower()
+        if not self._name.endswith((".csv", ".csv.gz", ".parquet")):
+            raise TableError(
+                f"{path} has an unknown extension; a table is written as .csv, .csv.gz or .parquet."
             )
-        elif name.endswith(".gz"):
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as zipped:
-                _write_csv(table, zipped)
-        else:
-            _write_csv(table, file)
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._has_begun = False
+
+    def __enter__(self) -> Self:
+        self._target = check_file_target(self.path)
+        self._temporary = _beside(self._target)
+        try:
+            with _writing(self.path):
+                self._file: Any = self._temporary.open("wb")
+                self._stream: Any = self._file
+                if self._name.endswith(".gz"):
+                    self._stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self._file, mtime=0)
+        except BaseException:
+            self._temporary.unlink(missing_ok=True)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                with _writing(self.path):
+                    self._finish()
+        finally:
+            self._close()
+            self._temporary.unlink(missing_ok=True)
+
+    def append(self, chunk: pa.Table | pa.RecordBatch) -> None:
+        """Add rows at the end."""
+        table = pa.Table.from_batches([chunk]) if isinstance(chunk, pa.RecordBatch) else chunk
+        table = self._as_declared(table)
+        self.n_rows += table.num_rows
+        with _writing(self.path):
+            if not self._name.endswith(".parquet"):
+                _write_csv(compact(table), self._stream)
+                return
+            self._waiting.append(table)
+            self._n_waiting += table.num_rows
+            while self._n_waiting >= self._row_group:
+                self._write_row_group()
+
+    def _as_declared(self, table: pa.Table) -> pa.Table:
+        """The chunk with the columns and types of the file, which the first one begins."""
+        if self._schema is None:
+            self._schema = compact(table.slice(0, 0)).schema
+        if not self._has_begun:
+            self._begin(self._schema)
+        if table.column_names != self._schema.names:
+            raise InternalError("A chunk of a table has other columns than those before it.")
+        columns = [_as_type(table.column(at), field.type) for at, field in enumerate(self._schema)]
+        return pa.Table.from_arrays(columns, names=self._schema.names)
+
+    def _begin(self, schema: pa.Schema) -> None:
+        self._has_begun = True
+        with _writing(self.path):
+            if self._name.endswith(".parquet"):
+                with_dictionary = [field.name for field in schema if _is(field.type, "dictionary")]
+                self._writer = pq.ParquetWriter(
+                    self._file, schema, use_dictionary=with_dictionary or False, write_statistics=False
+                )
+            else:
+                header = _quoted(pa.array(schema.names, pa.string()))
+                self._stream.write((",".join(header.to_pylist()) + "\n").encode())
+
+    def _write_row_group(self) -> None:
+        """The first rows that wait, with dictionaries of their own: Parquet has one per row group."""
+        assert self._writer is not None
+        waiting = pa.concat_tables(self._waiting)
+        self._writer.write_table(compact(waiting.slice(0, self._row_group)), row_group_size=self._row_group)
+        self._n_waiting = max(waiting.num_rows - self._row_group, 0)
+        self._waiting = [waiting.slice(self._row_group)] if self._n_waiting else []
+
+    def _finish(self) -> None:
+        if self._schema is None:
+            raise InternalError("A table without columns was to be written.")
+        if self.n_rows == 0:
+            self.append(self._schema.empty_table())
+        if self._n_waiting:
+            self._write_row_group()
+        if self._writer is not None:
+            self._writer.close()
+        if self._stream is not self._file:
+            self._stream.close()
+        _sync(self._file)
+        self._file.close()
+        self._temporary.replace(self._target)
+
+    def _close(self) -> None:
+        """Whatever is still open, whether or not it can still be written."""
+        for part in (self._writer, self._stream, self._file):
+            if part is not None:
+                with suppress(Exception):
+                    part.close()
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would try once more when it is collected
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The same cells, stored as in the chunks before; dictionaries may differ."""
+    if column.type == kind:
+        return column
+    try:
+        cells = pa.chunked_array([_decoded(chunk) for chunk in column.chunks], _value_type(column.type))
+        cells = cells.cast(_value_type(kind))
+        return cells.dictionary_encode() if _is(kind, "dictionary") else cells
+    except pa.ArrowException:
+        raise InternalError("A chunk of a table has other types than those before it.") from None
 
 
 def check_file_target(path: str | os.PathLike[str]) -> Path:
@@ -841,25 +977,40 @@ def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['a.txt']
     """
     target = check_file_target(path)
-    temporary = target.with_name(f".sfumato-{uuid.uuid4().hex}.tmp")
+    temporary = _beside(target)
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        raise TableError(f"{path} cannot be written: {os.strerror(error.errno or errno.EIO)}.") from None
+        with _writing(path):
+            yield temporary
+            with temporary.open("rb+") as file:
+                _sync(file)
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def _beside(target: Path) -> Path:
+    return target.with_name(f".sfumato-{uuid.uuid4().hex}.tmp")
+
+
+def _sync(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Every way in which writing fails, a full disk included, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {os.strerror(error.errno or errno.EIO)}.") from None
+
+
 def _write_csv(table: pa.Table, file: Any) -> None:
-    """UTF-8, comma, quotes only where RFC 4180 needs them (Arrow's own writer quotes every text)."""
-    header = _quoted(pa.array(table.column_names, pa.string()))
-    file.write((",".join(header.to_pylist()) + "\n").encode())
+    """Rows as UTF-8, comma, quotes only where RFC 4180 needs them (Arrow's own writer quotes every text)."""
     empty = '""' if table.num_columns == 1 else ""  # a blank line would be no row at all
     table = pa.Table.from_arrays([_with_quoted_dictionary(c) for c in table.columns], table.column_names)
-    for batch in table.to_batches(max_chunksize=1 << 16):
+    for batch in filter(len, table.to_batches(max_chunksize=1 << 16)):  # no rows, and Arrow gives no bytes
         cells = [_csv_cells(column, empty) for column in batch.columns]
         cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "")
         file.write(pc.binary_join_element_wise(*cells, ",").buffers()[2])

@@ -24,9 +24,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import tables
-from sfumato.errors import TableError
+from sfumato.errors import InternalError, TableError
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import (
+    TableWriter,
     compact,
     dates,
     hand_back,
@@ -916,6 +917,142 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, mon
         write_table(TABLE, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+# ---- chunk by chunk --------------------------------------------------------------------------------
+
+
+def chunk(letters: str, index: pa.DataType | None = None) -> pa.Table:
+    """A row for each letter, with a dictionary that no other chunk has."""
+    words = sorted({*letters, SECRET}, reverse=True)
+    at = pa.array([words.index(letter) for letter in letters], index or pa.int32())
+    label = pa.DictionaryArray.from_arrays(at, words)
+    return pa.table({"label": label, "n": [ord(letter) for letter in letters], "text": list(letters)})
+
+
+CHUNKS = ("abc", "", "b", "zzzzzzz", "ca")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_chunks_with_dictionaries_of_their_own_make_one_table(tmp_path, name):
+    with TableWriter(tmp_path / name, row_group=4) as writer:
+        for number, letters in enumerate(CHUNKS):
+            writer.append(chunk(letters, pa.int8() if number % 2 else None))
+            assert [path.name.startswith(".sfumato") for path in tmp_path.iterdir()] == [True]
+    letters = "".join(CHUNKS)
+    assert writer.n_rows == len(letters)
+    back = open_table(tmp_path / name)
+    assert [text.as_py() for text in back.column("label")] == list(letters)
+    assert [int(n.as_py()) for n in back.column("n")] == list(map(ord, letters))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_chunks_of_csv_give_the_bytes_of_the_whole(tmp_path, name):
+    whole = pa.concat_tables(map(chunk, CHUNKS), promote_options="permissive")
+    write_table(whole, tmp_path / f"whole-{name}")
+    with TableWriter(tmp_path / name) as writer:
+        for letters in CHUNKS:
+            writer.append(chunk(letters))
+    parts = [tmp_path / name, tmp_path / f"whole-{name}"]
+    assert len({gzip.decompress(p.read_bytes()) if "gz" in name else p.read_bytes() for p in parts}) == 1
+
+
+def test_row_groups_are_gathered_from_small_chunks_and_cut_from_large_ones(tmp_path):
+    with TableWriter(tmp_path / "t.parquet", row_group=4) as writer:
+        for letters in ("a", "bb", "ab", "abcabcabcabc"):
+            writer.append(chunk(letters))
+    file = pq.ParquetFile(tmp_path / "t.parquet")
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [4, 4, 4, 4, 1]
+    for group in range(file.num_row_groups):  # Parquet gives up a dictionary that changes within a row group
+        label, n = (file.metadata.row_group(group).column(i) for i in (0, 1))
+        assert (label.has_dictionary_page, n.has_dictionary_page) == (True, False)
+        assert not label.is_stats_set
+        assert file.read_row_group(group).column("label").chunk(0).dictionary.to_pylist() == sorted(
+            set(file.read_row_group(group).column("label").to_pylist())
+        )
+    assert SECRET.encode() not in (tmp_path / "t.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_a_table_without_rows_still_has_its_columns(tmp_path, name):
+    with TableWriter(tmp_path / name, chunk("a").schema):
+        pass
+    if name.endswith("parquet"):
+        assert pq.read_table(tmp_path / name).column_names == ["label", "n", "text"]
+    else:
+        assert "no rows" in refusal(open_table, tmp_path / name)
+
+
+def test_what_is_stored_otherwise_in_a_later_chunk_is_stored_as_in_the_first(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.append(pa.table({"a": pa.array(["x"]).dictionary_encode(), "b": ["x"], "n": [1]}))
+        more = pa.array(["y"])
+        writer.append(pa.record_batch({"a": more, "b": more.dictionary_encode(), "n": pa.nulls(1)}))
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "a": ["x", "y"],
+        "b": ["x", "y"],
+        "n": [1, None],
+    }
+
+
+@pytest.mark.parametrize("wrong", [{"b": [1]}, {"a": [SECRET]}, {"a": [1], "b": [1]}])
+def test_chunks_that_do_not_fit_together_are_a_bug_and_leave_nothing(tmp_path, wrong):
+    def both() -> None:
+        with TableWriter(tmp_path / "t.parquet") as writer:
+            writer.append(pa.table({"a": [1]}))
+            writer.append(pa.table(wrong))
+
+    with pytest.raises(InternalError) as raised:
+        both()
+    assert SECRET not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InternalError), TableWriter(tmp_path / "t.parquet"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, ValueError, OSError(28, "of another file")])
+def test_a_failure_between_chunks_leaves_the_old_file_and_is_passed_on(tmp_path, name, interruption):
+    path = write(tmp_path / name, "old")
+
+    def fail() -> None:
+        with TableWriter(path, row_group=2) as writer:
+            writer.append(chunk("abcabc"))
+            raise interruption
+
+    with pytest.raises(interruption if isinstance(interruption, type) else OSError) as raised:
+        fail()
+    assert not isinstance(raised.value, TableError)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+FULL_DISK = """
+import resource, sys
+import numpy as np, pyarrow as pa
+from sfumato.errors import InternalError, TableError
+from sfumato.tables import TableWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+numbers = np.random.default_rng(0).integers(0, 2**60, 50_000)
+try:
+    with TableWriter(sys.argv[1], row_group=int(sys.argv[2])) as writer:
+        for _ in range(10):
+            writer.append(pa.table({"a": numbers}))
+except TableError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("row_group", [10_000, 10_000_000])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, name, row_group):
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK, tmp_path / name, str(row_group)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path / name} cannot be written: File too large.\n"
+    assert done.stderr == ""
+    assert not list(tmp_path.iterdir())
 
 
 def test_replacing_follows_a_link_and_keeps_the_usual_permissions(tmp_path):
