@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import predicate, report, selection, summary, tables
-from sfumato.boxes import passed_on
 from sfumato.errors import InputError, NotYet
 from sfumato.evaluate.result import Evaluation
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.release import Certificate, Release, check_target
 from sfumato.tables import Source
@@ -96,21 +96,6 @@ def publish_to(
     progress("writing and verifying", 0, 1)
     release.write(folder, overwrite=overwrite)
     return release
-
-
-def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
-    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
-    order = pa.array(groups.shuffled(random))
-    recoded = groups.columns() | summary.columns(source, policy, groups)
-    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
-    columns: dict[str, Any] = {}
-    for name in source.names:
-        if name in quasi:
-            columns |= groups.recoding.of_attribute(recoded, name)
-        elif policy.schema[name].role.is_published:
-            columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
-        columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}
-    return pa.table(columns)
 
 
 def _figures(

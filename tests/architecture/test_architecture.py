@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 
 LAYERS = """
     cli, __main__, workbench
-    publish
+    publish, large
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     report
     compare
@@ -29,9 +29,9 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary | privacy
-    release, answers, selection, spread, summary, partition, recoding, recoding_file, cuts, boxes, axes
+    release, answers, selection, spread, published, summary, partition, recoding, recoding_file, cuts, boxes, axes
     encoding, discretize
-    tables, spill, counters
+    tables, spill, counters, machine
     policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
     schema

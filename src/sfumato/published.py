@@ -1,0 +1,28 @@
+"""The rows as they are published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato import summary
+from sfumato.boxes import passed_on
+from sfumato.partition import Partition
+from sfumato.policy import Policy
+from sfumato.tables import Source
+
+
+def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
+    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
+    order = pa.array(groups.shuffled(random))
+    recoded = groups.columns() | summary.columns(source, policy, groups)
+    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    columns: dict[str, Any] = {}
+    for name in source.names:
+        if name in quasi:
+            columns |= groups.recoding.of_attribute(recoded, name)
+        elif policy.schema[name].role.is_published:
+            columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
+        columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}
+    return pa.table(columns)
