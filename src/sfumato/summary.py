@@ -84,6 +84,109 @@ def columns(source: Source, policy: Policy, groups: Partition) -> dict[str, pa.A
     return out
 
 
+class OneGroup:
+    """``columns`` of a single group whose rows pass by in batches, because they do not fit in memory.
+
+    >>> policy = Policy.parse('''
+    ... attributes: {x: {role: quasi-identifier, type: number}}
+    ... require: []
+    ... output: {values: summary}
+    ... ''')
+    >>> group = OneGroup(policy)
+    >>> for part in ([1, 2], [6]):
+    ...     group.add(pa.record_batch({"x": part}))
+    >>> {name: cell.as_py() for name, cell in group.cells().items()}
+    {'x_min': 1, 'x_max': 6, 'x_mean': 3.0}
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.columns = {a.name: _Running(a) for a in policy.schema if names_of(a, policy)}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Some rows of the group."""
+        for name, column in self.columns.items():
+            column.add(tables.ordered(batch.column(name), column.attribute))
+
+    def cells(self) -> dict[str, pa.Scalar]:
+        """What all rows of the group carry."""
+        out = {}
+        for name, column in self.columns.items():
+            found = column.cells()
+            out |= {key: found[key[len(name) :]] for key in names_of(column.attribute, self.policy)}
+        return out
+
+
+class _Running:
+    """Least, greatest and exact sum of the values so far."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+        self.least: Any = None
+        self.most: Any = None
+        self.n, self.total = 0, Fraction(0)
+        self.is_whole = True
+
+    def add(self, cells: pa.Array) -> None:
+        values = cells.drop_null().to_numpy(zero_copy_only=False)
+        if len(values) == 0:
+            return
+        is_whole = values.dtype.kind == "i"
+        values = values.astype(np.int64) if is_whole else values + 0.0
+        least, most = values.min().item(), values.max().item()
+        self.least = least if self.least is None else min(self.least, least)
+        self.most = most if self.most is None else max(self.most, most)
+        self.n += len(values)
+        self.total += _exact_sum(values)
+        self.is_whole &= is_whole
+
+    def cells(self) -> dict[str, pa.Scalar]:
+        kind = pa.int64() if self.is_whole else pa.float64()
+        if self.attribute.kind is Kind.DATE:
+            kind = mean_kind = pa.date32()
+        else:
+            mean_kind = pa.float64()
+        if self.n == 0:
+            return {
+                "_min": pa.scalar(None, kind),
+                "_max": pa.scalar(None, kind),
+                "_mean": pa.scalar(None, mean_kind),
+            }
+        if self.attribute.kind is Kind.DATE:
+            total = int(self.total)
+            days = self.least, self.most, (2 * total + self.n) // (2 * self.n)
+            low, high, mean = (pa.scalar(day, pa.int32()).cast(pa.date32()) for day in days)
+            return {"_min": low, "_max": high, "_mean": mean}
+        mean = int(self.total) / self.n if self.is_whole else _mean_of(self.total, self.n)
+        return {
+            "_min": pa.scalar(self.least if self.is_whole else float(self.least), kind),
+            "_max": pa.scalar(self.most if self.is_whole else float(self.most), kind),
+            "_mean": pa.scalar(float(np.clip(mean, self.least, self.most)), mean_kind),
+        }
+
+
+def _exact_sum(values: NDArray[Any]) -> Fraction:
+    """Exactly, whatever the order: floats as whole numbers of 53 bits, those of one exponent at a time."""
+    if values.dtype.kind == "i":
+        return Fraction((int((values >> HALF).sum()) << HALF) + int((values & LOW_HALF).sum()))
+    share, exponent = np.frexp(values)
+    digits = np.ldexp(share, 53).astype(np.int64)
+    total = Fraction(0)
+    for power in np.unique(exponent).tolist():
+        own = digits[exponent == power]
+        whole = (int((own >> HALF).sum()) << HALF) + int((own & LOW_HALF).sum())
+        total += Fraction(whole) * Fraction(2) ** (power - 53)
+    return total
+
+
+def _mean_of(total: Fraction, n: int) -> float:
+    """As ``_mean``: the sum is rounded first, where it is a float at all."""
+    try:
+        return float(total) / n
+    except OverflowError:
+        return float(total / n)
+
+
 # ---- one column ------------------------------------------------------------------------------------
 
 
@@ -162,7 +265,7 @@ def _mean(values: list[float]) -> float:
     try:
         return math.fsum(values) / len(values)
     except OverflowError:
-        return float(sum(map(Fraction, values), Fraction(0)) / len(values))
+        return _mean_of(sum(map(Fraction, values), Fraction(0)), len(values))
 
 
 def _mean_days(parts: _Parts) -> Ints:

@@ -17,7 +17,9 @@ from sfumato.errors import InputError
 from sfumato.methods import partition
 from sfumato.partition import Partition
 from sfumato.policy import Policy
-from sfumato.publish import publish, published_rows
+from sfumato.publish import publish
+from sfumato.published import published_rows
+from sfumato.summary import OneGroup
 from sfumato.tables import open_table
 from sfumato.verify import verify_folder, verify_table
 
@@ -273,3 +275,39 @@ def test_a_summary_release_is_written_and_verified(tmp_path, method, file_format
     assert release.rows.column("age_mean").to_numpy().mean() == pytest.approx(
         table.column("age").to_numpy().mean()
     )
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(-1e300, 1e300), st.integers(-(2**40), 2**40)), min_size=1, max_size=40
+    ),
+    st.integers(1, 7),
+)
+def test_a_group_in_batches_has_the_statistics_of_the_group_at_once(values, size):
+    policy = Policy.parse(
+        "{attributes: {x: {role: quasi-identifier, type: number}}, require: [], output: {values: summary}}"
+    )
+    column = pa.array(values, pa.float64())
+    source = open_table(pa.table({"x": column}))
+    everyone = Partition(
+        None, np.array([0]), np.array([len(values)]), np.arange(len(values), dtype=np.uint32)
+    )
+    group = OneGroup(policy)
+    for batch in pa.table({"x": column}).to_batches(max_chunksize=size):
+        group.add(batch)
+    expected = {name: cells[0].as_py() for name, cells in summary.columns(source, policy, everyone).items()}
+    assert {name: cell.as_py() for name, cell in group.cells().items()} == expected
+
+
+@given(st.lists(st.one_of(st.none(), st.dates()), min_size=1, max_size=30), st.integers(1, 7))
+def test_so_has_a_group_of_dates(days, size):
+    policy = Policy.parse(
+        "{attributes: {x: {role: quasi-identifier, type: date}}, require: [], output: {values: summary}}"
+    )
+    column = pa.array(days, pa.date32())
+    everyone = Partition(None, np.array([0]), np.array([len(days)]), np.arange(len(days), dtype=np.uint32))
+    group = OneGroup(policy)
+    for batch in pa.table({"x": column}).to_batches(max_chunksize=size):
+        group.add(batch)
+    expected = summary.columns(open_table(pa.table({"x": column})), policy, everyone)
+    assert {n: c.as_py() for n, c in group.cells().items()} == {n: c[0].as_py() for n, c in expected.items()}
