@@ -277,6 +277,10 @@ class Case:
             standardize=self.options.standardize,
         )
 
+    def asking(self, requirements: list[Any]) -> Case:
+        """The same table with other requirements."""
+        return replace(self, requirements=requirements)
+
     def is_reachable(self) -> bool:
         return all(naive.satisfies(self.rows, requirement) for requirement in self.requirements)
 

@@ -3,6 +3,7 @@
 problem    what a partition-tree kernel is told: axes, targets, rules, and its scratch space
 rules      does a set of rows satisfy the requirement? (all at once, or threshold by threshold)
 frequency  frequency sets: counts per code of an attribute
+sets       frequency sets of rows that are never together, block by block, and what they decide
 choose     the only home of scores, ties and allowability: frequency sets in, split out
 cells      the same over the feature space: other features divide every part into cells
 select     the same for selections: costs of regions that queries overlap

@@ -152,13 +152,11 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
 
 
 @inner
-def fill_word_scores(total, m, first, last, targets, table, out):
-    """Score of each threshold for several targets."""
+def fill_word_scores(total, node, first, last, targets, table, out):
+    """Score of each threshold of a node, given by its words, for any targets."""
     words, single = total.shape[0], is_single(targets)
-    parts = np.empty((3, words), dtype=np.int64)
-    left, right, node = parts[0], parts[1], parts[2]
-    for w in range(words):
-        node[w] = total[w, m - 1]
+    parts = np.empty((2, words), dtype=np.int64)
+    left, right = parts[0], parts[1]
     for t in range(first, last):
         for w in range(words):
             left[w] = total[w, t]
@@ -451,7 +449,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
                 if single:
                     fill_number_scores(rows_to[first:last], sum_to[first:last], n, whole, score[first:last])
                 else:
-                    fill_word_scores(total, m, first, last, targets, table, score)
+                    fill_word_scores(total, total[:, m - 1].copy(), first, last, targets, table, score)
                 t = best_score(rows_to[first:last], n, score[first:last], first)
                 here, largest = score[t], max(rows_to[t], n - rows_to[t])
             if not beats(here, largest, best, best_largest):

@@ -1,0 +1,85 @@
+"""A partition tree grown level by level from decisions alone, rows being seen only block by block.
+
+The tests compare it with growth in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.encoding import Domain
+from sfumato.engines.groups import Decision, Judge, Split, State
+from sfumato.mondrian.grow import Problem
+
+Rows = Any
+Box = tuple[tuple[int, ...], ...]
+
+
+def judge_of(problem: Problem, queries: Any = None) -> Judge:
+    queries = problem.queries if queries is None else queries
+    return Judge(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
+
+
+def n_codes(domains: tuple[Domain, ...]) -> list[int]:
+    return [max(1, domain.n_codes) for domain in domains]
+
+
+def decide(judge: Judge, state: State, rows: Rows, *, memory: int, block: int) -> tuple[Decision, int]:
+    """The decision on some rows, and how many passes it took."""
+    decision = Decision(judge, state, len(rows))
+    passes = 0
+    while (collector := decision.next(memory)) is not None:
+        for start in range(0, len(rows), block):
+            collector.add(np.ascontiguousarray(rows[start : start + block]))
+        decision.take(collector)
+        passes += 1
+        assert passes < 5000
+    return decision, passes
+
+
+def leaves(judge: Judge, state: State, rows: Rows, *, memory: int = 1 << 40, block: int = 7) -> list[Any]:
+    """(numbers of the rows, splits on the way, covers) of each leaf; the last column is the row number."""
+    found = []
+    level: list[tuple[State, Rows, tuple[Any, ...]]] = [(state, rows, ())]
+    while level:
+        below = []
+        for here, part, way in level:
+            decision, _ = decide(judge, here, part, memory=memory, block=block)
+            split = decision.result
+            if split is None:
+                found.append((frozenset(part[:, -1].tolist()), way, tuple(decision.covers.tolist())))
+                continue
+            place = split.places(part[:, split.axis])
+            assert np.bincount(place, minlength=len(split.branches)).tolist() == split.sizes
+            for j, child in enumerate(split.states):
+                below.append((child, part[place == j], (*way, step(split, j))))
+        level = below
+    return found
+
+
+def step(split: Split, j: int) -> tuple[int, int, int]:
+    return split.axis, split.threshold, split.branches[j]
+
+
+def leaves_in_memory(problem: Problem, queries: Any = None) -> list[Any]:
+    """``leaves`` as ``MemoryEngine`` finds them."""
+    queries = problem.queries if queries is None else queries
+    engine = problem.engine
+    nodes = engine.grow(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
+    covers = engine.covers(nodes, problem.axes)
+    numbers = engine.row_numbers()
+    ways: dict[int, tuple[Any, ...]] = {0: ()}
+    found = []
+    leaf = 0
+    for node in range(len(nodes.axis)):
+        if nodes.axis[node] < 0:
+            members = frozenset(numbers[nodes.start[node] : nodes.end[node]].tolist())
+            found.append((members, ways[node], tuple(covers[leaf].tolist())))
+            leaf += 1
+        for j in range(nodes.n_children[node]):
+            child = int(nodes.first_child[node]) + j
+            here = (int(nodes.axis[node]), int(nodes.threshold[node]), int(nodes.branch[child]))
+            ways[child] = (*ways[node], here)
+    return found
