@@ -1,8 +1,8 @@
 """Tables in and out, as Arrow.
 
 ``open_table`` takes a path (CSV, gzip-ed CSV, Parquet, Arrow IPC; told apart by content, not by
-name), ``"-"`` for CSV on stdin, or a frame, and gives a :class:`Source` that is read column by column.
-``texts``, ``numbers`` and ``dates`` give the cells of a column a meaning; ``write_table`` and
+name), ``"-"`` for CSV on stdin, or a frame, and gives a :class:`Source` that is read column by column, or
+by batches of rows where the table is larger than memory. ``texts``, ``numbers`` and ``dates`` give the cells of a column a meaning; ``write_table`` and
 ``hand_back`` are the way out.
 
 Every cell of a CSV file is text (zip 02139 stays 02139). Arrow's own messages quote cells, so none of
@@ -22,6 +22,7 @@ import io
 import itertools
 import os
 import re
+import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,15 @@ BINARY_NAMES = (*PARQUET_NAMES, ".arrow", ".feather", ".ipc")
 ROW_GROUP = 1 << 19
 """Rows of a Parquet row group: a writer holds one of them in memory."""
 
+BATCH_ROWS = 1 << 16
+"""Rows that are looked at in one go."""
+
+UNKNOWN = -1
+"""The number of rows of a table that nobody has read yet."""
+
+Count = Callable[[int], None]
+"""Told how many bytes of the input were read."""
+
 INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("duckdb", "DuckDBPyRelation"))
 
@@ -76,7 +86,8 @@ class Source:
     """Any table, read column by column, with unique column names and at least one row.
 
     ``kind`` says what came in: csv, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
-    pandas, polars or duckdb. ``where`` is what an error message calls the table.
+    pandas, polars or duckdb. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
+    where a table was opened without reading it and does not say itself.
 
     >>> source = open_table(pa.table({"zip": ["02139", "53715"]}))
     >>> source.names, source.n_rows, source.kind
@@ -88,25 +99,64 @@ class Source:
     kind: str
     where: str
     read: Callable[[str], pa.ChunkedArray] = field(repr=False)
+    stream: Callable[[Sequence[str], int | None, Count], Iterator[pa.RecordBatch]] | None = field(
+        repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
-        _check_shape(self.names, self.n_rows > 0, self.where)
+        _check_shape(self.names, self.n_rows != 0, self.where)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column as it is stored. Parquet and pandas columns are read only now: drop each after use."""
-        if name not in self.names:
-            raise TableError(f"{self.where} has no column {name!r}.{did_you_mean(name, self.names)}")
+        self._check_has(name)
         with _reading(self.where, "table"):
             column = self.read(name)
-        if len(column) != self.n_rows:
-            raise TableError(f"{self.where} changed while it was being read; read it again.")
+        if self.n_rows not in (len(column), UNKNOWN):
+            raise changed(self.where)
         # Arrow cannot join an empty chunk of a slice that came through the C stream interface
         return pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
+
+    def _check_has(self, name: str) -> None:
+        if name not in self.names:
+            raise TableError(f"{self.where} has no column {name!r}.{did_you_mean(name, self.names)}")
+
+    def batches(
+        self,
+        names: Sequence[str],
+        *,
+        rows: int = BATCH_ROWS,
+        memory: int | None = None,
+        count: Count = lambda _: None,
+    ) -> Iterator[pa.RecordBatch]:
+        """One pass over these columns as they are stored, in batches of at most ``rows`` rows.
+
+        A file is read piece by piece: row groups of Parquet (those of more than ``memory`` bytes page by
+        page), blocks of CSV. ``count`` is told how many of its bytes are read.
+
+        >>> source = open_table(pa.table({"zip": ["02139", "53715", "53703"]}))
+        >>> [batch.num_rows for batch in source.batches(["zip"], rows=2)]
+        [2, 1]
+        """
+        for name in names:
+            self._check_has(name)
+        n_rows = 0
+        pieces = self._columns(names, count) if self.stream is None else self.stream(names, memory, count)
+        for piece in pieces:
+            n_rows += piece.num_rows
+            for start in range(0, piece.num_rows, rows):
+                yield piece.slice(start, rows)
+        if self.n_rows not in (n_rows, UNKNOWN):
+            raise changed(self.where)
+
+    def _columns(self, names: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
+        table = pa.table({name: _movable(self.column(name)) for name in names})
+        count(table.nbytes)
+        yield from table.to_batches()
 
     def held(self) -> Source:
         """The same table, all of it in memory: for those who read its columns again and again."""
         columns = [_movable(self.column(name)).unify_dictionaries().combine_chunks() for name in self.names]
-        return replace(self, read=pa.table(columns, self.names).column)
+        return replace(self, read=pa.table(columns, self.names).column, stream=None)
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """These rows, in this order, as a table of its own.
@@ -115,7 +165,14 @@ class Source:
         ['53715']
         """
         at = pa.array(rows)
-        return replace(self, n_rows=len(rows), read=lambda name: _movable(self.column(name)).take(at))
+        return replace(
+            self, n_rows=len(rows), read=lambda name: _movable(self.column(name)).take(at), stream=None
+        )
+
+
+def changed(where: str) -> TableError:
+    """A table that is not what it was when it was read before."""
+    return TableError(f"{where} changed while it was being read; read it again.")
 
 
 def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -139,19 +196,31 @@ def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # n
         raise TableError(f"{where} has no rows; a table needs at least one.")
 
 
-def open_table(source: Any) -> Source:
+def open_table(source: Any, *, lazy: bool = False, spool: Path | None = None) -> Source:
     """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
 
-    A path may name a file, a folder of Parquet parts, or a glob of them.
+    A path may name a file, a folder of Parquet parts, or a glob of them. A ``lazy`` file is not read when it
+    is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first.
     """
     if isinstance(source, str) and source == "-":
+        if spool is not None:
+            return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", lazy=lazy)
         data = sys.stdin.buffer.read()  # whole: a faulty row is looked for in a second pass
         return _open_csv(lambda: io.BytesIO(data), "stdin")
     if isinstance(source, str | os.PathLike):
         path = Path(os.fsdecode(source))
         with _reading(str(path), "table"):
-            return _open_path(path)
+            return _open_path(path, lazy=lazy)
     return _open_frame(source)
+
+
+def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file, BLOCK_BYTES)
+    except OSError as error:
+        raise TableError(f"stdin cannot be kept: {os.strerror(error.errno or errno.EIO)}.") from None
+    return lambda: path.open("rb")
 
 
 def release_format(source: Source) -> str:
@@ -177,17 +246,17 @@ def _reading(where: str, what: str) -> Iterator[None]:
 # ---- paths -----------------------------------------------------------------------------------------
 
 
-def _open_path(path: Path) -> Source:
+def _open_path(path: Path, *, lazy: bool) -> Source:
     if path.is_dir():
         return _open_parquet(_parts(path), str(path))
     if path.exists():
-        return _open_file(path)
+        return _open_file(path, lazy=lazy)
     found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     matches = list(map(Path, found))
     if not matches:
         missing = "No file matches" if glob.has_magic(str(path)) else "There is no file or folder"
         raise TableError(f"{missing} {path}; check the path.")
-    return _open_file(matches[0]) if len(matches) == 1 else _open_parquet(matches, str(path))
+    return _open_file(matches[0], lazy=lazy) if len(matches) == 1 else _open_parquet(matches, str(path))
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -204,18 +273,25 @@ def _parts(folder: Path) -> list[Path]:
     return [folder / path for path in sorted(inside)]
 
 
-def _open_file(path: Path) -> Source:
+def _open_file(path: Path, *, lazy: bool) -> Source:
     with path.open("rb") as file:
         magic = file.read(8)
     if magic.startswith(b"PAR1"):
         return _open_parquet([path], str(path))
     if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return _open_ipc(path, is_file=magic.startswith(b"ARROW1"))
+        is_file = magic.startswith(b"ARROW1")
+        return _open_ipc_lazily(path, is_file=is_file) if lazy else _open_ipc(path, is_file=is_file)
     if magic and path.suffix.lower() in BINARY_NAMES:
         raise TableError(
             f"{path} is no {path.suffix[1:]} file inside, or a damaged one; make or copy it again."
         )
-    return _open_csv(lambda: path.open("rb"), str(path))
+    return _open_csv(lambda: path.open("rb"), str(path), lazy=lazy, signature=lambda: _signature(path))
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    """What changes when a file does."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _open_ipc(path: Path, *, is_file: bool) -> Source:
@@ -226,7 +302,44 @@ def _open_ipc(path: Path, *, is_file: bool) -> Source:
     return _of_table(table, "arrow", str(path))
 
 
+def _open_ipc_lazily(path: Path, *, is_file: bool) -> Source:
+    """An Arrow IPC file that is read batch by batch; a stream does not say how many rows it has."""
+    known = _signature(path)
+
+    def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        at = [schema.get_field_index(name) for name in names]
+        with _reading(str(path), "Arrow IPC file"), pa.OSFile(str(path)) as file:
+            for batch in _ipc_batches(file, sorted(set(at)), is_file=is_file):
+                batch.validate(full=True)  # a forged offset would otherwise read foreign memory
+                yield batch.select(list(names))
+            count(file.size())
+        if _signature(path) != known:
+            raise changed(str(path))
+
+    def read(name: str) -> pa.ChunkedArray:
+        found = [batch.column(0) for batch in batches([name], None, lambda _: None)]
+        return pa.chunked_array(found, schema.field(name).type)
+
+    with _reading(str(path), "Arrow IPC file"), pa.OSFile(str(path)) as file:
+        reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        schema = reader.schema
+        n_rows = UNKNOWN
+        if is_file:
+            n_rows = sum(batch.num_rows for batch in _ipc_batches(file, [0], is_file=True))
+    return Source(_without_index(schema.names), n_rows, "arrow", str(path), read, batches)
+
+
+def _ipc_batches(file: Any, fields: list[int], *, is_file: bool) -> Iterator[pa.RecordBatch]:
+    options = pa.ipc.IpcReadOptions(included_fields=fields)
+    if is_file:
+        reader = pa.ipc.open_file(file, options=options)
+        yield from map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        yield from pa.ipc.open_stream(file, options=options)
+
+
 def _open_parquet(paths: Sequence[Path], where: str) -> Source:
+    signatures = [_signature(path) for path in paths]
     footers, schemas = [], []
     for path in paths:
         with _reading(str(path), "Parquet file"), pq.ParquetFile(path) as file:
@@ -245,8 +358,75 @@ def _open_parquet(paths: Sequence[Path], where: str) -> Source:
                 chunks += file.read(columns=[name]).column(name).chunks
         return _joined(chunks, schemas[0].field(name).type, name, where)
 
+    def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        wanted = [_joined_type([schema.field(name).type for schema in schemas], name, where) for name in names]
+        for path, footer, schema, known in zip(paths, footers, schemas, signatures, strict=True):
+            for batch in _row_groups(path, footer, schema, names, memory, count):
+                columns = [
+                    column if _is_as_wanted(column.type, kind) else _decoded(column).cast(kind)
+                    for column, kind in zip(batch.columns, wanted, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, list(names))
+            if _signature(path) != known:
+                raise changed(str(path))
+
     n_rows = sum(footer.num_rows for footer in footers)
-    return Source(_without_index(schemas[0].names), n_rows, "parquet", where, read)
+    return Source(_without_index(schemas[0].names), n_rows, "parquet", where, read, batches)
+
+
+def _row_groups(
+    path: Path, footer: Any, schema: pa.Schema, names: Sequence[str], memory: int | None, count: Count
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, in batches that share the dictionaries of their row group."""
+    as_dictionary = [name for name in names if _is(schema.field(name).type, *TEXT)]
+    with (
+        _reading(str(path), "Parquet file"),
+        pq.ParquetFile(path, metadata=footer, read_dictionary=as_dictionary, pre_buffer=False) as file,
+    ):
+        for g in range(footer.num_row_groups):
+            n_rows, stored, decoded = _sizes(footer.row_group(g), schema, names)
+            count(stored)
+            try:
+                if memory is not None and decoded > memory:
+                    yield from file.iter_batches(BATCH_ROWS, row_groups=[g], columns=list(names))
+                    continue
+                waiting = file.read_row_group(g, columns=list(names)).to_batches()[::-1]
+                if n_rows != sum(batch.num_rows for batch in waiting):
+                    raise changed(str(path))
+                while waiting:
+                    yield waiting.pop()
+            except (OSError, pa.ArrowException):
+                which = f"row group {g + 1:,} of {footer.num_row_groups:,}"
+                raise TableError(f"{path} is damaged in {which}; make or copy it again.") from None
+
+
+def _sizes(group: Any, schema: pa.Schema, names: Sequence[str]) -> tuple[int, int, int]:
+    """Of some columns of a row group: rows, bytes in the file, and about as many in memory."""
+    wanted, stored, decoded = set(names), 0, 0
+    for c in range(group.num_columns):
+        column = group.column(c)
+        if column.path_in_schema in wanted or column.path_in_schema.partition(".")[0] in wanted:
+            stored += column.total_compressed_size
+            decoded += column.total_uncompressed_size
+    for name in names:
+        kind = schema.field(name).type
+        decoded += group.num_rows * (kind.byte_width if _is(kind, "primitive") else 8)
+    return group.num_rows, stored, decoded
+
+
+def _is_as_wanted(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    return kind == wanted or (pa.types.is_dictionary(kind) and kind.value_type == wanted)
+
+
+def _joined_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.DataType:
+    """The type of a column whose parts may be stored in several ways."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    plain = [pa.schema([pa.field(name, _value_type(kind))]) for kind in kinds]
+    try:
+        return pa.unify_schemas(plain, promote_options="permissive").field(name).type
+    except pa.ArrowException:
+        raise TableError(f"Column {name!r} has different types in different parts of {where}.") from None
 
 
 def _joined(chunks: list[pa.Array], stored: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
@@ -360,11 +540,20 @@ def open_own_csv(path: Path) -> Source:
         return _open_csv(lambda: path.open("rb"), str(path), is_own=True)
 
 
-def _open_csv(open_bytes: Callable[[], BinaryIO], where: str, *, is_own: bool = False) -> Source:
+def _open_csv(
+    open_bytes: Callable[[], BinaryIO],
+    where: str,
+    *,
+    is_own: bool = False,
+    lazy: bool = False,
+    signature: Callable[[], tuple[int, ...]] = tuple,
+) -> Source:
     with _reading(where, "gzip-ed CSV file"):
         with open_bytes() as file:
             head, rest = _unzipped(file)
             layout = _layout(head, where, is_own=is_own)
+            if lazy:
+                return _lazy_csv(open_bytes, layout, where, signature)
             body = _Body(head[layout.offset :], rest)
             try:
                 table = _parsed(body, layout)
@@ -372,9 +561,46 @@ def _open_csv(open_bytes: Callable[[], BinaryIO], where: str, *, is_own: bool = 
                 table = None
         if table is None:
             raise TableError(_fault(open_bytes, layout, where))
-    if table.num_rows and _ends_inside_quotes(table, body.tail, layout.delimiter):
-        raise TableError(f"{where} ends inside a quoted cell: it is cut short, or a quote is never closed.")
+    if table.num_rows:
+        _check_quotes(table.column(table.num_columns - 1)[-1], body.tail, layout, where)
     return _of_table(table, "csv", where)
+
+
+def _lazy_csv(
+    open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str, signature: Callable[[], tuple[int, ...]]
+) -> Source:
+    """A CSV file that is read block by block."""
+    known = signature()
+
+    def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        last_column = layout.names[-1]  # its last cell tells whether the file ends inside quotes
+        wanted = list(dict.fromkeys([*names, last_column]))
+        last = None
+        with _reading(where, "gzip-ed CSV file"):
+            with open_bytes() as file:
+                count(file.seek(0, os.SEEK_END))
+                file.seek(0)
+                head, rest = _unzipped(file)
+                body = _Body(head[layout.offset :], rest)
+                try:
+                    for batch in _reader(body, layout, names=wanted):
+                        last = batch.column(last_column)[-1] if batch.num_rows else last
+                        yield batch.select(list(names))
+                    is_faulty = False
+                except pa.ArrowInvalid:
+                    is_faulty = True
+            if is_faulty:
+                raise TableError(_fault(open_bytes, layout, where))
+        if last is not None:
+            _check_quotes(last, body.tail, layout, where)
+        if signature() != known:
+            raise changed(where)
+
+    def read(name: str) -> pa.ChunkedArray:
+        found = [batch.column(0) for batch in batches([name], None, lambda _: None)]
+        return pa.chunked_array(found, layout.types[layout.names.index(name)])
+
+    return Source(_without_index(layout.names), UNKNOWN, "csv", where, read, batches)
 
 
 def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
@@ -449,23 +675,37 @@ def _types(n_columns: int, sample: list[list[str]]) -> tuple[pa.DataType, ...]:
     return tuple(TEXTS if n <= max(20, len(rows) / 2) else pa.string() for n in distinct)
 
 
-def _parsed(
-    body: _Body, layout: _Layout, *, use_threads: bool = True, on_ragged: Callable[[Any], str] | None = None
-) -> pa.Table:
+def _parsed(body: _Body, layout: _Layout) -> pa.Table:
+    return pacsv.read_csv(body, **_options(layout))
+
+
+def _reader(body: _Body, layout: _Layout, **options: Any) -> Any:
+    """What ``_parsed`` gives, block by block."""
+    return pacsv.open_csv(body, **_options(layout, **options))
+
+
+def _options(
+    layout: _Layout,
+    *,
+    names: Sequence[str] = (),
+    use_threads: bool = True,
+    on_ragged: Callable[[Any], str] | None = None,
+) -> dict[str, Any]:
     types = dict(zip(layout.names, layout.types, strict=True))
-    return pacsv.read_csv(
-        body,
-        read_options=pacsv.ReadOptions(
+    return {
+        "read_options": pacsv.ReadOptions(
             column_names=layout.names, block_size=BLOCK_BYTES, use_threads=use_threads
         ),
-        parse_options=pacsv.ParseOptions(
+        "parse_options": pacsv.ParseOptions(
             delimiter=layout.delimiter,
             newlines_in_values=True,
             ignore_empty_lines=len(types) > 1,  # in a table of one column it is a missing cell
             invalid_row_handler=on_ragged,
         ),
-        convert_options=pacsv.ConvertOptions(column_types=types, strings_can_be_null=False),
-    )
+        "convert_options": pacsv.ConvertOptions(
+            column_types=types, strings_can_be_null=False, include_columns=list(names)
+        ),
+    }
 
 
 def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> str:
@@ -481,7 +721,8 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> s
             head, rest = _unzipped(file)
             body = _Body(head[layout.offset :], rest, translation=translation)
             try:
-                _parsed(body, layout, use_threads=False, **options)
+                for _ in _reader(body, layout, use_threads=False, **options):
+                    pass
             except pa.ArrowInvalid as error:
                 return str(error)
         return ""
@@ -502,15 +743,16 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> s
     return f"{where} cannot be read as CSV; check its quotes and line ends."
 
 
-def _ends_inside_quotes(table: pa.Table, tail: bytes, delimiter: str) -> bool:
-    """Whether nothing closes the quote of the last cell: Arrow lets it swallow all rows that follow."""
-    cell = str(table.column(table.num_columns - 1)[-1]).encode()
+def _check_quotes(last: Any, tail: bytes, layout: _Layout, where: str) -> None:
+    """Refuse a file where nothing closes the quote of the last cell: Arrow lets it swallow all rows that follow."""
+    cell, delimiter = str(last).encode(), layout.delimiter
     opened = b'"' + cell.replace(b'"', b'""')
 
     def ends_with_cell(text: bytes, raw: bytes) -> bool:
         return text.endswith(raw) and text[: -len(raw)][-1:] in (b"", b"\r", b"\n", delimiter.encode())
 
-    return ends_with_cell(tail, opened) and not ends_with_cell(tail.rstrip(b"\r\n"), opened + b'"')
+    if ends_with_cell(tail, opened) and not ends_with_cell(tail.rstrip(b"\r\n"), opened + b'"'):
+        raise TableError(f"{where} ends inside a quoted cell: it is cut short, or a quote is never closed.")
 
 
 # ---- what cells mean -------------------------------------------------------------------------------
@@ -629,12 +871,42 @@ def _narrowest(exact: Any, floats: Any) -> Any:
 def _refuse(is_bad: Any, indices: pa.Array | None, attribute: Attribute, what: str) -> None:
     if is_bad is None or not pc.any(is_bad).as_py():
         return
-    rows = _spread(is_bad, indices)
-    n_bad, first = pc.sum(rows).as_py(), pc.index(rows, True).as_py() + 1
-    raise TableError(
-        f"Column {attribute.name!r} has {_count(n_bad, 'cell')} {what} (the first in row {first:,}); "
-        "mend them, or list the texts that stand for a missing value under missing-values."
-    )
+    rows = pc.fill_null(_spread(is_bad, indices), False)
+    raise UnreadableCells(attribute.name, what, np.flatnonzero(rows.to_numpy(zero_copy_only=False)))
+
+
+class UnreadableCells(TableError):
+    """Cells that are not what their column is declared to be; ``at`` are their places, from 0.
+
+    >>> fault = UnreadableCells("age", "without a readable number", np.array([6]))
+    >>> str(fault)[:70]
+    "Column 'age' has 1 cell without a readable number (the first in row 7)"
+    >>> str(fault.after(1000))[:84]
+    "Column 'age' has at least 1 cell without a readable number (the first in row 1,007);"
+    """
+
+    def __init__(
+        self, name: str, what: str, at: NDArray[np.int64], *, n: int | None = None, first: int | None = None
+    ) -> None:
+        self.name, self.what, self.at = name, what, at
+        self.n, self.first = len(at) if n is None else n, int(at[0]) if first is None else first
+        super().__init__(self._sentence(""))
+
+    def _sentence(self, at_least: str) -> str:
+        return (
+            f"Column {self.name!r} has {at_least}{_count(self.n, 'cell')} {self.what} (the first in row "
+            f"{self.first + 1:,}); mend them, or list the texts that stand for a missing value under missing-values."
+        )
+
+    def after(self, n_rows: int) -> TableError:
+        """The same of a batch that comes after so many rows."""
+        self.first += n_rows
+        return TableError(self._sentence("at least "))
+
+    def among(self, count: NDArray[np.int64], first: NDArray[np.int64]) -> TableError:
+        """The same where the cells were distinct values: how many rows have each, and the first that has."""
+        n, row = int(count[self.at].sum()), int(first[self.at].min())
+        return UnreadableCells(self.name, self.what, self.at, n=n, first=row)
 
 
 def _count(n: int, noun: str) -> str:
