@@ -188,7 +188,7 @@ def profile(table: str, out: Path | None) -> None:
 @click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the release.")
 @click.option("--engine", type=click.Choice(["auto", "memory", "disk", "spark"]), default="auto", show_default=True,
-              help="Where the rows live while they are worked on.")  # fmt: skip
+              help="Where the rows live while they are worked on; auto is memory where they fit there.")  # fmt: skip
 @click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
 @click.option(
     "--format",
@@ -226,13 +226,13 @@ def publish(
     overwrite: bool,
 ) -> None:
     """Make a verified release of TABLE."""
-    if engine in ("disk", "spark"):
+    if engine == "spark":
         raise NotYet(f"--engine {engine}")
     if ledger is not None:
         raise NotYet("--ledger")
     _publish(
         table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
-        verbose=verbose, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
+        verbose=verbose, engine=engine, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
     )  # fmt: skip
 
 
@@ -247,6 +247,7 @@ def _publish(
     overwrite: bool,
     quiet: bool,
     verbose: bool = False,
+    engine: str = "auto",
     memory: int | None = None,
     evaluation: Path | None = None,
 ) -> None:
@@ -258,7 +259,7 @@ def _publish(
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
-            overwrite=overwrite, memory=memory, evaluation=utility, progress=progress,
+            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, progress=progress,
         )  # fmt: skip
     if quiet:
         return
@@ -275,6 +276,8 @@ def _publish(
     figures.pop("utility", None)  # the owner has it already
     if verbose:
         for name, figure in figures.items():
+            if isinstance(figure, dict):
+                figure = ", ".join(f"{word} {_plain(number)}" for word, number in figure.items())  # noqa: PLW2901
             click.echo(f"  {name}: {figure}")
 
 
@@ -545,6 +548,10 @@ def parse_count(text: str) -> int:
     if not 1 <= number < math.inf or number != int(number):
         raise InputError("--rows must be a whole number of at least 1, such as 100000 or 1e6.")
     return int(number)
+
+
+def _plain(number: object) -> str:
+    return f"{number:,}" if isinstance(number, int | float) and not isinstance(number, bool) else str(number)
 
 
 def parse_size(text: str) -> int:

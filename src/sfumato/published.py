@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +15,22 @@ from sfumato.policy import Policy
 from sfumato.tables import Source
 
 
-def published_rows(source: Source, policy: Policy, groups: Partition, random: Any) -> pa.Table:
-    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded."""
+def published_rows(
+    source: Source,
+    policy: Policy,
+    groups: Partition,
+    random: Any,
+    statistics: Mapping[str, pa.Scalar] = MappingProxyType({}),
+) -> pa.Table:
+    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded.
+
+    ``statistics`` are given where the rows are only a part of one group.
+    """
     order = pa.array(groups.shuffled(random))
-    recoded = groups.columns() | summary.columns(source, policy, groups)
+    if statistics:
+        recoded = {name: pa.repeat(cell, len(order)) for name, cell in statistics.items()} | groups.columns()
+    else:
+        recoded = groups.columns() | summary.columns(source, policy, groups)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     columns: dict[str, Any] = {}
     for name in source.names:

@@ -463,7 +463,7 @@ def test_quiet_prints_nothing_and_verbose_more(sfumato, table, policy):
     assert quiet.out == ""
     usual_lines = usual.out.replace("usual", "verbose")
     assert verbose.out.startswith(usual_lines)
-    assert "splits: {" in verbose.out.removeprefix(usual_lines)
+    assert "  splits: " in verbose.out.removeprefix(usual_lines)
 
 
 def test_a_policy_that_requires_nothing_is_said_to_promise_nothing(sfumato, here, table, policy):

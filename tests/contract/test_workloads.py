@@ -6,77 +6,20 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from people import CONDITION, PEOPLE, REQUIREMENTS, WORKLOADS, the_policy
 
 import sfumato as sf
 from sfumato import predicate
 from sfumato.errors import InputError
 from sfumato.evaluate.result import ACCURACY, RELEASE, Evaluation, Score
-from sfumato.policy import Policy
 from sfumato.selection import matches
 from sfumato.tables import open_table
 
-CONDITION = "age >= 40 and sex = 'Male' or city = 'Kiel' and age between 20 and 30"
-
-
-def people(n: int = 400, seed: int = 3) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    age = rng.integers(18, 80, n)
-    hours = np.clip(rng.normal(45 - np.abs(age - 45) / 3, 6, n).round(), 0, 80)
-    return pa.table(
-        {
-            "name": [f"person {i}" for i in range(n)],
-            "age": pa.array(age, mask=rng.random(n) < 0.03),
-            "sex": rng.choice(["Male", "Female"], n),
-            "city": pa.array(rng.choice(["Bonn", "Kiel", "Jena"], n), mask=rng.random(n) < 0.05),
-            "born": pa.array((age * -365 + rng.integers(0, 365, n)).astype(np.int32)).cast(pa.date32()),
-            "disease": rng.choice(["flu", "gout", "asthma", "cold"], n),
-            "hours": pa.array(hours, mask=rng.random(n) < 0.02),
-            "income": np.where(hours + rng.normal(0, 4, n) > 40, "high", "low"),
-        }
-    )
-
-
-PEOPLE = people()
-
-ATTRIBUTES = """
-attributes:
-  name:    {role: identifier}
-  age:     {role: quasi-identifier, type: number, bounds: [0, 110], step: 1}
-  sex:     {role: quasi-identifier}
-  city:    {role: quasi-identifier, hierarchy: {tree: {"*": {North: [Kiel], Middle: [Bonn, Jena]}}}}
-  born:    {role: quasi-identifier, type: date}
-  disease: {role: sensitive}
-  hours:   {role: sensitive, type: number}
-  income:  {role: other}
-"""
-WORKLOADS = {
-    "nothing": "[]",
-    "classify": "[classify: income]",
-    "regress": "[regress: hours]",
-    "select": f'[select: "{CONDITION}"]',
-    "select, then classify": f'[select: {{where: "{CONDITION}", weight: 2}}, select: age < 30, classify: income]',
-    "features": "[classify: {target: income, features: [age, hours, disease]}]",
-    "features of a number, sensitive target": "[regress: {target: hours, features: [age, income]}, classify: disease]",
-    "aggregate": "[classify: income, aggregate: [range, mean]]",
-}  # fmt: skip
-REQUIREMENTS = {
-    "k": "[k-anonymity: 5]",
-    "k and l": "[k-anonymity: 4, recursive-diversity: {c: 3, l: 2, of: disease}]",
-    "l": "[entropy-diversity: {l: 2.5, of: disease}, variance-diversity: {at-least: 4, of: hours}]",
-}
 CASES = [
     *[("mondrian", workload, required) for workload in WORKLOADS for required in REQUIREMENTS],
     *[("tds", workload, "k") for workload in WORKLOADS if "classify" in workload or workload == "aggregate"],
 ]
-
-
-def the_policy(method: str, workload: str, required: str, output: str | None = None) -> Policy:
-    values = f"output: {{values: {output}}}\n" if output else ""
-    return Policy.parse(
-        f"{ATTRIBUTES}require: {REQUIREMENTS[required]}\nworkload: {WORKLOADS[workload]}\nmethod: {method}\n{values}"
-    )
 
 
 @pytest.mark.parametrize(("method", "workload", "required"), CASES)
