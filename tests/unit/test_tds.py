@@ -18,7 +18,7 @@ from sfumato.policy import Policy
 from sfumato.schema import Schema
 from sfumato.specialization import loop
 from sfumato.specialization.loop import Candidate, Piece
-from sfumato.specialization.tds import BestScore, Labels, partition
+from sfumato.specialization.tds import BestScore, Labels, in_memory, partition
 from sfumato.tables import open_table
 from sfumato.verify import verify_folder
 
@@ -69,24 +69,26 @@ def grouped(table: pa.Table, given: Policy) -> Partition:
 # ---- the running example ---------------------------------------------------------------------------
 
 
-class Watched(BestScore):
-    """Remembers what was known of each candidate when one was chosen."""
+def watched(chooser: BestScore) -> list[dict[int, tuple[float, int]]]:
+    """Where it will note what is known of each candidate when one is chosen: gain per row, loss."""
+    seen: list[dict[int, tuple[float, int]]] = []
+    choose = chooser.choose
 
-    def choose(self) -> int | None:
-        number = super().choose()
+    def watching() -> int | None:
+        number = choose()
         seen.append(
             {
                 int(i): (
-                    self.facts[i]["gain"] / 2**20 / self.facts[i]["rows"],
-                    self.anonymity - min(int(self.least[i]), self.anonymity),
+                    chooser.facts[i]["gain"] / 2**20 / chooser.facts[i]["rows"],
+                    chooser.anonymity - min(int(chooser.least[i]), chooser.anonymity),
                 )
-                for i in self.open
+                for i in chooser.open
             }
         )
         return number
 
-
-seen: list[dict[int, tuple[float, int]]] = []
+    chooser.choose = watching
+    return seen
 
 
 def test_the_first_scores_of_the_running_example_are_those_of_the_paper():
@@ -95,8 +97,8 @@ def test_the_first_scores_of_the_running_example_are_those_of_the_paper():
     encoded = [encode_axis(source, attribute) for attribute in given.schema.quasi_identifiers]
     domains = [domain for domain, _ in encoded]
     codes = np.stack([column for _, column in encoded])
-    seen.clear()
-    chooser = Watched(codes, Labels.of(source, given), [domain.n_codes for domain in domains], k=4)
+    chooser, _groups = in_memory(codes, Labels.of(source, given), domains, k=4)
+    seen = watched(chooser)
     loop.specialize(domains, chooser)
     education, sex, hours = (seen[0][i] for i in range(3))
     assert [round(gain, 4) for gain, _loss in (education, sex, hours)] == [0.2716, 0.1664, 0.3584]

@@ -8,7 +8,7 @@ to stop, and where to divide a number: a :class:`Chooser`. The loop itself never
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,7 +71,7 @@ def specialize(domains: Sequence[Domain], chooser: Chooser) -> tuple[tuple[Piece
     candidates: list[Candidate] = []
 
     def open_up(piece: Piece) -> None:
-        parts = _parts(piece, domains[piece.axis], chooser)
+        parts = parts_of(piece, domains[piece.axis], chooser.threshold)
         if parts:
             chooser.offer(len(candidates), Candidate(piece, parts))
             candidates.append(Candidate(piece, parts))
@@ -92,9 +92,10 @@ def _root(a: int, domain: Domain) -> Piece:
     return Piece(a, 0, domain.n_codes, NO_NODE if isinstance(domain, OrderedDomain) else 0)
 
 
-def _parts(piece: Piece, domain: Domain, chooser: Chooser) -> tuple[Piece, ...]:
+def parts_of(piece: Piece, domain: Domain, threshold: Callable[[Piece], int | None]) -> tuple[Piece, ...]:
+    """What a piece would be replaced by, in the order of codes; nothing if it cannot be divided."""
     if isinstance(domain, OrderedDomain):
-        last = chooser.threshold(piece)
+        last = threshold(piece)
         if last is None:
             return ()
         return Piece(piece.axis, piece.low, last + 1), Piece(piece.axis, last + 1, piece.high)
@@ -108,32 +109,38 @@ def _parts(piece: Piece, domain: Domain, chooser: Chooser) -> tuple[Piece, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The cuts as values and nodes, and for each axis the place of each code in them."""
+    """The cuts as values and nodes, and of each piece where it ends and its place."""
 
     axes: tuple[Axis, ...]
     thresholds: tuple[NDArray[np.float64], ...]
+    ends: tuple[NDArray[np.int64], ...]
     place: tuple[NDArray[np.int64], ...]
 
     @classmethod
     def of(cls, cuts: Sequence[Sequence[Piece]], domains: Sequence[Domain]) -> Grid:
         axes, thresholds, places = [], [], []
-        for cut, domain in zip(cuts, domains, strict=True):
-            ends = np.array([piece.high for piece in cut])
+        all_ends = [np.array([piece.high for piece in cut]) for cut in cuts]
+        for cut, ends, domain in zip(cuts, all_ends, domains, strict=True):
             nodes = np.array([piece.node for piece in cut])
             axis, new = axis_of(domain, nodes)
             axes.append(axis)
             if isinstance(domain, OrderedDomain):
                 thresholds.append(domain.value(ends[:-1] - 1))
-                place = np.arange(len(cut))
+                places.append(np.arange(len(cut)))
             else:
                 thresholds.append(np.zeros(0))
-                place = new[nodes].astype(np.int64)
-            places.append(np.repeat(place, np.diff(ends, prepend=0)))
-        return cls(tuple(axes), tuple(thresholds), tuple(places))
+                places.append(new[nodes].astype(np.int64))
+        return cls(tuple(axes), tuple(thresholds), tuple(all_ends), tuple(places))
 
     def places(self, codes: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The places (rows, axes) of rows whose codes are given axis by axis."""
-        return np.stack([place[here] for place, here in zip(self.place, codes, strict=True)], axis=1)
+        return np.stack(
+            [
+                place[np.searchsorted(ends, here, side="right")]
+                for place, ends, here in zip(self.place, self.ends, codes, strict=True)
+            ],
+            axis=1,
+        )
 
     def recoding(self, n_groups: int, output: Output, left_out: frozenset[str]) -> Cuts:
         return Cuts(self.axes, self.thresholds, n_groups, output, left_out)

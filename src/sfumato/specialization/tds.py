@@ -14,23 +14,33 @@ and so costs nothing, and what lies below would otherwise wait for a score that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import encoding, tables
+from sfumato.cuts import Cuts
 from sfumato.encoding import Codes, Domain
-from sfumato.engines.memory import information_table
+from sfumato.engines.cells import CellCounts, Mesh
+from sfumato.engines.counts import ColumnCounts
+from sfumato.engines.order import RowsByCell
+from sfumato.engines.rows import Layout, Rows
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.compile import is_warm
-from sfumato.kernels.cuts import best_threshold, gain_of_parts, lower_least, split_groups
+from sfumato.kernels.problem import Targets
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.randomness import Random
 from sfumato.requirement import GroupStats, KAnonymity
 from sfumato.schema import Schema
+from sfumato.specialization.gains import Gains
+from sfumato.specialization.groups import CountedGroups, Groups, HeldGroups
 from sfumato.specialization.loop import Candidate, Grid, Piece, specialize
+from sfumato.spill import Spill
 from sfumato.tables import Source
 from sfumato.workload import Classify
 
@@ -51,7 +61,7 @@ def partition(
 ) -> Partition:
     """Divide the rows into the groups of a grid of at least k rows each, as useful as possible for the classes."""
     progress("checking", 0, 1)
-    k = _least_rows(source, policy)
+    k = _least_rows(source.n_rows, policy)
     labels = Labels.of(source, policy)
     quasi = policy.schema.quasi_identifiers
     codes = np.empty((len(quasi), source.n_rows), dtype=np.uint32)
@@ -62,26 +72,36 @@ def partition(
         domains.append(domain)
     tables.give_back_memory()
     progress("specializing" if is_warm() else "compiling (once)", 0, source.n_rows)
-    chooser = BestScore(codes, labels, [domain.n_codes for domain in domains], k=k, progress=progress)
+    chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
     grid = Grid.of(specialize(domains, chooser), domains)
-    start, end = chooser.start[: chooser.n_groups], chooser.end[: chooser.n_groups]
-    places = grid.places(codes[:, chooser.rows[start]])
+    start, end = groups.start[: groups.n_groups], groups.end[: groups.n_groups]
+    places = grid.places(codes[:, groups.rows[start]])
     order = np.lexsort(places.T[::-1])
     size = (end - start)[order]
     members = np.repeat(start[order] - (np.cumsum(size) - size), size) + np.arange(source.n_rows)
     recoding = grid.recoding(len(size), policy.output, policy.schema.left_out)
-    return Partition(recoding, places[order], size, chooser.rows[members])
+    return Partition(recoding, places[order], size, groups.rows[members])
 
 
-def _least_rows(source: Source, policy: Policy) -> int:
+def in_memory(
+    codes: Codes, labels: Labels, domains: Sequence[Domain], *, k: int, progress: Progress = no_progress
+) -> tuple[BestScore, HeldGroups]:
+    """The chooser over rows in memory, codes given axis by axis, and their groups."""
+    n_codes = [domain.n_codes for domain in domains]
+    counts = ColumnCounts.of(codes, labels.codes, n_codes=n_codes, n_classes=labels.n_classes.tolist())
+    groups = HeldGroups(codes, n_codes)
+    return BestScore(
+        Gains(counts, labels.weight), groups, k=k, n_rows=len(labels.codes), progress=progress
+    ), groups
+
+
+def _least_rows(n_rows: int, policy: Policy) -> int:
     """The largest k that is required; raises if the whole table is smaller."""
     least = 1
     for requirement in policy.requirements:
         assert isinstance(requirement, KAnonymity)  # the policy admits no other
-        whole = GroupStats(np.array([source.n_rows]))
-        if not requirement.holds(whole)[0]:
-            best = requirement.describe(float(source.n_rows))
-            raise RequirementUnreachable(requirement, best=best, n_rows=source.n_rows)
+        if not requirement.holds(GroupStats(np.array([n_rows])))[0]:
+            raise RequirementUnreachable(requirement, best=requirement.describe(float(n_rows)), n_rows=n_rows)
         least = max(least, requirement.k)
     return least
 
@@ -96,18 +116,25 @@ class Labels:
 
     @classmethod
     def of(cls, source: Source, policy: Policy) -> Labels:
-        columns, n_classes, weight = [], [], []
-        for task in policy.workload:
-            if not isinstance(task, Classify):
-                continue
-            for targets in [task.targets] if task.joint else [(name,) for name in task.targets]:
-                codes, n = _joint_label(source, policy.schema, targets)
-                columns.append(codes)
-                n_classes.append(n)
-                weight.append(task.weight)
-        if len(weight) == 1:
-            weight = [1.0]
-        return cls(np.stack(columns, axis=1), np.array(n_classes, dtype=np.int64), np.array(weight))
+        columns, n_classes = [], []
+        for targets, _ in _targets(policy):
+            codes, n = _joint_label(source, policy.schema, targets)
+            columns.append(codes)
+            n_classes.append(n)
+        return cls(np.stack(columns, axis=1), np.array(n_classes, dtype=np.int64), _weights(policy))
+
+
+def _targets(policy: Policy) -> Iterator[tuple[Sequence[str], float]]:
+    """The labels that are one target each, and its weight."""
+    for task in policy.workload:
+        if isinstance(task, Classify):
+            for names in [task.targets] if task.joint else [(name,) for name in task.targets]:
+                yield names, task.weight
+
+
+def _weights(policy: Policy) -> NDArray[np.float64]:
+    weights = [weight for _, weight in _targets(policy)]
+    return np.array(weights if len(weights) > 1 else [1.0])
 
 
 def _joint_label(source: Source, schema: Schema, names: Sequence[str]) -> tuple[Codes, int]:
@@ -121,89 +148,55 @@ def _joint_label(source: Source, schema: Schema, names: Sequence[str]) -> tuple[
 
 
 class BestScore:
-    """The chooser of TDS. It keeps the groups of the grid, and of each candidate the smallest part it would make.
+    """The chooser of TDS. Gains come from counts of columns; where groups are, only ``groups`` knows.
 
-    Groups only ever get smaller, and a finer grid cuts a candidate's parts finer: that smallest part sinks and
-    never rises. So it is lowered by the groups that the last specialization touched, nothing else is looked
-    at again, and a candidate that is not valid never becomes so.
+    Groups only ever get smaller, and a finer grid cuts a candidate's parts finer: the smallest part that it would
+    make sinks and never rises. So a candidate that is not valid never becomes so, and what was last known of the
+    smallest part is an upper bound, of the score too. It is made exact only where it would decide: if the best
+    by what is known is known exactly, it is the best.
     """
 
     def __init__(
-        self,
-        codes: Codes,
-        labels: Labels,
-        n_codes: Sequence[int],
-        *,
-        k: int,
-        progress: Progress = no_progress,
+        self, gains: Gains, groups: Groups, *, k: int, n_rows: int, progress: Progress = no_progress
     ) -> None:
-        n_rows = codes.shape[1]
-        self.codes, self.labels, self.k, self.progress = codes, labels, k, progress
-        self.table = information_table(n_rows)
-        self.by_code = [_ByCode.of(column, labels) for column in codes]
-        self.first = np.cumsum([0, *n_codes], dtype=np.int64)
-        self.candidate = np.full(sum(n_codes), -1, dtype=np.int64)
-        self.part = np.zeros(sum(n_codes), dtype=np.int64)
-        self.rows = np.arange(n_rows, dtype=np.uint32)
-        self.start, self.end, self.group, self.touched = np.zeros((4, n_rows), dtype=np.int64)
-        self.end[0] = n_rows
-        self.n_groups = self.n_touched = 1
-        self.most_parts = 0
+        self.gains, self.groups, self.k, self.n_rows, self.progress = gains, groups, k, n_rows, progress
         self.anonymity = n_rows
         self.facts = np.zeros(64, dtype=FACTS)
         self.least = np.zeros(64, dtype=np.int64)
         self.open = np.zeros(0, dtype=np.int64)
-        self.at_thresholds: dict[Piece, tuple[float, int]] = {}
 
     def threshold(self, piece: Piece) -> int | None:
-        """Where the gain is greatest, whatever becomes of the groups [FWY05, section 4]."""
-        rows = self.by_code[piece.axis].between(piece.low, piece.high)
-        if not rows.is_beneficial:
-            return None
-        last, gain, largest = best_threshold(
-            rows.codes, rows.labels, self.labels.n_classes, self.labels.weight, self.table
-        )
-        if last < 0:
-            return None
-        self.at_thresholds[piece] = gain, largest
-        return int(last)
+        return self.gains.threshold(piece)
 
     def offer(self, number: int, candidate: Candidate) -> None:
         """Note a candidate, if it is beneficial."""
-        piece = candidate.piece
-        rows = self.by_code[piece.axis].between(piece.low, piece.high)
-        if not rows.is_beneficial:
+        facts = self.gains.of(candidate)
+        if facts is None:
             return
-        if piece in self.at_thresholds:
-            (gain, largest), n_filled = self.at_thresholds.pop(piece), 2
-        else:
-            ends = np.searchsorted(rows.codes, np.array(candidate.ends, dtype=np.uint32))
-            gain, largest, n_filled = gain_of_parts(
-                rows.labels, ends, self.labels.n_classes, self.labels.weight, self.table
-            )
+        piece = candidate.piece
         if number >= len(self.facts):
             self.facts = np.resize(self.facts, 2 * number)
             self.least = np.resize(self.least, 2 * number)
-        self.facts[number] = max(gain, 0.0), len(rows.codes), largest, piece.axis, piece.low, n_filled == 1
-        self.least[number] = len(self.rows)
+        self.facts[number] = facts.gain, facts.rows, facts.largest, piece.axis, piece.low, facts.is_free
+        self.least[number] = facts.smallest
         self.open = np.append(self.open, number)
-        self.most_parts = max(self.most_parts, len(candidate.parts))
-        first = self.first[piece.axis]
-        for p, part in enumerate(candidate.parts):
-            self.candidate[first + part.low : first + part.high] = number
-            self.part[first + part.low : first + part.high] = p
+        self.groups.offer(number, candidate)
 
     def choose(self) -> int | None:
         """The valid candidate of the best score."""
-        lower_least(
-            self.codes, self.first, self.candidate, self.part, self.most_parts, self.rows, self.start, self.end,
-            self.touched[: self.n_touched], self.least,
-        )  # fmt: skip
-        self.open = self.open[self.least[self.open] >= self.k]
-        if len(self.open) == 0:
-            return None
-        if self.k == 1:  # all are valid and will be taken, so their order does not matter
-            return int(self.open[-1])
+        while True:
+            self.open = self.open[self.least[self.open] >= self.k]
+            if len(self.open) == 0:
+                return None
+            if self.k == 1:  # all are valid and will be taken, so their order does not matter
+                return int(self.open[-1])
+            best = self._best()
+            if self.facts[best]["is_free"] or self.groups.is_exact(best):
+                return best
+            self.groups.lower(best, self.least, self.open, self.anonymity)
+
+    def _best(self) -> int:
+        """By what is known."""
         facts, least = self.facts[self.open], self.least[self.open]
         loss = self.anonymity - np.minimum(least, self.anonymity)
         score = np.where(facts["is_free"], np.inf, facts["gain"] / (facts["rows"] * (loss + 1)))
@@ -214,40 +207,87 @@ class BestScore:
 
     def take(self, number: int, candidate: Candidate) -> None:
         """Divide the groups that lie in its piece."""
-        a, piece = candidate.piece.axis, candidate.piece
-        self.n_groups, self.n_touched = split_groups(
-            self.by_code[a].between(piece.low, piece.high).rows, self.codes[a],
-            self.part[self.first[a] : self.first[a + 1]], len(candidate.parts), self.n_groups,
-            self.rows, self.start, self.end, self.group, self.touched,
-        )  # fmt: skip
+        self.groups.take(number, candidate)
+        self.gains.forget(candidate.piece)
         self.anonymity = min(self.anonymity, int(self.least[number]))
         self.open = self.open[self.open != number]
-        self.candidate[self.first[a] + piece.low : self.first[a] + piece.high] = -1
-        self.progress("specializing", self.n_groups, len(self.rows) // self.k)
+        self.progress("specializing", self.groups.n_groups, self.n_rows // self.k)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByCode:
-    """Rows in the order of their codes on one axis, with their labels and numbers."""
+# ---- rows outside memory ---------------------------------------------------------------------------
 
-    codes: Codes
-    labels: Codes
-    rows: NDArray[np.uint32]
 
-    @classmethod
-    def of(cls, codes: Codes, labels: Labels) -> _ByCode:
-        order = np.argsort(codes, kind="stable").astype(np.uint32)
-        return cls(codes[order], labels.codes[order], order)
-
-    def between(self, low: int, high: int) -> _ByCode:
-        """Those with codes in [low, high)."""
-        start, end = np.searchsorted(self.codes, np.array([low, high], dtype=np.uint32))
-        return _ByCode(self.codes[start:end], self.labels[start:end], self.rows[start:end])
+class Encoded(Rows, Protocol):
+    """Rows of codes and what they mean; those of an intake are such."""
 
     @property
-    def is_beneficial(self) -> bool:
-        """Have they more than one class of some target?"""
-        return len(self.codes) > 0 and bool((self.labels != self.labels[0]).any())
+    def problem(self) -> Meaning: ...
 
 
-__all__ = ["partition"]
+class Meaning(Protocol):
+    """What the codes of rows mean."""
+
+    @property
+    def domains(self) -> tuple[Domain, ...]: ...
+
+    @property
+    def targets(self) -> Targets: ...
+
+
+def grow_on_disk(
+    rows: Encoded,
+    policy: Policy,
+    *,
+    spill: Spill,
+    layout: Layout,
+    memory: int,
+    at_once: int,
+    random: Random,
+    progress: Progress = no_progress,
+) -> tuple[Cuts, Iterator[tuple[Partition, pa.Table | None]]]:
+    """The cuts that ``partition`` would make, and its groups in the same order, some at a time.
+
+    Rows are read in passes: one for the counts of columns, a few for those of cells, one to bring them in order.
+    ``memory`` bytes are taken for each of these, and ``at_once`` rows are held to be published. Row numbers are
+    those of the payload that comes with them. A group of more rows than that comes in several portions, its rows
+    divided among them at random.
+    """
+    progress("checking", 0, 1)
+    k = _least_rows(rows.n_rows, policy)
+    progress("specializing" if is_warm() else "compiling (once)", 0, rows.n_rows)
+    grid, counts = _grid_on_disk(rows, policy, k=k, spill=spill, memory=memory, progress=progress)
+    mesh = Mesh.of(grid.ends, grid.place)
+    by_cell = RowsByCell(mesh, spill, layout, at_once=at_once, memory=memory // 2, random=random)
+    files = by_cell.files(rows, counts)
+    n_groups = by_cell.n_cells(files) if counts is None else counts.n
+    recoding = grid.recoding(n_groups, policy.output, policy.schema.left_out)
+    del counts
+
+    def portions() -> Iterator[tuple[Partition, pa.Table | None]]:
+        for found in by_cell.read(files):
+            yield Partition(recoding, mesh.places(found.cells), found.size, found.row_numbers), found.payload
+
+    return recoding, portions()
+
+
+def _grid_on_disk(
+    rows: Encoded, policy: Policy, *, k: int, spill: Spill, memory: int, progress: Progress
+) -> tuple[Grid, CellCounts | None]:
+    """The grid, and the rows of its groups if they are known in the end."""
+    domains, labels = rows.problem.domains, rows.problem.targets.label
+    counts = ColumnCounts.gather(
+        rows,
+        n_codes=[domain.n_codes for domain in domains],
+        labels=labels["column"].tolist(),
+        n_classes=labels["n_classes"].tolist(),
+        spill=spill,
+        memory=memory // 2,
+    )
+    gains = Gains(counts, _weights(policy))
+    groups = CountedGroups(rows, gains, domains, k=k, memory=memory // 2)
+    chooser = BestScore(gains, groups, k=k, n_rows=rows.n_rows, progress=progress)
+    grid = Grid.of(specialize(domains, chooser), domains)
+    return grid, groups.counted(Mesh.of(grid.ends, grid.place))
+
+
+__all__ = ["grow_on_disk", "partition"]

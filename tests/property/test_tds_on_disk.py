@@ -1,0 +1,101 @@
+"""Top-down specialization of rows outside memory: the cuts, their order and the groups of the engine in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from blocks import EncodedRows
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from tds_cases import Case, cases, noting, spelled
+
+from sfumato.engines.counts import ColumnCounts
+from sfumato.randomness import seeded
+from sfumato.specialization import loop
+from sfumato.specialization.gains import Gains
+from sfumato.specialization.groups import CountedGroups
+from sfumato.specialization.tds import BestScore, Labels, grow_on_disk, in_memory
+from sfumato.spill import Spill
+from sfumato.tables import open_table
+
+MEMORY = st.sampled_from([64, 1000, 4000, 20_000, 10**8])
+"""From room for two cells of a grid to room for all."""
+
+
+def same_groups(rows: EncodedRows, case: Case, found: Any, portions: Any) -> int:
+    """Check everything that both engines give; how many portions there were."""
+    cuts, expected = found.recoding, case.partition()
+    assert spelled(cuts) == spelled(expected.recoding)
+    assert cuts.n_groups == expected.recoding.n_groups
+    leaf, members = [], []
+    for groups, payload in portions:
+        numbers = payload.column("row").to_numpy()[groups.row_numbers]
+        for place, part in zip(
+            groups.leaf.tolist(), np.split(numbers, np.cumsum(groups.size)[:-1]), strict=True
+        ):
+            if leaf and leaf[-1] == place:
+                members[-1] |= set(part.tolist())
+            else:
+                leaf.append(place)
+                members.append(set(part.tolist()))
+    assert leaf == expected.leaf.tolist()
+    ends = np.cumsum(expected.size)
+    assert members == [set(part.tolist()) for part in np.split(expected.row_numbers, ends[:-1])]
+    return len(portions)
+
+
+@settings(max_examples=300)
+@given(cases(max_rows=60), MEMORY, st.integers(1, 70), st.integers(1, 20))
+def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, at_once: int, size: int):
+    rows = EncodedRows(case.table(), case.policy, size=size)
+    with Spill() as spill:
+        cuts, portions = grow_on_disk(
+            rows,
+            case.policy,
+            spill=spill,
+            layout=rows.layout,
+            memory=memory,
+            at_once=at_once,
+            random=seeded(1),
+        )
+        found = list(portions)
+        assert all(groups.size.sum() <= at_once or len(found) == 1 for groups, _ in found)
+        assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
+    assert all(groups.recoding is cuts for groups, _ in found)
+    event(f"{min(same_groups(rows, case, found[0][0], found), 3)} portions")
+
+
+def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any], CountedGroups]:
+    domains, labels = rows.problem.domains, rows.problem.targets.label
+    with Spill() as spill:
+        counts = ColumnCounts.gather(
+            rows,
+            n_codes=[domain.n_codes for domain in domains],
+            labels=labels.column.tolist(),
+            n_classes=labels.n_classes.tolist(),
+            spill=spill,
+            memory=memory,
+        )
+        gains = Gains(counts, Labels.of(open_table(case.table()), case.policy).weight)
+        groups = CountedGroups(rows, gains, domains, k=case.k, memory=memory)
+        chooser = BestScore(gains, groups, k=case.k, n_rows=rows.n_rows)
+        taken = noting(chooser, rows.rows.T)
+        loop.specialize(domains, chooser)
+    return taken, groups
+
+
+@settings(max_examples=400)
+@given(cases(max_rows=60).filter(lambda case: case.k > 1), MEMORY)
+def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, memory: int):
+    rows = EncodedRows(case.table(), case.policy, size=16)
+    taken, groups = chosen_on_disk(rows, case, memory)
+    n_axes = len(rows.problem.domains)
+    codes = np.ascontiguousarray(rows.rows[:, :n_axes].T)
+    chooser, _ = in_memory(
+        codes, Labels.of(open_table(case.table()), case.policy), rows.problem.domains, k=case.k
+    )
+    expected = noting(chooser, codes)
+    loop.specialize(rows.problem.domains, chooser)
+    assert taken == expected
+    event("sliced" if groups.is_sliced else f"{min(rows.passes, 6)} passes")

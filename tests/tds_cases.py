@@ -1,0 +1,145 @@
+"""Random small tables for top-down specialization, and what is noted of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import naive_tds as naive
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from sfumato.axes import OrderedAxis
+from sfumato.cuts import Cuts
+from sfumato.partition import Partition
+from sfumato.policy import Output, Policy, TdsOptions
+from sfumato.requirement import KAnonymity
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.specialization.loop import Candidate
+from sfumato.specialization.tds import BestScore, partition
+from sfumato.tables import open_table
+from sfumato.workload import Classify
+
+
+@dataclass(frozen=True)
+class Case:
+    rows: list[dict[str, Any]]
+    attributes: list[Attribute]
+    roots: Mapping[str, naive.Piece]
+    k: int
+    workload: list[Classify]
+    output: Output = Output.LABELS
+
+    @property
+    def policy(self) -> Policy:
+        others = (Attribute("class", Role.OTHER), Attribute("job", Role.SENSITIVE))
+        schema = Schema((*self.attributes, *others))
+        return Policy(schema, (KAnonymity(self.k),), tuple(self.workload), TdsOptions(), self.output)
+
+    def table(self, rows: list[dict[str, Any]] | None = None) -> pa.Table:
+        rows = self.rows if rows is None else rows
+        types = {
+            attribute.name: pa.float64() if attribute.kind is Kind.NUMBER else pa.string()
+            for attribute in self.policy.schema
+        }
+        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+
+    def partition(self, rows: list[dict[str, Any]] | None = None) -> Partition:
+        return partition(open_table(self.table(rows)), self.policy)
+
+    def twin(self) -> naive.TopDown:
+        targets = [
+            (names, task.weight)
+            for task in self.workload
+            for names in ([task.targets] if task.joint else [(name,) for name in task.targets])
+        ]
+        return naive.TopDown(self.rows, self.roots, self.k, targets)
+
+
+SHAPES = st.recursive(st.none(), lambda below: st.lists(below, min_size=1, max_size=4), max_leaves=9).filter(
+    lambda tree: tree is not None
+)
+
+
+def nested(shape: Any, label: str, path: tuple[str, ...], leaves: list[tuple[str, ...]]) -> Any:
+    """The shape as a policy spells a tree; the paths of its leaves are added to ``leaves`` from left to right."""
+    path = (*path, label)
+    if shape is None:
+        leaves.append(path)
+        return None
+    return {f"{label}{i}": nested(below, f"{label}{i}", path, leaves) for i, below in enumerate(shape)}
+
+
+@st.composite
+def cases(draw: Any, *, max_rows: int = 24) -> Case:
+    n_rows = draw(st.integers(1, max_rows))
+    attributes, roots, columns = [], {}, {}
+    for i in range(draw(st.integers(1, 3))):
+        name = f"q{i}"
+        kind = draw(st.sampled_from(["whole", "real", "tree", "flat"]))
+        if kind in ("whole", "real"):
+            cells = (
+                st.integers(0, 9) if kind == "whole" else st.sampled_from([-1.5, 0.0, 0.1, 0.3, 7.25, 900.0])
+            )
+            attributes.append(Attribute(name, Role.QUASI_IDENTIFIER, Kind.NUMBER))
+            leaves: list[tuple[Any, ...]] = []
+        elif kind == "tree":
+            leaves = []
+            tree = nested(draw(SHAPES), "n", (), leaves)
+            attributes.append(Attribute(name, Role.QUASI_IDENTIFIER, hierarchy={"tree": {"n": tree}}))
+            cells = st.sampled_from([leaf[-1] for leaf in leaves])
+        else:
+            attributes.append(Attribute(name, Role.QUASI_IDENTIFIER))
+            cells, leaves = st.sampled_from("abcd"), []
+        if draw(st.booleans()):
+            cells = st.one_of(cells, cells, st.none())
+        columns[name] = draw(st.lists(cells, min_size=n_rows, max_size=n_rows))
+        if kind == "flat":
+            values = sorted({cell for cell in columns[name] if cell is not None})
+            leaves = [("*", value) for value in values or ["*"]]  # a hierarchy has at least one leaf
+        root = "n" if kind == "tree" else "*"
+        missing = [(root, None)] if None in columns[name] else []
+        roots[name] = (
+            naive.Node((root,), (*leaves, *missing))
+            if kind in ("tree", "flat")
+            else naive.Interval(None, None)
+        )
+    for name, cells in (("class", st.sampled_from("xyz")), ("job", st.sampled_from("mn"))):
+        columns[name] = draw(st.lists(st.one_of(cells, cells, st.none()), min_size=n_rows, max_size=n_rows))
+    workload = draw(
+        st.one_of(
+            st.just([Classify("class")]),
+            st.just([Classify(["class", "job"], joint=True)]),
+            st.just([Classify("class", weight=0.3), Classify("job", weight=2)]),
+            st.just([Classify(["class", "job"])]),
+        )
+    )
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    k = draw(st.integers(1, min(5, n_rows)))
+    return Case(rows, attributes, roots, k, workload, draw(st.sampled_from(list(Output))))
+
+
+def spelled(cuts: Cuts) -> list[Any]:
+    """The cut of each attribute as thresholds, or as the paths of its nodes."""
+    return [
+        [float(x) for x in cuts.thresholds[a]]
+        if isinstance(axis, OrderedAxis)
+        else [axis.nodes.path(node) for node in axis.nodes.leaf_nodes]
+        for a, axis in enumerate(cuts.axes)
+    ]
+
+
+def noting(chooser: BestScore, codes: Any) -> list[tuple[int, list[int]]]:
+    """Where it will note what it takes: the attribute and the sizes of the parts."""
+    taken: list[tuple[int, list[int]]] = []
+    take = chooser.take
+
+    def noted(number: int, candidate: Candidate) -> None:
+        take(number, candidate)
+        column = codes[candidate.piece.axis]
+        sizes = [int(((column >= part.low) & (column < part.high)).sum()) for part in candidate.parts]
+        taken.append((candidate.piece.axis, sizes))
+
+    chooser.take = noted
+    return taken
