@@ -15,7 +15,20 @@ COLORS = {
     "TDS": "#d98b2b",
     "Median": "#a23b4a",
     "Median on age and salary": "#d98b2b",
+    "In memory": "#4d4d4d",
+    "Rothko-S": "#1f6f8b",
+    "Rothko-T (1)": "#a23b4a",
+    "Rothko-T (4)": "#d98b2b",
+    "Rothko-T (8)": "#d98b2b",
+    "Reads": "#1f6f8b",
+    "Writes": "#d98b2b",
+    "user": "#1f6f8b",
+    "kernel": "#d98b2b",
+    "waiting": "#c9c9c9",
 }
+SHADES = ("#a23b4a", "#d98b2b", "#1f6f8b", "#4d4d4d", "#7a9e4f")
+"""For series that are numbers, such as k."""
+
 MARKERS = {"Original": "", "TDS": "s", "Median": "^", "Median on age and salary": "s"}
 
 NAMES = {
@@ -119,6 +132,40 @@ def bars(
             color=COLORS[name], label=name, error_kw={"linewidth": 0.8},
         )  # fmt: skip
     axes.set_xticks(range(len(groups)), groups)
+
+
+def sizes(axes: Any, ticks: Iterable[float]) -> None:
+    """A logarithmic axis of numbers of rows, each of them named."""
+    chosen = sorted(set(ticks))
+    axes.set_xscale("log")
+    axes.set_xticks(chosen, [in_short(n) for n in chosen])
+    axes.minorticks_off()
+
+
+def in_short(n: float) -> str:
+    """A number of rows as an axis names it.
+
+    >>> in_short(500), in_short(2_500), in_short(250_000), in_short(2_000_000)
+    ('500', '2.5k', '250k', '2M')
+    """
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if n >= size:
+            return f"{n / size:g}{letter}"
+    return f"{n:g}"
+
+
+def stacked(
+    axes: Any, points: Sequence[Mapping[str, Any]], *, x: str, parts: Sequence[str], names: Mapping[Any, str]
+) -> None:
+    """One bar for each x of ``names``, made of its parts, as in the paper's figures 19 to 21."""
+    height = [0.0] * len(names)
+    for part in parts:
+        value = {point[x]: point["mean"] for point in points if point["measure"] == part}
+        axes.bar(
+            range(len(names)), [value[at] for at in names], 0.6, bottom=height, color=COLORS[part], label=part
+        )
+        height = [low + value[at] for low, at in zip(height, names, strict=True)]
+    axes.set_xticks(range(len(names)), list(names.values()))
 
 
 def legend(panel: Any) -> None:

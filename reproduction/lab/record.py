@@ -30,8 +30,13 @@ NO_LEARNERS = "none"
 HELD, IN_PART, NOT_HELD = "held", "held in part", "not held"
 
 
-def options(description: str, *, learners: Sequence[str] = ("scikit-learn", "weka")) -> Namespace:
-    """The options that all scripts share."""
+def options(
+    description: str,
+    *,
+    learners: Sequence[str] = ("scikit-learn", "weka"),
+    more: Callable[[ArgumentParser], None] | None = None,
+) -> Namespace:
+    """The options that all scripts share; ``more`` adds those of some."""
     parser = ArgumentParser(description=description)
     parser.add_argument(
         "--quick", action="store_true", help="few and small trials, to see that all of it runs"
@@ -50,6 +55,8 @@ def options(description: str, *, learners: Sequence[str] = ("scikit-learn", "wek
         parser.add_argument(
             "--learners", nargs="+", choices=learners, default=list(learners), help="default: all of them"
         )
+    if more is not None:
+        more(parser)
     given = parser.parse_args()
     if given.at is not None:
         given.at = tuple(int(x) if x == int(x) else x for x in given.at)
@@ -114,14 +121,20 @@ class Measured:
 def measured(
     given: Namespace, name: str, keys: tuple[str, ...], run: Callable[[], Iterable[list[dict[str, Any]]]]
 ) -> Measured:
-    """What ``run`` measures, trial by trial, saved under ``build``; or, with ``--again``, what was saved."""
+    """What ``run`` measures, trial by trial, saved under ``build``; or, with ``--again``, what was saved.
+
+    An entry that was kept from an earlier run brings its own ``commit``.
+    """
     found = Measured(*keys)
     if given.again:
         document = json.loads(_saved(given, name).read_text(encoding="utf-8"))
     else:
+        now = commit()
+        entries = [dict(entry) for entries in run() for entry in entries]
+        commits = {entry.pop("commit", now): None for entry in entries} or {now: None}
         document = {
-            "stamp": {"seed": given.seed, "version": version("sfumato"), "commit": _commit()},
-            "entries": [entry for entries in run() for entry in entries],
+            "stamp": {"seed": given.seed, "version": version("sfumato"), "commit": " ".join(commits)},
+            "entries": entries,
         }
         _saved(given, name).parent.mkdir(parents=True, exist_ok=True)
         _saved(given, name).write_text(json.dumps(document), encoding="utf-8")
@@ -219,9 +232,19 @@ class Figure:
 
 
 def save(
-    given: Namespace, name: str, title: str, setup: str, measured: Measured, claims: dict[str, list[Claim]]
+    given: Namespace,
+    name: str,
+    title: str,
+    setup: str,
+    measured: Measured,
+    claims: dict[str, list[Claim]],
+    *,
+    table: str = "",
 ) -> Figure:
-    """Write CSV and claims (``claims`` by learners), then the page; gives all that is on record."""
+    """Write CSV and claims (``claims`` by learners), then the page; gives all that is on record.
+
+    ``table`` is a table of the figure in Markdown, where the picture does not say it all.
+    """
     given.out.mkdir(parents=True, exist_ok=True)
     new = [{**_tidy(point), **measured.stamp} for point in measured.points()]
     old = [
@@ -242,6 +265,7 @@ def save(
         "quick": given.quick,
         "reduced": reduced,
         "verdict": figure.verdict,
+        **({"table": table} if table else {}),
         "claims": {
             learners: [{**asdict(claim), "verdict": claim.verdict} for claim in of]
             for learners, of in figure.claims.items()
@@ -256,6 +280,7 @@ def _reduced(given: Namespace) -> dict[str, str]:
     """What was left out of a run, in words."""
     less = [f"{given.trials} trials only"] if given.trials else []
     less += ["only at " + ", ".join(f"{x:g}" for x in given.at)] if given.at else []
+    less += [f"{given.rows:,} rows only"] if getattr(given, "rows", None) else []
     return dict.fromkeys(given.learners, "; ".join(less))
 
 
@@ -305,7 +330,7 @@ def _read_claims(path: Path) -> dict[str, list[Claim]]:
     }
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit that the results come from; + where files were changed since."""
 
     def git(*arguments: str) -> str:
@@ -369,6 +394,7 @@ def _section(name: str, record: Mapping[str, Any], folder: str) -> str:
     less = [f"{learners}: {what}." for learners, what in sorted(record["reduced"].items()) if what]
     lines += [f"Reduced to save time: {' '.join(less)}", ""] if less else []
     lines += [f"![{record['title']}]({folder}/{name}.png)", ""]
+    lines += [record["table"], ""] if "table" in record else []
     lines += [f"Points: [{name}.csv]({folder}/{name}.csv).", ""]
     for learners, claims in record["claims"].items():
         for claim in claims:
