@@ -10,4 +10,7 @@ select     the same for selections: costs of regions that queries overlap
 grow       depth-first growth: choose, move rows, repeat
 route      send rows down a finished tree: values, strangers too
 descend    the same for rows of codes, fast
+tally      the requirement on groups that are counted block by block
+quantile   quantiles of chi-square
+trim       trees with fewer splits, or more children
 """

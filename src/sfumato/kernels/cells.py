@@ -24,6 +24,7 @@ from sfumato.kernels.choose import (
     within_limit,
 )
 from sfumato.kernels.compile import inner
+from sfumato.kernels.rules import least_rows_of
 
 
 @inner
@@ -239,7 +240,7 @@ def choose_children_by_cells(
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
-            if m < 2 or not children_are_large(rows_to[:m], rules.least_rows):
+            if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
                 continue
             score = score_groups(part, rows_to[:m], cells, table, scratch.order)
             largest = rows_to[0]

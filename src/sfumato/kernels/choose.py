@@ -35,7 +35,7 @@ from sfumato.kernels.frequency import (
     unpack,
 )
 from sfumato.kernels.problem import FIXED_POINT
-from sfumato.kernels.rules import fill_walk, segment_holds
+from sfumato.kernels.rules import fill_walk, is_sample, least_rows_of, part_holds, segment_holds
 
 NO_SCORE = -1e300
 
@@ -328,10 +328,10 @@ def children_hold(part, m, rules, scratch):
     """Does every group that ``fill_children`` made satisfy the requirement?"""
     rows_to = scratch.total[0]
     if rules.count_only:
-        return children_are_large(rows_to[:m], rules.least_rows)
+        return children_are_large(rows_to[:m], least_rows_of(rules, m))
     before = np.int64(0)
     for j in range(m):
-        if not segment_holds(part, scratch.order, before, rows_to[j], rules, scratch):
+        if not part_holds(part, scratch.order, before, rows_to[j], m, rules, scratch):
             return False
         before = rows_to[j]
     return True
@@ -480,7 +480,7 @@ def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
-            if m < 2 or not children_are_large(scratch.total[0, :m], rules.least_rows):
+            if m < 2 or not children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
                 continue
             score, largest = score_children(part, m, targets, single, table, scratch)
             is_tie = score == best and largest == best_largest and axis < best_axis
@@ -568,7 +568,7 @@ def choose_median(part, bounds, grid, rules, scratch):
         if is_exact[axis] == 0:
             low[axis], high[axis] = range_of(part[:, axis], low[axis], high[axis])
             is_exact[axis] = 1
-            if is_tree:
+            if is_tree and not is_sample(rules):
                 cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
             width[axis] = width_of(grid, axis, low[axis], high[axis], cover_of[axis])
             continue

@@ -28,6 +28,7 @@ from sfumato.kernels.choose import (
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, range_of, rank_again
 from sfumato.kernels.problem import BLOCK
+from sfumato.kernels.rules import is_sample
 
 
 class Nodes(NamedTuple):
@@ -129,8 +130,11 @@ def arrange(part, order):
 
 
 @inner
-def prepare(part, bounds, grid, marks):
-    """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps."""
+def prepare(part, bounds, grid, narrow, marks):
+    """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps.
+
+    Without ``narrow`` a hierarchy's node stays as it is known: rows that are not here may lie outside a cover.
+    """
     low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
     for axis in range(low.shape[0]):
         if not grid.axis[axis].may_split or low[axis] >= high[axis]:
@@ -139,7 +143,8 @@ def prepare(part, bounds, grid, marks):
             if is_exact[axis] == 0:
                 low[axis], high[axis] = range_of(part[:, axis], low[axis], high[axis])
                 is_exact[axis] = 1
-                cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
+                if narrow:
+                    cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
         elif high[axis] - low[axis] + 1 > 2 * part.shape[0]:
             high[axis] = rank_again(part[:, axis], low[axis], high[axis], marks) - 1
             low[axis] = 0
@@ -280,7 +285,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
         by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
         axis, code = np.int64(-1), np.int64(-1)
         if not by_median:
-            prepare(part, here, grid, scratch.bins)
+            prepare(part, here, grid, not is_sample(rules), scratch.bins)
             if cells is None:
                 axis, code, score, largest = choose_threshold(
                     part, here, grid.axis, targets, rules, table, scratch

@@ -1,8 +1,12 @@
 """Does a set of rows satisfy the requirement?
 
-``segment_holds`` looks at one set of rows. ``fill_walk`` looks at every prefix of an ordered list of rows
+``part_holds`` looks at one set of rows. ``fill_walk`` looks at every prefix of an ordered list of rows
 at once, updating the statistics row by row: what Median and the scored criteria need to find the
-nearest allowable threshold. Both end in the same three tests, so they cannot disagree.
+nearest allowable threshold. Both end in the same tests, so they cannot disagree.
+
+The definitions are ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows are a sample,
+``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more: enough
+to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see mondrian.confidence.
 """
 
 from __future__ import annotations
@@ -12,7 +16,11 @@ import math
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.problem import NO_NUMBER
+from sfumato.kernels.problem import LOWEST_RATE, NO_NUMBER, RATES_PER_OCTAVE
+from sfumato.kernels.quantile import chi_square_quantile
+
+TWO = np.int64(2)
+"""Parts of a split by threshold."""
 
 
 @kernel
@@ -51,6 +59,12 @@ def variance_holds(n, total, squares_high, squares_low, least):
     """
     if n == 0:
         return least <= 0.0
+    return spread_of(n, total, squares_high, squares_low) >= least * float(n) * float(n)
+
+
+@inner
+def spread_of(n, total, squares_high, squares_low):
+    """N * sum of squares - total^2, see ``variance_holds``."""
     high, low = product(n, squares_low)
     high2, low2 = product(n, squares_high)
     # add (high2, low2) * 2^32: shift the pair of 62-bit words by 32
@@ -63,19 +77,95 @@ def variance_holds(n, total, squares_high, squares_low, least):
     high, low = high - minus_high, low - minus_low
     if low < 0:  # borrow: two large floats of opposite sign would not cancel exactly
         high, low = high - 1, low + (np.int64(1) << 62)
-    spread = float(high) * 4611686018427387904.0 + float(low)
-    return spread >= least * float(n) * float(n)
+    return float(high) * 4611686018427387904.0 + float(low)
+
+
+# ---- tests on a sample -----------------------------------------------------------------------------
+
+
+@inner
+def is_sample(rules):
+    """Are there more rows than these?"""
+    return rules.limits.shape[0] > 0
+
+
+@inner
+def least_rows_of(rules, n_parts):
+    """Rows that each of so many parts must have."""
+    return rules.limits[n_parts].least_rows if is_sample(rules) else np.int64(rules.least_rows)
+
+
+@inner
+def entropy_limit(rules, r, n_parts, n):
+    """The entropy that n rows must have."""
+    log_l = rules.entropy[r].log
+    if rules.entropy_bounds.shape[0] == 0 or log_l <= 0.0:
+        return log_l
+    rate = math.log2(rules.limits[n_parts].doubt / n)
+    at = 1 + max(0, math.ceil((rate - LOWEST_RATE) * RATES_PER_OCTAVE))
+    return rules.entropy_bounds[r, at] if at < rules.entropy_bounds.shape[1] else math.inf
+
+
+@inner
+def no_value_is_frequent(rules, r, n_parts, most, n):
+    """Is the most frequent value of n rows so rare that the entropy of all rows cannot be too low?"""
+    if rules.entropy_bounds.shape[0] == 0:
+        return False
+    share, bound = most / n, rules.entropy_bounds[r, 0]
+    if share >= bound:
+        return False
+    away = share * math.log(share / bound) + (1.0 - share) * math.log((1.0 - share) / (1.0 - bound))
+    return n * away >= rules.limits[n_parts].doubt
+
+
+@inner
+def recursive_is_sure(rules, r, n_parts, most, top_rest, n):
+    """``recursive_holds``, and on a sample [LDR08, section 5.2.1] by z standard errors."""
+    up, down = rules.recursive[r].up, rules.recursive[r].down
+    if not recursive_holds(most, top_rest, n, up, down):
+        return False
+    if not is_sample(rules):
+        return True
+    c, first, tail = up / down, most / n, (n - top_rest) / n
+    error = c * c * tail * (1.0 - tail) + first * (1.0 - first)
+    z = rules.limits[n_parts].z
+    return z == 0.0 or c * tail - first > z * math.sqrt(error / (n - 1) * rules.correction)
+
+
+@inner
+def variance_is_sure(rules, r, n_parts, n, total, squares_high, squares_low):
+    """``variance_holds``, and on a sample [LDR08, section 5.2.1] by the quantile of chi-square."""
+    least = rules.variance[r].least
+    if not is_sample(rules) or rules.limits[n_parts].z == 0.0 or least <= 0.0:
+        return variance_holds(n, total, squares_high, squares_low, least)
+    if n < 2:
+        return False
+    if n_parts == TWO and n - 1 < rules.quantiles.shape[0]:
+        quantile = rules.quantiles[n - 1]
+    else:
+        limit = rules.limits[n_parts]
+        quantile = chi_square_quantile(limit.alpha, limit.z, n - 1)
+    return spread_of(n, total, squares_high, squares_low) >= least * quantile * float(n)
+
+
+# ---- the requirement -------------------------------------------------------------------------------
 
 
 @inner
 def segment_holds(rows, order, first, last, rules, scratch):
-    """The requirement on the rows order[first:last].
+    """The requirement on the rows order[first:last], one of two parts; see ``part_holds``."""
+    return part_holds(rows, order, first, last, TWO, rules, scratch)
+
+
+@inner
+def part_holds(rows, order, first, last, n_parts, rules, scratch):
+    """The requirement on the rows order[first:last], one of so many parts.
 
     rows     (n, columns)  uint32  IN
     order    (n,) positions        IN
     """
     n = last - first
-    if n < rules.least_rows:
+    if n < least_rows_of(rules, n_parts):
         return False
     if rules.count_only:
         return True
@@ -88,7 +178,12 @@ def segment_holds(rows, order, first, last, rules, scratch):
             values[start + rows[order[i], column]] += 1
         for r in range(rules.entropy.shape[0]):
             if rules.entropy[r].of == s and holds:
-                holds = entropy_holds(values, start, end, n, rules.entropy[r].log)
+                holds = entropy_holds(values, start, end, n, entropy_limit(rules, r, n_parts, n))
+                if not holds and is_sample(rules):
+                    most = np.int64(0)
+                    for v in range(start, end):
+                        most = max(most, values[v])
+                    holds = no_value_is_frequent(rules, r, n_parts, most, n)
         for r in range(rules.recursive.shape[0]):
             if rules.recursive[r].of == s and holds:
                 length = rules.recursive[r].l - 1
@@ -99,14 +194,12 @@ def segment_holds(rows, order, first, last, rules, scratch):
                 top_rest = 0
                 for j in range(length):
                     top_rest += top[j]
-                holds = recursive_holds(top[0], top_rest, n, rules.recursive[r].up, rules.recursive[r].down)
+                holds = recursive_is_sure(rules, r, n_parts, top[0], top_rest, n)
         values[start:end] = 0
         if not holds:
             return False
     for r in range(rules.variance.shape[0]):
-        if not variance_of_segment_holds(
-            rows, order, first, last, rules.variance[r].column, rules.variance[r].least
-        ):
+        if not variance_of_part_holds(rows, order, first, last, n_parts, r, rules):
             return False
     return True
 
@@ -124,7 +217,8 @@ def place_in_top(top, length, count):
 
 
 @inner
-def variance_of_segment_holds(rows, order, first, last, column, least):
+def variance_of_part_holds(rows, order, first, last, n_parts, r, rules):
+    column = rules.variance[r].column
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     for i in range(first, last):
@@ -135,7 +229,7 @@ def variance_of_segment_holds(rows, order, first, last, column, least):
             total += np.int64(x)
             squares_high += np.int64(square >> np.uint64(32))
             squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
-    return variance_holds(n, total, squares_high, squares_low, least)
+    return variance_is_sure(rules, r, n_parts, n, total, squares_high, squares_low)
 
 
 @inner
@@ -204,14 +298,17 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             continue
         for r in range(rules.entropy.shape[0]):
             if rules.entropy[r].of == s and out[t]:
-                doubt = math.log(seen) - inner / seen - rules.entropy[r].log
+                limit = entropy_limit(rules, r, TWO, seen)
+                doubt = math.log(seen) - inner / seen - limit
                 if doubt < -1e-7:
-                    out[t] = False
+                    out[t] = no_value_is_frequent(rules, r, TWO, most, seen)
                 elif doubt < 1e-7:
-                    out[t] = entropy_holds(values, start, end, seen, rules.entropy[r].log)
+                    out[t] = entropy_holds(values, start, end, seen, limit) or no_value_is_frequent(
+                        rules, r, TWO, most, seen
+                    )
         for r in range(n_recursive):
             if rules.recursive[r].of == s and rules.recursive[r].l > 1 and out[t]:
-                out[t] = recursive_holds(most, sums[r], seen, rules.recursive[r].up, rules.recursive[r].down)
+                out[t] = recursive_is_sure(rules, r, TWO, most, sums[r], seen)
     values[start:end] = 0
     is_top[:, start:end] = False
 
@@ -235,5 +332,5 @@ def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
                 squares_high += np.int64(square >> np.uint64(32))
                 squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
             seen += 1
-        if out[t] and not variance_holds(n, total, squares_high, squares_low, rules.variance[r].least):
+        if out[t] and not variance_is_sure(rules, r, TWO, n, total, squares_high, squares_low):
             out[t] = False

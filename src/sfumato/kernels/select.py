@@ -26,11 +26,12 @@ from sfumato.kernels.choose import (
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.kernels.grow import divide_by_threshold, divide_by_tree, fill_child_bounds
+from sfumato.kernels.rules import is_sample, least_rows_of
 
 
 @inner
-def fill_tree_regions(part, bounds, grid, region):
-    """Make the covers of the trees exact, and their ranges the region of the node.
+def fill_tree_regions(part, bounds, grid, narrow, region):
+    """Make the covers of the trees exact, if they may be narrowed, and their ranges the region of the node.
 
     bounds   (4, axes) see ``fill_subtree``     IN+OUT
     region   (2, axes) above, up to             OUT on trees
@@ -40,7 +41,8 @@ def fill_tree_regions(part, bounds, grid, region):
             if bounds[3, axis] == 0:
                 low, high = range_of(part[:, axis], bounds[0, axis], bounds[1, axis])
                 bounds[0, axis], bounds[1, axis], bounds[3, axis] = low, high, 1
-                bounds[2, axis] = cover(grid, bounds[2, axis], low, high)
+                if narrow:
+                    bounds[2, axis] = cover(grid, bounds[2, axis], low, high)
             node = grid.node[bounds[2, axis]]
             region[0, axis], region[1, axis] = node.low - 1, node.high - 1
 
@@ -180,7 +182,7 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
             if grid.node[parent].n_children == 0:
                 continue
             m = fill_children(part, axis, parent, grid, scratch)
-            if m < 2 or not children_are_large(rows_to[:m], rules.least_rows):
+            if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
                 continue
             here, largest = cost_of_children(axis, parent, m, active, queries, grid, scratch)
             if beats(here, largest, best, best_largest) and children_hold(part, m, rules, scratch):
@@ -219,7 +221,7 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     if part.shape[0] < max(2 * rules.least_rows, 2):
         return np.int64(1)
     here = bounds[0]
-    fill_tree_regions(part, here, grid, region[0])
+    fill_tree_regions(part, here, grid, not is_sample(rules), region[0])
     active = np.empty(queries.weight.shape[0], dtype=np.int64)
     n_active, weight = fill_active(queries, region[0], active)
     if n_active == 0:

@@ -1,0 +1,132 @@
+"""Make a tree smaller or larger: nodes in another order, without some, or with more children.
+
+Children always stand after their parents, side by side. The new order is breadth first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import kernel
+
+
+@kernel
+def fill_parents(first_child, n_children, out):
+    """The parent of each node, -1 for the root; out is (nodes,) int64."""
+    out[0] = -1
+    for node in range(first_child.shape[0]):
+        for j in range(n_children[node]):
+            out[first_child[node] + j] = node
+
+
+@kernel
+def add_to_parents(parent, out):
+    """Add to each node what those below it have; out is (nodes,) int64   IN+OUT."""
+    for back in range(1, parent.shape[0]):
+        node = parent.shape[0] - back
+        out[parent[node]] += out[node]
+
+
+@kernel
+def add_from_parents(parent, out):
+    """Add to each node what those above it have; out is (nodes,) int64   IN+OUT."""
+    for node in range(1, parent.shape[0]):
+        out[node] += out[parent[node]]
+
+
+@kernel
+def fill_heights(parent, out):
+    """How far below the root each node is; out is (nodes,) int64."""
+    out[0] = 0
+    for node in range(1, parent.shape[0]):
+        out[node] = out[parent[node]] + 1
+
+
+@kernel
+def fill_kept(order, parent, height, n_children, is_large, room, is_kept, stopped):
+    """Which splits there is room for, in the given order; a split below one that is not made is not considered.
+
+    order        (splits,) nodes, parents before children                               IN
+    n_children   (nodes,) int64, as they will be                                        IN
+    is_large     (nodes,) bool: each child needs a file of its own                      IN
+    room         (4,) most nodes, leaves, files, height                                 IN
+    is_kept      (nodes,) bool                                                          OUT
+    stopped      (4,) splits that were not made for want of room of each kind           OUT
+    """
+    n_nodes, n_leaves, n_files = np.int64(1), np.int64(1), np.int64(1)
+    is_kept[:] = False
+    stopped[:] = 0
+    for i in range(order.shape[0]):
+        node = order[i]
+        if parent[node] >= 0 and not is_kept[parent[node]]:
+            continue
+        more = n_children[node]
+        more_files = more - 1 if is_large[node] else np.int64(0)
+        if height[node] >= room[3]:
+            stopped[3] += 1
+        elif n_nodes + more > room[0]:
+            stopped[0] += 1
+        elif n_leaves + more - 1 > room[1]:
+            stopped[1] += 1
+        elif n_files + more_files > room[2]:
+            stopped[2] += 1
+        else:
+            is_kept[node] = True
+            n_nodes, n_leaves, n_files = n_nodes + more, n_leaves + more - 1, n_files + more_files
+
+
+@kernel
+def fill_order(first_child, n_children, is_split, is_there, order, first, n):
+    """The nodes of a tree with only some of its splits and nodes; returns how many there are.
+
+    is_split   (nodes,) bool                                                 IN
+    is_there   (nodes,) bool: children that are not are left out             IN
+    order      (nodes,) int64: which node each new one was                   OUT
+    first, n   (nodes,) int32: first child and number of children of each    OUT
+    """
+    order[0] = 0
+    n_nodes, at = 1, 0
+    while at < n_nodes:
+        node = order[at]
+        first[at], n[at] = -1, 0
+        if is_split[node]:
+            begin = n_nodes
+            for j in range(n_children[node]):
+                if is_there[first_child[node] + j]:
+                    order[n_nodes] = first_child[node] + j
+                    n_nodes += 1
+            if n_nodes > begin:
+                first[at], n[at] = begin, n_nodes - begin
+        at += 1
+    return n_nodes
+
+
+@kernel
+def fill_completed(nodes, whole, child_start, child, order, first, n, branch, start, end):
+    """The nodes of a tree with all children of each hierarchy's node that is split.
+
+    nodes    Nodes                                                           IN
+    whole    (nodes,) int64: how many children each will have                IN
+    order    (new nodes,) int64: which node each new one was, -1 if it is new   OUT
+    first, n, branch, start, end   (new nodes,) as in ``Nodes``              OUT
+    """
+    order[0], branch[0], start[0], end[0] = 0, nodes.branch[0], nodes.start[0], nodes.end[0]
+    n_nodes = 1
+    for at in range(order.shape[0]):
+        node = order[at]
+        first[at], n[at] = -1, 0
+        if node < 0 or nodes.axis[node] < 0:
+            continue
+        first[at], n[at] = n_nodes, whole[node]
+        old, old_end = nodes.first_child[node], nodes.first_child[node] + nodes.n_children[node]
+        is_whole = nodes.n_children[node] == whole[node]
+        here = nodes.start[node]
+        for j in range(whole[node]):
+            value = nodes.branch[old] if is_whole else child[child_start[nodes.threshold[node]] + j]
+            is_known = old < old_end and nodes.branch[old] == value
+            order[n_nodes] = old if is_known else -1
+            branch[n_nodes], start[n_nodes] = value, here
+            here = nodes.end[old] if is_known else here
+            end[n_nodes] = here
+            old += 1 if is_known else 0
+            n_nodes += 1
