@@ -1,0 +1,177 @@
+"""Publishing a table larger than memory: groups are written as they are found, and nothing is ever whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato import predicate, selection
+from sfumato.cuts import Cuts
+from sfumato.engines.rows import Block
+from sfumato.errors import InputError
+from sfumato.intake import Intake
+from sfumato.mondrian.problem import Problem, problem_of
+from sfumato.mondrian.rothko import Chunk, Rothko, Shares
+from sfumato.partition import Progress
+from sfumato.policy import ROTHKO_S, MondrianOptions, Policy, TdsOptions
+from sfumato.published import published_rows
+from sfumato.randomness import Random, generator, seeded
+from sfumato.recoding_file import NoTree, TreeWriter
+from sfumato.specialization import tds
+from sfumato.spill import Spill
+from sfumato.tables import UNKNOWN, Source, TableWriter
+
+SAMPLE_SEED = 0
+"""Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written, and what the certificate says of the run."""
+
+    path: Path
+    recoding: Any
+    n_splits: dict[str, int]
+    returned: list[int]
+    """Rows that each selection of the policy returns."""
+    true: list[int]
+    io: dict[str, Any]
+
+
+def write_rows(
+    source: Source,
+    policy: Policy,
+    path: Path,
+    *,
+    spill: Spill,
+    memory: int,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress,
+) -> Written:
+    """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
+    intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
+    shares = _shares(policy, memory)
+    intake.scan(
+        sample=_sample_size(source, policy, shares), random=seeded(SAMPLE_SEED if seed is None else seed)
+    )
+    _check_room(intake, spill)
+    problem, random = problem_of(intake, policy), generator(seed)
+    run: Rothko | Tds
+    if isinstance(policy.method, TdsOptions):
+        run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
+    else:
+        tree = TreeWriter(spill.path("tree"), len(problem.domains)) if policy.keeps_recoding else NoTree()
+        run = Rothko(
+            intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
+            tree=tree, policy=policy, random=random, threads=threads, progress=progress,
+        )  # fmt: skip
+    conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
+    returned = [0] * len(conditions)
+    with TableWriter(path) as writer:
+        for chunk in run.chunks():
+            rows = _published(chunk, source, policy, random)
+            for i, condition in enumerate(conditions):
+                returned[i] += int(selection.selected(condition, rows, chunk.groups.recoding, policy).sum())
+            writer.append(rows)
+    recoding = run.recoding() if policy.keeps_recoding else None
+    return Written(
+        path, recoding, run.n_splits(), returned, intake.true_counts if conditions else [], _io(policy, spill)
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Tds:
+    """Top-down specialization, as the driver of Rothko presents itself."""
+
+    intake: Intake
+    problem: Problem
+    policy: Policy
+    shares: Shares
+    spill: Spill
+    random: Random
+    progress: Progress
+    cuts: Cuts | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.intake.n_rows
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over the rows."""
+        return self.intake.blocks(payload=payload)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The groups, in the order of the cells of the grid."""
+        self.cuts, portions = tds.grow_on_disk(
+            self, self.policy, spill=self.spill, layout=self.intake.layout, memory=self.shares.groups,
+            at_once=self.shares.rows, random=self.random, progress=self.progress,
+        )  # fmt: skip
+        last = None
+        for groups, payload in portions:
+            here = tuple(groups.leaf[0].tolist())
+            if here == last and self.policy.statistics:
+                raise InputError(
+                    "A group has more rows than fit in memory, so its statistics cannot be taken; "
+                    "allow more --memory, or publish no summary."
+                )
+            last = tuple(groups.leaf[-1].tolist())
+            yield Chunk(groups, payload)
+
+    def recoding(self) -> Cuts:
+        assert self.cuts is not None
+        return self.cuts
+
+    def n_splits(self) -> dict[str, int]:
+        return self.recoding().n_splits()
+
+
+def _shares(policy: Policy, memory: int) -> Shares:
+    n_axes = len(policy.schema.quasi_identifiers)
+    targets = {name for task in policy.predictions for name in task.targets}
+    sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
+    options = policy.method if isinstance(policy.method, MondrianOptions) else MondrianOptions()
+    return Shares.of(
+        memory,
+        n_axes=n_axes,
+        n_extra=len(targets | sensitive) + 1,
+        n_published=len(policy.schema.published),
+        options=options,
+    )
+
+
+def _sample_size(source: Source, policy: Policy, shares: Shares) -> int:
+    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards."""
+    options = policy.method
+    if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
+        return 0
+    n_rows = shares.rows if source.n_rows == UNKNOWN else source.n_rows
+    return Rothko.sample_size(n_rows, options, shares.rows)
+
+
+def _published(chunk: Chunk, source: Source, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups."""
+    n_rows = len(chunk.groups.row_numbers)
+    payload = chunk.payload
+    own = Source(
+        source.names, n_rows, source.kind, source.where, _no_column if payload is None else payload.column
+    )
+    return published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+
+
+def _no_column(name: str) -> pa.ChunkedArray:
+    raise KeyError(name)
+
+
+def _check_room(intake: Intake, spill: Spill) -> None:
+    """Rows are divided over files while the file that they come from is still there; and the release is written."""
+    spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")
+
+
+def _io(policy: Policy, spill: Spill) -> dict[str, Any]:
+    method = policy.method.scale if isinstance(policy.method, MondrianOptions) else policy.method.name
+    return {"engine": "disk", "method": method, **spill.counters.as_figures()}
