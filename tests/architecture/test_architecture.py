@@ -29,8 +29,8 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary | privacy
-    release, answers, selection, spread, summary, partition, recoding, cuts, boxes, axes
-    encoding, discretize
+    release, answers, selection, spread, summary, partition, recoding, cuts, boxes, columns, axes
+    encoding, discretize, distinct
     tables, spill, counters
     policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
@@ -84,6 +84,9 @@ ALGORITHMS = (
     "axes",
     "encoding",
     "discretize",
+    "distinct",
+    "columns",
+    "intake",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 
