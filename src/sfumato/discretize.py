@@ -39,13 +39,43 @@ def mdl_cuts(
     is_there = np.isfinite(values) & np.isfinite(labels)
     value, label = values[is_there], labels[is_there]
     if is_number and len(label):
-        label = np.searchsorted(np.quantile(label, [0.25, 0.5, 0.75]), label)
+        label = np.searchsorted(np.quantile(label, QUARTILES), label)
     distinct, place = np.unique(value, return_inverse=True)
     classes, label_of = np.unique(label, return_inverse=True)
     counts = np.bincount(place * len(classes) + label_of, minlength=len(distinct) * len(classes))
-    below = np.zeros((len(distinct) + 1, len(classes)), np.int64)
-    np.cumsum(counts.reshape(len(distinct), len(classes)), axis=0, out=below[1:])
+    return mdl_cuts_of(distinct, counts.reshape(len(distinct), len(classes)), at_most=at_most)
+
+
+def mdl_cuts_of(
+    distinct: NDArray[np.float64], counts: NDArray[np.int64], *, at_most: int | None = None
+) -> NDArray[np.float64]:
+    """``mdl_cuts`` of ascending values of which it is known how often each occurs with each label.
+
+    >>> mdl_cuts_of(np.array([1.0, 9.0]), np.array([[20, 0], [0, 20]]))
+    array([5.])
+    """
+    below = np.zeros((len(distinct) + 1, counts.shape[1]), np.int64)
+    np.cumsum(counts, axis=0, out=below[1:])
     return _cut(distinct, below, math.inf if at_most is None else at_most)
+
+
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+def quartiles_of(distinct: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``np.quantile`` of ascending numbers of which it is known how often each occurs.
+
+    >>> quartiles_of(np.array([1, 2, 7]), np.array([2, 1, 1])).tolist()
+    [1.0, 1.5, 3.25]
+    """
+    end = np.cumsum(counts)
+    found = []
+    for share in QUARTILES:
+        at = share * (int(end[-1]) - 1)
+        low = math.floor(at)
+        pair = distinct[np.searchsorted(end, [low, min(low + 1, int(end[-1]) - 1)], side="right")]
+        found.append(np.quantile(pair, at - low))
+    return np.array(found, dtype=np.float64)
 
 
 def cells(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -70,7 +100,7 @@ class _Cut:
 
 
 def _cut(distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float) -> NDArray[np.float64]:
-    information = _information_table(int(below[-1].sum()))
+    information = _Information(int(below[-1].sum()))
     cuts: list[float] = []
     queue: list[
         tuple[float, int, _Cut]
@@ -89,15 +119,29 @@ def _cut(distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float
     return np.array(sorted(cuts), np.float64)
 
 
+class _Information:
+    """N ln n of any count: looked up, not computed anew for every cut; ``math.log`` rounds as Java's does."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.known = _information_table(min(n_rows, LARGEST_TABLE))
+
+    def __getitem__(self, counts: NDArray[np.int64] | np.int64) -> NDArray[np.float64]:
+        if np.max(counts, initial=0) < len(self.known):
+            return np.asarray(self.known[counts])
+        distinct, at = np.unique(counts, return_inverse=True)
+        found = np.array([n * math.log(n) if n else 0.0 for n in distinct.tolist()])
+        return np.asarray(found[at].reshape(np.shape(counts)))
+
+
+LARGEST_TABLE = 1 << 20
+
+
 @lru_cache(maxsize=4)
 def _information_table(n_rows: int) -> NDArray[np.float64]:
-    """N ln n for every count: looked up, not computed anew for every cut; ``math.log`` rounds as Java's does."""
     return np.array([0.0, *(n * math.log(n) for n in range(1, n_rows + 1))])
 
 
-def _best_cut(
-    first: int, end: int, below: NDArray[np.int64], information: NDArray[np.float64]
-) -> _Cut | None:
+def _best_cut(first: int, end: int, below: NDArray[np.int64], information: _Information) -> _Cut | None:
     """The cut of least conditional entropy, the leftmost of equals, if it pays for its own description."""
     if end - first < 2:
         return None
@@ -118,7 +162,7 @@ def _pays(
     right: NDArray[np.int64],
     gain: float,
     entropy: float,
-    information: NDArray[np.float64],
+    information: _Information,
 ) -> bool:
     r"""Is the gain above the cost of naming one of the n - 1 gaps between rows and the classes of both parts?
 
@@ -135,7 +179,7 @@ def _pays(
     return gain > (math.log(n_rows - 1) / LOG_2 + delta) / n_rows
 
 
-def _entropy(counts: NDArray[np.int64], information: NDArray[np.float64]) -> NDArray[np.float64]:
+def _entropy(counts: NDArray[np.int64], information: _Information) -> NDArray[np.float64]:
     """In bits, of counts along the last axis."""
     total = np.zeros(counts.shape[:-1])
     for c in range(counts.shape[-1]):
@@ -146,7 +190,7 @@ def _entropy(counts: NDArray[np.int64], information: NDArray[np.float64]) -> NDA
 
 
 def _conditional_entropy(
-    left: NDArray[np.int64], right: NDArray[np.int64], information: NDArray[np.float64]
+    left: NDArray[np.int64], right: NDArray[np.int64], information: _Information
 ) -> NDArray[np.float64]:
     """In bits, of the label in the two parts of every cut."""
     total = np.zeros(len(left))

@@ -6,7 +6,7 @@ returns beyond the rows that satisfy it is the *imprecision*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -51,9 +51,14 @@ def matches(predicate: Predicate, source: Source, schema: Schema) -> Flags:
     [[False, True, False], [True, False, False]]
     """
     tests = {name: _test(source.column(name), schema[name]) for name in predicate.names}
-    found = np.zeros(source.n_rows, dtype=np.bool_)
+    return satisfied(predicate, tests, source.n_rows)
+
+
+def satisfied(predicate: Predicate, tests: Mapping[str, Callable[[Any], Flags]], n_rows: int) -> Flags:
+    """Which rows satisfy a predicate, where ``tests`` tell which cells of a column lie in a side."""
+    found = np.zeros(n_rows, dtype=np.bool_)
     for rectangle in predicate.rectangles:
-        inside = np.ones(source.n_rows, dtype=np.bool_)
+        inside = np.ones(n_rows, dtype=np.bool_)
         for name, side in rectangle.sides.items():
             inside &= tests[name](side)
         found |= inside
@@ -63,12 +68,16 @@ def matches(predicate: Predicate, source: Source, schema: Schema) -> Flags:
 def _test(column: Any, attribute: Attribute) -> Any:
     """A function from a side to the rows whose cells lie in it; the column is read once."""
     if attribute.kind is not Kind.CATEGORY:
-        values = read_ordered(attribute, column)
-        return lambda side: (values >= side.low) & (values <= side.high)
+        return number_test(read_ordered(attribute, column))
     cells = tables.texts(column, attribute)
     labels = [*cells.dictionary.to_pylist(), None]
     at = cells.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
     return lambda side: np.array([label in side for label in labels], dtype=np.bool_)[at]
+
+
+def number_test(values: Floats) -> Callable[[Any], Flags]:
+    """A function from a side to the numbers that lie in it."""
+    return lambda side: (values >= side.low) & (values <= side.high)
 
 
 # ---- codes -----------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 ``open_table`` takes a path (CSV, gzip-ed CSV, Parquet, Arrow IPC; told apart by content, not by
 name), ``"-"`` for CSV on stdin, or a frame, and gives a :class:`Source` that is read column by column, or
-by batches of rows where the table is larger than memory. ``texts``, ``numbers`` and ``dates`` give the cells of a column a meaning; ``write_table`` and
-``hand_back`` are the way out.
+by batches of rows where the table is larger than memory. ``texts``, ``numbers`` and ``dates`` give the cells
+of a column a meaning; ``write_table`` and ``hand_back`` are the way out.
 
 Every cell of a CSV file is text (zip 02139 stays 02139). Arrow's own messages quote cells, so none of
 them is passed on or chained: a :class:`TableError` names columns, counts and row numbers only. Rows
@@ -359,7 +359,9 @@ def _open_parquet(paths: Sequence[Path], where: str) -> Source:
         return _joined(chunks, schemas[0].field(name).type, name, where)
 
     def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
-        wanted = [_joined_type([schema.field(name).type for schema in schemas], name, where) for name in names]
+        wanted = [
+            _joined_type([schema.field(name).type for schema in schemas], name, where) for name in names
+        ]
         for path, footer, schema, known in zip(paths, footers, schemas, signatures, strict=True):
             for batch in _row_groups(path, footer, schema, names, memory, count):
                 columns = [
@@ -410,7 +412,7 @@ def _sizes(group: Any, schema: pa.Schema, names: Sequence[str]) -> tuple[int, in
             decoded += column.total_uncompressed_size
     for name in names:
         kind = schema.field(name).type
-        decoded += group.num_rows * (kind.byte_width if _is(kind, "primitive") else 8)
+        decoded += group.num_rows * (kind.bit_width if _is(kind, "primitive") else 64) // 8
     return group.num_rows, stored, decoded
 
 
@@ -422,9 +424,9 @@ def _joined_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.Data
     """The type of a column whose parts may be stored in several ways."""
     if len(set(kinds)) == 1:
         return kinds[0]
-    plain = [pa.schema([pa.field(name, _value_type(kind))]) for kind in kinds]
+    parts = [pa.schema([pa.field(name, _value_type(kind))]) for kind in kinds]
     try:
-        return pa.unify_schemas(plain, promote_options="permissive").field(name).type
+        return pa.unify_schemas(parts, promote_options="permissive").field(name).type
     except pa.ArrowException:
         raise TableError(f"Column {name!r} has different types in different parts of {where}.") from None
 
@@ -767,7 +769,7 @@ def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     >>> texts(pa.array([5.0, None, 7.0]), Attribute("floor", role="other")).to_pylist()
     ['5', None, '7']
     """
-    encoded = _encoded(_plain(column, attribute))
+    encoded = _encoded(plain(column, attribute))
     words = _words(encoded.dictionary, attribute)
     is_missing = pc.is_in(words, value_set=pa.array(["", *attribute.missing_values], pa.string()))
     merged = pc.if_else(is_missing, None, words).dictionary_encode()
@@ -784,10 +786,10 @@ def numbers(column: Any, attribute: Attribute) -> pa.Array:
     >>> numbers(pa.array([" 1", "+2e1", ""]), Attribute("hours", role="other")).to_pylist()
     [1, 20, None]
     """
-    plain = _plain(column, attribute)
-    if pa.types.is_signed_integer(plain.type) and not attribute.missing_values:
-        return plain.combine_chunks().cast(pa.int64())  # whole and finite already
-    values, indices = _distinct(plain)
+    stored = plain(column, attribute)
+    if pa.types.is_signed_integer(stored.type) and not attribute.missing_values:
+        return stored.combine_chunks().cast(pa.int64())  # whole and finite already
+    values, indices = _distinct(stored)
     if _is(values.type, *TEXT):
         exact, floats, is_unreadable = _read_numbers(values, attribute.missing_values)
         _refuse(is_unreadable, indices, attribute, "without a readable number")
@@ -808,7 +810,7 @@ def dates(column: Any, attribute: Attribute) -> pa.Array:
     >>> dates(pa.array(["2024-03-05", "2024-03-05 10:30"]), Attribute("day", role="other"))[1]
     <pyarrow.Date32Scalar: datetime.date(2024, 3, 5)>
     """
-    values, indices = _distinct(_plain(column, attribute))
+    values, indices = _distinct(plain(column, attribute))
     if _is(values.type, *TEXT):
         days, is_unreadable = _read_dates(values, attribute.missing_values)
         _refuse(is_unreadable, indices, attribute, "without a readable date such as 2024-03-05")
@@ -875,7 +877,7 @@ def _refuse(is_bad: Any, indices: pa.Array | None, attribute: Attribute, what: s
     raise UnreadableCells(attribute.name, what, np.flatnonzero(rows.to_numpy(zero_copy_only=False)))
 
 
-class UnreadableCells(TableError):
+class UnreadableCells(TableError):  # noqa: N818 - reads as a sentence
     """Cells that are not what their column is declared to be; ``at`` are their places, from 0.
 
     >>> fault = UnreadableCells("age", "without a readable number", np.array([6]))
@@ -950,7 +952,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(value) and not isinstance(value, pa.BaseExtensionType)
 
 
-def _plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
+def plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
     """The column as chunks of single values; text that is stored in other ways as plain text."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if not _is_plain(column.type):

@@ -29,8 +29,8 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary | privacy
-    release, answers, selection, spread, published, summary, partition, recoding, recoding_file, cuts, boxes, axes
-    encoding, discretize
+    release, answers, selection, spread, published, summary, partition, recoding, recoding_file, cuts, boxes, columns, axes
+    encoding, discretize, distinct
     tables, spill, counters, machine
     policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
@@ -85,6 +85,9 @@ ALGORITHMS = (
     "axes",
     "encoding",
     "discretize",
+    "distinct",
+    "columns",
+    "intake",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import discretize, encoding, predicate
-from sfumato.axes import read_ordered
-from sfumato.encoding import Domain
+from sfumato import predicate
+from sfumato.columns import (
+    Cell,
+    Columns,
+    Counted,
+    Joint,
+    Label,
+    Number,
+    One,
+    Pair,
+    Target,
+    cell_of,
+    targets_of,
+)
+from sfumato.encoding import Domain, Sums
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import (
     CELL,
@@ -38,68 +50,22 @@ from sfumato.requirement import (
     Requirement,
     VarianceDiversity,
 )
-from sfumato.schema import Kind, Role, Schema
+from sfumato.schema import Schema
 from sfumato.selection import code_ranges
-from sfumato.tables import Source
 from sfumato.workload import Classify, Predict, Regress, Select, Task
-
-Codes = NDArray[np.uint32]
-
-MOST_CELLS = 16
-"""Into how many cells a feature that is a number is cut."""
-
-
-@dataclass(slots=True)
-class ExtraColumns:
-    """The columns of the row matrix beside the quasi-identifiers, each encoded once."""
-
-    source: Source
-    schema: Schema
-    n_axes: int
-    columns: list[Codes] = field(default_factory=list)
-    _labels: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def append(self, codes: Codes) -> int:
-        """Its place in the row matrix."""
-        self.columns.append(codes)
-        return self.n_axes + len(self.columns) - 1
-
-    def label(self, name: str) -> tuple[int, int]:
-        """(place, number of values) of a category."""
-        if name not in self._labels:
-            codes, n_values = encoding.encode_label(self.source, self.schema[name])
-            self._labels[name] = self.append(codes), n_values
-        return self._labels[name]
-
-    def joint(self, names: Sequence[str]) -> tuple[int, int]:
-        """(place, number of values) of the vector of several categories."""
-        combined = np.zeros(self.source.n_rows, dtype=np.int64)
-        for name in names:
-            codes, n_values = encoding.encode_label(self.source, self.schema[name])
-            _, combined = np.unique(combined * n_values + codes, return_inverse=True)
-        return self.append(combined.astype(np.uint32)), int(combined.max()) + 1
-
-    def codes(self, place: int) -> Codes:
-        """The column at that place of the row matrix."""
-        return self.columns[place - self.n_axes]
-
-    def matrix(self) -> Codes:
-        if not self.columns:
-            return np.zeros((self.source.n_rows, 0), dtype=np.uint32)
-        return np.stack(self.columns, axis=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    place: int
+    column: Target
     n_classes: int  # 0: a number
     weight: float
     whole: float  # entropy in bits, or variance, of the whole table within its cells
-    cell: Codes | None  # of the features outside the quasi-identifier
+    cell: Cell | None  # of the features outside the quasi-identifier
 
 
 def compile_targets(
-    workload: Sequence[Task], options: MondrianOptions, extra: ExtraColumns
+    workload: Sequence[Task], options: MondrianOptions, columns: Columns
 ) -> tuple[Targets, Cells | None]:
     """The workload. Targets of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
 
@@ -108,7 +74,7 @@ def compile_targets(
     are judged over cells, the others over one cell.
     """
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
-    targets = [target for task in tasks for target in _targets(task, extra)]
+    targets = [target for task in tasks for target in _targets(task, columns)]
     labels = [target for target in targets if target.n_classes]
     numbers = [target for target in targets if not target.n_classes]
     is_mixed = bool(labels and numbers) or options.standardize
@@ -127,9 +93,9 @@ def compile_targets(
         spread = sum(weight(target) * target.whole for target in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
     compiled = Targets(
-        label=table(TARGET, [(target.place, target.n_classes, weight(target)) for target in labels]),
-        number=table(TARGET, [(target.place, 0, weight(target)) for target in numbers]),
-        largest=int(extra.codes(targets[0].place).max()) if len(targets) == 1 else 0,
+        label=table(TARGET, [(columns.place(each.column), each.n_classes, weight(each)) for each in labels]),
+        number=table(TARGET, [(columns.place(each.column), 0, weight(each)) for each in numbers]),
+        largest=_largest(targets[0].column, columns) if len(targets) == 1 else 0,
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )
@@ -138,96 +104,71 @@ def compile_targets(
     cells = _cells(
         [(target, weight(target)) for target in labels],
         [(target, weight(target)) for target in numbers],
-        extra,
+        columns,
     )
     return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
 
 
-def _targets(task: Predict, extra: ExtraColumns) -> list[_Target]:
-    if isinstance(task, Classify):
-        places = [extra.joint(task.targets)] if task.joint else [extra.label(name) for name in task.targets]
-    else:
-        measures = [encoding.encode_number(extra.source, extra.schema[name]) for name in task.targets]
-        places = [(extra.append(measure.codes), 0) for measure in measures]
+def _targets(task: Predict, columns: Columns) -> list[_Target]:
     found = []
-    for place, n_classes in places:
-        codes = extra.codes(place)
-        cell = feature_cells(task, codes, extra)
-        whole = _entropy_within(codes, cell) if n_classes else _variance_within(codes, cell)
-        found.append(_Target(place, n_classes, task.weight, whole, cell))
+    for target in targets_of(task):
+        cell = cell_of(task, target, columns.schema)
+        if isinstance(target, Number):
+            n_classes, whole = 0, _variance_within(target, cell, columns)
+        else:
+            n_classes, whole = len(columns.count(target)), _entropy_within(target, cell, columns)
+        found.append(_Target(target, n_classes, task.weight, whole, cell))
     return found
+
+
+def _largest(target: Target, columns: Columns) -> int:
+    """The greatest code."""
+    return columns.sums(target).greatest if isinstance(target, Number) else len(columns.count(target)) - 1
 
 
 # ---- features outside the quasi-identifier ---------------------------------------------------------
 
 
-def feature_cells(task: Predict, target: Codes, extra: ExtraColumns) -> Codes | None:
-    """The cell of each row by the features that are no quasi-identifiers, None if there are none.
-
-    Categories count as they are, missing being a value; numbers and dates are cut once, on the whole table,
-    into at most 16 cells that tell the target apart [FI93], and missing is one more.
-    """
-    combined: NDArray[np.int64] | None = None
-    for name in task.features or ():
-        attribute = extra.schema[name]
-        if attribute.role is Role.QUASI_IDENTIFIER:
-            continue
-        if attribute.kind is Kind.CATEGORY:
-            codes = encoding.encode_label(extra.source, attribute)[0].astype(np.int64)
-        else:
-            values = read_ordered(attribute, extra.source.column(name))
-            cuts = discretize.mdl_cuts(
-                values, target.astype(np.int64), at_most=MOST_CELLS, is_number=isinstance(task, Regress)
-            )
-            codes = discretize.cells(values, cuts)
-        before = 0 if combined is None else combined * (int(codes.max(initial=0)) + 1)
-        _, combined = np.unique(before + codes, return_inverse=True)
-    return None if combined is None else combined.astype(np.uint32)
-
-
 def _cells(
-    labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], extra: ExtraColumns
+    labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], columns: Columns
 ) -> Cells:
-    """Targets over cells, as the kernels see them; cells, and cells with classes, become columns."""
-    nothing = extra.append(np.zeros(extra.source.n_rows, dtype=np.uint32))
+    """Targets over cells, as the kernels see them."""
 
-    def place_of(target: _Target) -> int:
-        return nothing if target.cell is None else extra.append(target.cell)
+    def within(target: _Target) -> Cell | One:
+        return target.cell or One()
 
-    def pairs_of(target: _Target) -> int:
-        if target.cell is None:
-            return target.place
-        pairs = target.cell * np.int64(target.n_classes) + extra.codes(target.place)
-        return extra.append(np.unique(pairs, return_inverse=True)[1].astype(np.uint32))
+    def pair_of(target: _Target) -> Label | Joint | Pair:
+        assert not isinstance(target.column, Number)
+        return target.column if target.cell is None else Pair(target.cell, target.column)
 
     def scale_of(target: _Target) -> float:
         """A power of two that makes scores whole numbers below 2^52: none exceeds all squared errors."""
-        error = target.whole * extra.source.n_rows
+        error = target.whole * columns.n_rows
         return math.ldexp(1.0, 51 - math.frexp(error)[1]) if error > 0 else 1.0
 
-    label = [(place_of(target), pairs_of(target), weight, 1.0) for target, weight in labels]
-    number = [
-        (place_of(target), target.place, weight / scale_of(target), scale_of(target))
-        for target, weight in numbers
-    ]
-    ids = [place for cell, pair, *_ in label for place in (cell, pair)] + [cell for cell, *_ in number]
+    place = columns.place
+    ids: list[Counted] = [within(target) for target, _ in (*labels, *numbers)]
+    ids += [pair_of(target) for target, _ in labels]
     return Cells(
-        table(CELL, label),
-        table(CELL, number),
-        n_ids=max(int(extra.codes(place).max(initial=0)) for place in ids) + 1,
+        table(CELL, [(place(within(each)), place(pair_of(each)), weight, 1.0) for each, weight in labels]),
+        table(
+            CELL,
+            [
+                (place(within(each)), place(each.column), weight / scale_of(each), scale_of(each))
+                for each, weight in numbers
+            ],
+        ),
+        n_ids=max(len(columns.count(column)) for column in ids),
         counts=np.zeros((0, 4), dtype=np.int64),
         total=np.zeros(0),
     )
 
 
-def _entropy_within(codes: Codes, cell: Codes | None) -> float:
+def _entropy_within(label: Label | Joint, cell: Cell | None, columns: Columns) -> float:
     """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
-    if cell is None:
-        cells, pairs = np.array([len(codes)]), np.bincount(codes)
-    else:
-        cells = np.bincount(cell)
-        pairs = np.unique(cell.astype(np.uint64) << np.uint64(32) | codes, return_counts=True)[1]
-    return float((_information(cells) - _information(pairs)) / FIXED_POINT / len(codes))
+    cells = np.array([columns.n_rows]) if cell is None else columns.count(cell)
+    pairs = columns.count(label if cell is None else Pair(cell, label))
+    return float((_information(cells) - _information(pairs)) / FIXED_POINT / columns.n_rows)
 
 
 def _information(counts: NDArray[np.int64]) -> int:
@@ -236,56 +177,39 @@ def _information(counts: NDArray[np.int64]) -> int:
     return int(np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).sum())
 
 
-def _variance_within(codes: Codes, cell: Codes | None) -> float:
+def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:
     """Population variance; around the means of the cells, if there are any."""
     if cell is None:
-        return float(_variance_of(codes))
-    order = np.argsort(cell, kind="stable")
-    start = np.flatnonzero(np.diff(cell[order], prepend=-1))
-    errors = [n_error / n for n, n_error in _squared_errors(codes[order], start)]
-    return math.fsum(errors) / len(codes)  # the exact sum, rounded once: the order of the cells cannot matter
+        return float(_variance_of(columns.sums(number)))
+    errors = [sums.squared_errors / sums.n for sums in columns.sums_within(number, cell)]
+    return math.fsum(errors) / columns.n_rows  # the exact sum, rounded once: the order of cells cannot matter
 
 
-def _variance_of(codes: Codes) -> Fraction:
+def _variance_of(sums: Sums) -> Fraction:
     """Population variance, exactly, so that the order of the rows cannot matter."""
-    if len(codes) == 0:
-        return Fraction(0)
-    ((n, n_error),) = _squared_errors(codes, np.zeros(1, dtype=np.int64))
-    return Fraction(n_error, n**2)
+    return Fraction(sums.squared_errors, sums.n**2) if sums.n else Fraction(0)
 
 
-def _squared_errors(codes: Codes, start: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Of each stretch of codes (number, number times the sum of squared differences from the mean), exactly."""
-    wide = codes.astype(np.uint64)
-    total = np.add.reduceat(wide, start).tolist()
-    wide *= wide
-    high = np.add.reduceat(wide >> np.uint64(32), start).tolist()
-    low = np.add.reduceat(wide & np.uint64(0xFFFFFFFF), start).tolist()
-    n = np.diff(start, append=len(codes)).tolist()
-    return [(n, n * ((up << 32) + down) - x * x) for n, x, up, down in zip(n, total, high, low, strict=True)]
-
-
-def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> Rules:
+def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rules:
     """The requirement; raises if the whole table, as one group, fails it already."""
     least_rows = 1
     values: dict[str, int] = {}
     starts: list[int] = [0]
-    columns: list[int] = []
+    looked_at: list[int] = []
     entropy, recursive, variance = [], [], []
     for requirement in requirements:
-        _check_whole_table(requirement, extra)
+        _check_whole_table(requirement, columns)
         if isinstance(requirement, KAnonymity):
             least_rows = max(least_rows, requirement.k)
         elif isinstance(requirement, VarianceDiversity):
-            place, least = _variance(requirement, extra)
-            variance.append((place, least))
+            variance.append(_variance(requirement, columns))
             least_rows = max(least_rows, 2 if requirement.at_least > 0 else 1)
         else:
             if requirement.of not in values:
-                place, n_values = extra.label(requirement.of)
-                values[requirement.of] = len(columns)
-                columns.append(place)
-                starts.append(starts[-1] + n_values)
+                label = Label(requirement.of)
+                values[requirement.of] = len(looked_at)
+                looked_at.append(columns.place(label))
+                starts.append(starts[-1] + len(columns.count(label)))
             at = values[requirement.of]
             # l effective values need at least l rows; the slack keeps the tolerance of the entropy
             least_rows = max(least_rows, math.ceil(requirement.l - 1e-9))
@@ -296,44 +220,47 @@ def compile_rules(requirements: Sequence[Requirement], extra: ExtraColumns) -> R
     return Rules(
         least_rows=least_rows,
         count_only=not (entropy or recursive or variance),
-        values=table(VALUES, list(zip(columns, starts[:-1], starts[1:], strict=True))),
+        values=table(VALUES, list(zip(looked_at, starts[:-1], starts[1:], strict=True))),
         entropy=table(ENTROPY, entropy),
         recursive=table(RECURSIVE, [(at, size, c.numerator, c.denominator) for at, size, c in recursive]),
         variance=table(VARIANCE, variance),
     )
 
 
-def _variance(requirement: VarianceDiversity, extra: ExtraColumns) -> tuple[int, float]:
+def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, float]:
     """(place, least variance in squared units of the codes).
 
     Where 32 bits are not exact, every value may be off by half a unit and a standard deviation by as much:
     the limit is raised by that, so that the promise holds of the true values.
     """
-    measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
-    least = float(Fraction(str(requirement.at_least)) / measure.exact_unit**2)
-    if not measure.is_exact:
+    number = _number(requirement)
+    scale = columns.scale(number)
+    least = float(Fraction(str(requirement.at_least)) / scale.exact_unit**2)
+    if not scale.is_exact:
         least = (math.sqrt(least) + 0.5) ** 2
-    return extra.append(measure.codes), least
+    return columns.place(number), least
 
 
-def _check_whole_table(requirement: Requirement, extra: ExtraColumns) -> None:
-    groups = _whole_table(requirement, extra)
+def _number(requirement: VarianceDiversity) -> Number:
+    return Number(requirement.of, missing=int(NO_NUMBER))
+
+
+def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
+    groups = _whole_table(requirement, columns)
     if not requirement.holds(groups)[0]:
         best = requirement.describe(float(requirement.achieved(groups)[0]))
-        raise RequirementUnreachable(requirement, best=best, n_rows=extra.source.n_rows)
+        raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
 
 
-def _whole_table(requirement: Requirement, extra: ExtraColumns) -> GroupStats:
+def _whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
     """The statistics of all rows as one group."""
-    count = np.array([extra.source.n_rows])
+    count = np.array([columns.n_rows])
     if isinstance(requirement, KAnonymity):
         return GroupStats(count)
     if isinstance(requirement, EntropyDiversity | RecursiveDiversity):
-        place, n_values = extra.label(requirement.of)
-        codes = extra.columns[place - extra.n_axes]
-        return GroupStats(count, values=np.bincount(codes, minlength=n_values)[None, :])
-    measure = encoding.encode_number(extra.source, extra.schema[requirement.of], missing=int(NO_NUMBER))
-    variance = _variance_of(measure.codes[measure.codes != NO_NUMBER]) * measure.exact_unit**2
+        return GroupStats(count, values=columns.count(Label(requirement.of))[None, :])
+    number = _number(requirement)
+    variance = _variance_of(columns.sums(number)) * columns.scale(number).exact_unit ** 2
     return GroupStats(count, variance=np.array([float(variance)]))
 
 

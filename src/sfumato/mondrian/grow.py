@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import encoding, recoding, tables
+from sfumato.columns import ColumnsInMemory, wanted
 from sfumato.encoding import Domain
 from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets
-from sfumato.mondrian.criteria import ExtraColumns, compile_queries, compile_rules, compile_targets
+from sfumato.mondrian.criteria import compile_queries, compile_rules, compile_targets
+from sfumato.mondrian.problem import Problem
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import MondrianOptions, Output
 from sfumato.recoding import Recoding
@@ -28,16 +29,10 @@ from sfumato.workload import Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """A table ready to be split: encoded rows in an engine, and what the kernels are told about them."""
+class Prepared(Problem):
+    """A table ready to be split: what the kernels are told, and encoded rows in an engine."""
 
     engine: MemoryEngine
-    domains: tuple[Domain, ...]
-    axes: Axes
-    targets: Targets
-    cells: Cells | None
-    rules: Rules
-    queries: Queries | None
 
 
 def prepare(
@@ -49,14 +44,14 @@ def prepare(
     options: MondrianOptions | None = None,
     threads: int | None = None,
     progress: Progress = no_progress,
-) -> Problem:
+) -> Prepared:
     """Encode the table; raises if even the whole of it, as one group, fails a requirement."""
     options = options or MondrianOptions()
     quasi = schema.quasi_identifiers
-    extra = ExtraColumns(source, schema, n_axes=len(quasi))
+    columns = ColumnsInMemory(source, schema, wanted(schema, requirements, workload), n_axes=len(quasi))
     progress("checking", 0, 1)
-    rules = compile_rules(requirements, extra)
-    targets, cells = compile_targets(workload, options, extra)
+    rules = compile_rules(requirements, columns)
+    targets, cells = compile_targets(workload, options, columns)
     codes = np.empty((source.n_rows, len(quasi)), dtype=np.uint32)
     domains: list[Domain] = []
     for i, attribute in enumerate(quasi):
@@ -66,8 +61,10 @@ def prepare(
     axes = encoding.axes_of(tuple(domains), split_only=options.split_only)
     queries = compile_queries(workload, schema, domains, source.n_rows)
     tables.give_back_memory()
-    engine = MemoryEngine(codes, extra.matrix(), threads=threads)
-    return Problem(engine, tuple(domains), axes, targets, cells, rules, queries)
+    extra = columns.matrix()
+    engine = MemoryEngine(codes, extra, threads=threads)
+    n_columns = len(quasi) + extra.shape[1]
+    return Prepared(tuple(domains), axes, targets, cells, rules, queries, n_columns, engine)
 
 
 def partition(

@@ -1,0 +1,754 @@
+"""From a file to blocks of codes, in bounded memory.
+
+A table is *scanned* once: every column is observed, batch by batch, until its domain is known and with it what
+the kernels must know beforehand. Then ``blocks`` gives its rows as codes, as often as needed. Domains and codes
+are those of a table that is encoded in memory; the codes of labels may be numbered in another order.
+
+Only where values are ranks that nobody foresaw, where a number needs a scale of its own, and for joint targets
+and features, some columns are read once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato import discretize, encoding, predicate, selection, summary, tables
+from sfumato.axes import read_ordered
+from sfumato.boxes import passed_on
+from sfumato.columns import (
+    MOST_CELLS,
+    Cell,
+    Column,
+    Counted,
+    Joint,
+    Label,
+    Number,
+    Pair,
+    SumsWithin,
+    Target,
+    wanted,
+)
+from sfumato.distinct import Dictionary, NumberFile, Numbers
+from sfumato.encoding import (
+    Domain,
+    Extent,
+    LabelEncoder,
+    NumberEncoder,
+    NumberTreeEncoder,
+    OrderedEncoder,
+    Scale,
+    Sums,
+    TreeEncoder,
+)
+from sfumato.engines.rows import BLOCK_ROWS, Block, Layout, nbytes
+from sfumato.errors import InputError, TableError
+from sfumato.kernels.problem import Axes
+from sfumato.partition import Progress, no_progress
+from sfumato.policy import Policy
+from sfumato.randomness import Random
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.spill import Spill, size_of
+from sfumato.tables import Source
+
+Codes = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+AxisEncoder = OrderedEncoder | TreeEncoder | NumberTreeEncoder
+
+FEW_TEXTS = 1 << 16
+"""Different texts of a published column up to which it is kept by a dictionary."""
+
+
+class Intake:
+    """The rows of a table, encoded as they are read.
+
+    ``memory`` is what everything that grows with the table may take here: a row group, dictionaries, values to
+    be ranked. A sample comes on top.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, require: []}")
+    >>> with Spill() as spill:
+    ...     intake = Intake(tables.open_table(pa.table({"age": [30, 20, 40]})), policy, spill=spill, memory=10**8)
+    ...     intake.scan()
+    ...     [block.rows.tolist() for block in intake.blocks()]
+    [[[1], [0], [2]]]
+    """
+
+    def __init__(
+        self, source: Source, policy: Policy, *, spill: Spill, memory: int, progress: Progress = no_progress
+    ) -> None:
+        self.source, self.policy, self.schema = source, policy, policy.schema
+        self.spill, self.memory, self.progress = spill, memory, progress
+        self.n_rows = max(source.n_rows, 0)
+        self.domains: tuple[Domain, ...] = ()
+        self.sample: Codes = np.zeros((0, 0), dtype=np.uint32)
+        self.encoded_bytes = 0
+        quasi = self.schema.quasi_identifiers
+        n_ordered = sum(attribute.is_ordered for attribute in quasi)
+        self._encoders: list[AxisEncoder] = [self._encoder(attribute, n_ordered) for attribute in quasi]
+        self.columns = StreamedColumns(
+            self.schema,
+            wanted(self.schema, policy.requirements, policy.workload),
+            n_axes=len(quasi),
+            memory=memory // 4,
+        )
+        self._payload = Payload(source, policy)
+        self._ranks: NumberFile | None = None
+        self._true_counts: list[int] | None = None
+
+    def _encoder(self, attribute: Attribute, n_ordered: int) -> AxisEncoder:
+        if attribute.is_ordered:
+            share = self.memory // (4 * n_ordered)
+            return OrderedEncoder(attribute, n_rows=self.source.n_rows, spill=self.spill, memory=share)
+        kind = TreeEncoder if attribute.kind is Kind.CATEGORY else NumberTreeEncoder
+        return kind(attribute, memory=self.memory // 4)
+
+    # ---- the first pass ----------------------------------------------------------------------------
+
+    def scan(self, *, sample: int = 0, random: Random | None = None) -> None:
+        """Read the table once, and learn what its codes are; keep a simple random sample of so many rows."""
+        encoders = [*self._encoders, *self.columns.encoders]
+        names = [*self._axis_names, *self.columns.names]
+        reservoir = Reservoir(sample, random, names) if sample and random is not None else None
+
+        def observe(batch: Batch) -> None:
+            for encoder in encoders:
+                encoder.observe(batch.of(encoder), batch.first_row)
+            self._payload.observe(batch)
+            self._check_memory()
+            if reservoir is not None:
+                reservoir.add(batch)
+
+        self.spill.counters.input_passes += 1
+        n_rows = self._pass([*names, *self._payload.observed], observe, "reading")
+        if n_rows == 0:
+            raise TableError(f"{self.source.where} has no rows; a table needs at least one.")
+        self.n_rows = self.columns.n_rows = n_rows
+        self._look_again()
+        self._finish()
+        self._payload.finish()
+        self.columns.finish(partial(self._pass, word="reading again"))
+        layout = Layout.of(self.greatest)
+        self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
+        if reservoir is not None:
+            self.sample = self._codes(reservoir.batch(self.schema))
+        tables.give_back_memory()
+
+    def _look_again(self) -> None:
+        """Those that could not foresee what they need to know."""
+        for number in self.columns.numbers.values():
+            number.settle()
+        candidates = [*self._encoders, *self.columns.numbers.values()]
+        again = [
+            each
+            for each in candidates
+            if isinstance(each, OrderedEncoder | NumberEncoder) and each.needs_more
+        ]
+        if not again:
+            return
+        for each in again:
+            each.start_again()
+
+        def observe(batch: Batch) -> None:
+            for each in again:
+                each.observe_again(batch.of(each))
+
+        self._pass([each.attribute.name for each in again], observe, "reading again")
+
+    def _finish(self) -> None:
+        if any(isinstance(encoder, OrderedEncoder) and encoder.is_large for encoder in self._encoders):
+            self._ranks = NumberFile(self.spill)
+        self.domains = tuple(
+            encoder.finish(self._ranks) if isinstance(encoder, OrderedEncoder) else encoder.finish()
+            for encoder in self._encoders
+        )
+        for encoder in self.columns.encoders:
+            encoder.finish()
+
+    def _check_memory(self) -> None:
+        """Dictionaries may take half of the memory in all."""
+        dictionaries = [
+            encoder.dictionary
+            for encoder in (*self._encoders, *self.columns.encoders)
+            if isinstance(encoder, TreeEncoder | LabelEncoder)
+        ]
+        held = sum(each.held for each in dictionaries)
+        if held > self.memory // 2:
+            raise max(dictionaries, key=lambda each: each.held).too_large(self.memory // 2)
+
+    # ---- what was learned --------------------------------------------------------------------------
+
+    @property
+    def n_columns(self) -> int:
+        """Codes of a row."""
+        return len(self._encoders) + len(self.columns.columns)
+
+    @property
+    def greatest(self) -> list[int]:
+        """The greatest code of each column."""
+        return [*(domain.n_codes - 1 for domain in self.domains), *self.columns.greatest]
+
+    @property
+    def layout(self) -> Layout:
+        """How the rows are stored most narrowly."""
+        return Layout.of(self.greatest)
+
+    def axes(self, split_only: tuple[str, ...] | None = None) -> Axes:
+        """The quasi-identifiers as the kernels see them."""
+        ranks = None
+        if self._ranks is not None:
+            places = [
+                encoder.place if isinstance(encoder, OrderedEncoder) else None for encoder in self._encoders
+            ]
+            ranks = encoding.ranks_in(self._ranks, self.domains, places)
+        return encoding.axes_of(self.domains, split_only=split_only, ranks=ranks)
+
+    @property
+    def true_counts(self) -> list[int]:
+        """How many rows of the table satisfy each condition of the workload."""
+        if self._true_counts is None:
+            tally = Tally(self)
+            self._pass(tally.names, tally.add, "counting")
+            self._true_counts = tally.counts
+        return self._true_counts
+
+    # ---- rows --------------------------------------------------------------------------------------
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over the table: its rows as codes, and what is published of them as it is."""
+        names = [*self._axis_names, *self.columns.names, *(self._payload.names if payload else ())]
+        tally = Tally(self) if self._true_counts is None else None
+        self.spill.counters.input_passes += 1
+        n_rows = 0
+        for batch in self._batches(names):
+            n_rows += batch.n_rows
+            if tally is not None:
+                tally.add(batch)
+            yield Block(self._codes(batch), self._payload.of(batch) if payload else None)
+            self.progress("encoding", n_rows, self.n_rows)
+        if n_rows != self.n_rows:
+            raise tables.changed(self.source.where)
+        if tally is not None:
+            self._true_counts = tally.counts
+
+    def _codes(self, batch: Batch) -> Codes:
+        rows = np.empty((batch.n_rows, self.n_columns), dtype=np.uint32)
+        for i, encoder in enumerate(self._encoders):
+            rows[:, i] = encoder.codes(batch.of(encoder))
+        for i, column in enumerate(self.columns.columns, start=len(self._encoders)):
+            rows[:, i] = self.columns.codes(column, batch)
+        return rows
+
+    @property
+    def _axis_names(self) -> list[str]:
+        return [encoder.attribute.name for encoder in self._encoders]
+
+    def _batches(self, names: Iterable[str]) -> Iterator[Batch]:
+        first_row = 0
+        for batch in self.source.batches(
+            list(dict.fromkeys(names)), rows=BLOCK_ROWS, memory=self.memory // 4, count=self._count
+        ):
+            yield Batch(batch, first_row, self.schema)
+            first_row += batch.num_rows
+
+    def _count(self, n_bytes: int) -> None:
+        self.spill.counters.input_bytes += n_bytes
+
+    def _pass(self, names: Iterable[str], observe: Callable[[Batch], None], word: str) -> int:
+        """Show all batches of these columns; returns how many rows there are."""
+        n_rows = 0
+        for batch in self._batches(names):
+            observe(batch)
+            n_rows += batch.n_rows
+            self.progress(word, n_rows, max(self.n_rows, n_rows))
+        if self.n_rows not in (n_rows, 0):
+            raise tables.changed(self.source.where)
+        return n_rows
+
+
+class Batch:
+    """Some rows as they are stored; the cells of a number or date are read once."""
+
+    def __init__(self, batch: pa.RecordBatch, first_row: int, schema: Schema) -> None:
+        self.batch, self.first_row, self.schema = batch, first_row, schema
+        self.n_rows: int = batch.num_rows
+        self._cells: dict[str, pa.Array] = {}
+
+    def raw(self, name: str) -> pa.Array:
+        return self.batch.column(name)
+
+    def cells(self, name: str) -> pa.Array:
+        """Numbers, or days."""
+        if name not in self._cells:
+            try:
+                self._cells[name] = tables.ordered(self.raw(name), self.schema[name])
+            except tables.UnreadableCells as fault:
+                raise fault.after(self.first_row) from None
+        return self._cells[name]
+
+    def of(self, encoder: Any) -> pa.Array:
+        """What an encoder looks at."""
+        name = encoder.attribute.name
+        return self.raw(name) if encoder.is_raw else self.cells(name)
+
+
+class Reservoir:
+    """A simple random sample without replacement: the rows with the least of random keys."""
+
+    def __init__(self, size: int, random: Random, names: Sequence[str]) -> None:
+        self.size, self.random, self.names = size, random, list(dict.fromkeys(names))
+        self._keys: list[NDArray[np.uint64]] = []
+        self._rows: list[pa.RecordBatch] = []
+        self._held = 0
+        self._bound: int | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Look at some more rows."""
+        keys = self.random.integers(0, 2**64, size=batch.n_rows, dtype=np.uint64)
+        rows = batch.batch.select(self.names)
+        if self._bound is not None:
+            at = np.flatnonzero(keys < self._bound)
+            keys, rows = keys[at], rows.take(pa.array(at))
+        self._keys.append(keys)
+        self._rows.append(_plain_batch(rows))
+        self._held += len(keys)
+        if self._held > self.size + max(self.size // 2, BLOCK_ROWS):
+            self._shrink()
+
+    def _shrink(self) -> None:
+        keys = np.concatenate(self._keys)
+        rows = pa.Table.from_batches(self._rows).combine_chunks()
+        if len(keys) > self.size:
+            at = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
+            keys, rows = keys[at], rows.take(pa.array(at))
+            self._bound = int(keys.max())
+        self._keys, self._held = [keys], len(keys)
+        self._rows = rows.combine_chunks().to_batches()
+
+    def batch(self, schema: Schema) -> Batch:
+        """The sampled rows."""
+        self._shrink()
+        return Batch(pa.Table.from_batches(self._rows).combine_chunks().to_batches()[0], 0, schema)
+
+
+def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows without dictionaries, which may be those of a whole row group."""
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+# ---- what is published as it is --------------------------------------------------------------------
+
+
+class Payload:
+    """Columns that come along with the codes: published as they are, or needed for statistics of each group.
+
+    ``kinds`` are the types of the numbers and dates that statistics are taken of: those of the whole column.
+    """
+
+    def __init__(self, source: Source, policy: Policy) -> None:
+        schema = policy.schema
+        self.schema = schema
+        self.published = [
+            name
+            for name in source.names
+            if schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
+        ]
+        measured = [name for name in source.names if summary.names_of(schema[name], policy)]
+        self.measured = [name for name in measured if name not in self.published]
+        self.names = [*self.published, *self.measured]
+        self._extents = {name: Extent(_free(schema[name])) for name in measured}
+        self._texts = {
+            name: Dictionary(Attribute(name, Role.OTHER), at_most=FEW_TEXTS) for name in self.published
+        }
+        self._bytes = dict.fromkeys(self.names, 0)
+        self._code: dict[str, Codes] = {}
+        self._dictionary: dict[str, pa.Array] = {}
+
+    @property
+    def observed(self) -> list[str]:
+        """What must be looked at beforehand."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, pa.DataType]:
+        return {name: _kind(extent) for name, extent in self._extents.items()}
+
+    def observe(self, batch: Batch) -> None:
+        for name in self.published:
+            column = batch.raw(name)
+            if not _is_text(column.type):
+                self._texts.pop(name, None)
+            if name in self._texts:
+                self._texts[name].add(_passed_on(column, name), batch.first_row)
+                if self._texts[name].is_full:
+                    del self._texts[name]
+            self._bytes[name] += nbytes(pa.RecordBatch.from_arrays([column], [name]))
+        for name, extent in self._extents.items():
+            extent.add_cells(batch.cells(name))
+
+    def finish(self) -> None:
+        for name, texts in self._texts.items():
+            texts.finish()
+            order = pc.sort_indices(texts.values).to_numpy()
+            rank = np.empty(len(order) + 1, dtype=np.uint32)
+            rank[order] = np.arange(len(order))
+            rank[-1] = len(order)  # missing
+            self._code[name] = rank
+            self._dictionary[name] = texts.values.take(pa.array(order))
+            texts.n_missing = 1  # so that the last code is that of missing
+
+    def n_bytes(self, n_rows: int) -> int:
+        """Of all rows, about."""
+        width = {name: _index_type(len(self._dictionary[name])).bit_width // 8 for name in self._code}
+        return sum(
+            n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
+        )
+
+    def of(self, batch: Batch) -> pa.RecordBatch | None:
+        """The payload of some rows, None if there is none."""
+        if not self.names:
+            return None
+        columns = [self._column(name, batch) for name in self.names]
+        return pa.RecordBatch.from_arrays(columns, self.names)
+
+    def _column(self, name: str, batch: Batch) -> pa.Array:
+        if name in self.measured:
+            kind = self.kinds[name]
+            cells = batch.cells(name)
+            return cells.cast(pa.int32()).cast(kind) if pa.types.is_date(kind) else cells.cast(kind)
+        column = _passed_on(batch.raw(name), name)
+        if name not in self._code:
+            return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        codes = self._texts[name].codes(column, self._code[name])
+        dictionary = self._dictionary[name]
+        is_missing = codes == len(dictionary)
+        kind = _index_type(len(dictionary))
+        indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def _free(attribute: Attribute) -> Attribute:
+    return Attribute(attribute.name, attribute.role, attribute.kind)
+
+
+def _kind(extent: Extent) -> pa.DataType:
+    if extent.attribute.kind is Kind.DATE:
+        return pa.date32()
+    return pa.int64() if extent.is_int else pa.float64()
+
+
+def _index_type(n: int) -> pa.DataType:
+    return pa.int8() if n <= 1 << 7 else pa.int16() if n <= 1 << 15 else pa.int32()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
+
+
+def _passed_on(column: pa.Array, name: str) -> pa.Array:
+    return passed_on(pa.chunked_array([column]), name).chunk(0)
+
+
+class Tally:
+    """How many rows of the table satisfy each condition of the workload."""
+
+    def __init__(self, intake: Intake) -> None:
+        schema = intake.schema
+        self.conditions = [predicate.parse(task.where, schema) for task in intake.policy.selections]
+        self.names = list(dict.fromkeys(name for each in self.conditions for name in each.names))
+        self.counts = [0] * len(self.conditions)
+        self.schema = schema
+        self.texts = {
+            encoder.attribute.name: Words(encoder.dictionary, encoder.attribute)
+            for encoder in intake._encoders  # noqa: SLF001 - a part of it
+            if isinstance(encoder, TreeEncoder) and encoder.attribute.name in self.names
+        }
+
+    def add(self, batch: Batch) -> None:
+        """Look at some more rows."""
+        tests: dict[str, Any] = {}
+        for name in self.names:
+            if name in self.texts:
+                tests[name] = self.texts[name].test(batch.raw(name))
+            else:
+                tests[name] = selection.number_test(read_ordered(self.schema[name], batch.raw(name)))
+        for i, condition in enumerate(self.conditions):
+            self.counts[i] += int(selection.satisfied(condition, tests, batch.n_rows).sum())
+
+
+class Words:
+    """The texts of a category, known from its dictionary: what a cell is called may depend on the others."""
+
+    def __init__(self, dictionary: Dictionary, attribute: Attribute) -> None:
+        self.dictionary = dictionary
+        self.labels = tables.texts(dictionary.column(), attribute).to_pylist()
+
+    def test(self, column: pa.Array) -> Callable[[Any], NDArray[np.bool_]]:
+        def is_inside(side: Any) -> NDArray[np.bool_]:
+            inside = np.array([label in side for label in self.labels], dtype=np.uint32)
+            return self.dictionary.codes(column, inside).astype(np.bool_)
+
+        return is_inside
+
+
+# ---- targets and sensitive values ------------------------------------------------------------------
+
+
+Show = Callable[[Iterable[str], Callable[[Batch], None]], int]
+"""One more pass over some columns."""
+
+
+class StreamedColumns:
+    """The columns beside the quasi-identifiers, known from batches."""
+
+    def __init__(self, schema: Schema, columns: Sequence[Column], *, n_axes: int, memory: int) -> None:
+        self.schema, self.columns, self.memory = schema, tuple(columns), memory
+        self.n_rows = 0
+        self._place = {column: n_axes + i for i, column in enumerate(columns)}
+        cells = [column for column in columns if isinstance(column, Cell)]
+        features = [name for cell in cells for name in cell.features]
+        labels = [
+            *(column.name for column in columns if isinstance(column, Label)),
+            *(name for column in columns if isinstance(column, Joint) for name in column.names),
+            *(name for name in features if schema[name].kind is Kind.CATEGORY),
+        ]
+        self.labels = {name: LabelEncoder(schema[name], memory=memory) for name in dict.fromkeys(labels)}
+        self.numbers = {
+            column: NumberEncoder(schema[column.name], missing=column.missing)
+            for column in columns
+            if isinstance(column, Number)
+        }
+        self.features = {
+            name: Feature(schema[name], memory=memory)
+            for name in dict.fromkeys(features)
+            if schema[name].kind is not Kind.CATEGORY
+        }
+        self._parts: dict[Column, Part] = {}
+        self._within: dict[tuple[Number, Cell], list[Sums]] = {}
+
+    @property
+    def encoders(self) -> list[Any]:
+        """What must see every batch."""
+        return [*self.labels.values(), *self.numbers.values(), *self.features.values()]
+
+    @property
+    def names(self) -> list[str]:
+        return [encoder.attribute.name for encoder in self.encoders]
+
+    def finish(self, show: Show) -> None:
+        """All base columns are known; combine them."""
+        for column in self.columns:
+            self._part(column, show)
+        for cell in [column for column in self.columns if isinstance(column, Cell)]:
+            if isinstance(cell.target, Number):
+                self._within[cell.target, cell] = self._sums_within(cell.target, cell, show)
+
+    def _part(self, column: Column, show: Show) -> Part:
+        if column not in self._parts:
+            self._parts[column] = self._made(column, show)
+        return self._parts[column]
+
+    def _made(self, column: Column, show: Show) -> Part:
+        if isinstance(column, Label):
+            return self._label(column.name)
+        if isinstance(column, Number):
+            encoder = self.numbers[column]
+            codes = partial(_codes_of, encoder)
+            return Part([column.name], encoder.greatest + 1, codes, np.zeros(0, dtype=np.int64))
+        if isinstance(column, Joint):
+            return combined([self._label(name) for name in column.names], show, self.memory, column.names[0])
+        if isinstance(column, Pair):
+            parts = [self._part(column.cell, show), self._part(column.label, show)]
+            return combined(parts, show, self.memory, parts[1].names[0])
+        if isinstance(column, Cell):
+            parts = [self._feature(name, column.target, show) for name in column.features]
+            return combined(parts, show, self.memory, column.features[0])
+        return Part([], 1, lambda batch: np.zeros(batch.n_rows, dtype=np.uint32), np.array([self.n_rows]))
+
+    def _label(self, name: str) -> Part:
+        encoder = self.labels[name]
+        return Part([name], len(encoder.count), partial(_codes_of, encoder), encoder.count)
+
+    def _feature(self, name: str, target: Target, show: Show) -> Part:
+        if name in self.labels:
+            return self._label(name)
+        cuts = self.features[name].cuts(self._part(target, show), show, is_number=isinstance(target, Number))
+
+        def codes(batch: Batch) -> Codes:
+            values = read_ordered(self.schema[name], batch.raw(name))
+            return discretize.cells(values, cuts).astype(np.uint32)
+
+        return Part([name], len(cuts) + 2, codes, np.zeros(0, dtype=np.int64))
+
+    def _sums_within(self, number: Number, cell: Cell, show: Show) -> list[Sums]:
+        numbers, cells = self._parts[number], self._parts[cell]
+        sums = SumsWithin(cells.n)
+        show([*numbers.names, *cells.names], lambda batch: sums.add(numbers.codes(batch), cells.codes(batch)))
+        return sums.all()
+
+    # ---- what is known -----------------------------------------------------------------------------
+
+    def place(self, column: Column) -> int:
+        return self._place[column]
+
+    def count(self, column: Counted) -> Ints:
+        return self._parts[column].count
+
+    def scale(self, column: Number) -> Scale:
+        return self.numbers[column].scale
+
+    def sums(self, column: Number) -> Sums:
+        return self.numbers[column].sums
+
+    def sums_within(self, column: Number, cell: Cell) -> list[Sums]:
+        return self._within[column, cell]
+
+    @property
+    def greatest(self) -> list[int]:
+        return [self._parts[column].n - 1 for column in self.columns]
+
+    def codes(self, column: Column, batch: Batch) -> Codes:
+        return self._parts[column].codes(batch)
+
+
+def _codes_of(encoder: Any, batch: Batch) -> Codes:
+    return np.asarray(encoder.codes(batch.of(encoder)))
+
+
+class Part:
+    """A column of codes below n that can be made of any batch."""
+
+    def __init__(self, names: Sequence[str], n: int, codes: Callable[[Batch], Codes], count: Ints) -> None:
+        self.names, self.n, self.codes, self.count = list(names), n, codes, count
+
+
+def combined(parts: Sequence[Part], show: Show, memory: int, name: str) -> Part:
+    """Several columns of codes as one, numbered by what occurs."""
+    if len(parts) == 1 and len(parts[0].count):
+        return parts[0]
+    ahead, rest = [parts[0]], list(parts[1:])
+    n = parts[0].n
+    while rest and n * rest[0].n < 2**62:
+        n *= rest[0].n
+        ahead.append(rest.pop(0))
+    names = list(dict.fromkeys(name for part in ahead for name in part.names))
+
+    def key(batch: Batch) -> Ints:
+        out = np.zeros(batch.n_rows, dtype=np.int64)
+        for part in ahead:
+            out = out * part.n + part.codes(batch)
+        return out
+
+    seen = Keys(memory, name)
+    show(names, lambda batch: seen.add(key(batch)))
+    keys, count = seen.finish()
+
+    def codes(batch: Batch) -> Codes:
+        return np.searchsorted(keys, key(batch)).astype(np.uint32)
+
+    one = Part(names, len(keys), codes, count)
+    return combined([one, *rest], show, memory, name) if rest else one
+
+
+class Keys:
+    """Distinct whole numbers and how often each occurs."""
+
+    def __init__(self, memory: int, name: str) -> None:
+        self.memory, self.name = memory, name
+        self._parts: list[tuple[Ints, Ints]] = []
+        self._held = 0
+
+    def add(self, keys: Ints) -> None:
+        """Look at some more."""
+        distinct, count = np.unique(keys, return_counts=True)
+        self._parts.append((distinct, count))
+        self._held += len(distinct)
+        if 64 * self._held > self.memory:
+            self._join()
+            if 128 * self._held > self.memory:
+                raise InputError(
+                    f"Column {self.name!r} and those beside it make over {self._held:,} different combinations, "
+                    f"which need more than {size_of(4 * self.memory)}; allow more --memory, or fewer columns."
+                )
+
+    def _join(self) -> None:
+        keys = np.concatenate([part for part, _ in self._parts])
+        distinct, at = np.unique(keys, return_inverse=True)
+        count = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(count, at, np.concatenate([part for _, part in self._parts]))
+        self._parts, self._held = [(distinct, count)], len(distinct)
+
+    def finish(self) -> tuple[Ints, Ints]:
+        """The numbers in ascending order, and how often each occurs."""
+        self._join()
+        return self._parts[0]
+
+
+class Feature:
+    """A number or date that helps to predict a target; it is cut into cells that tell the target apart [FI93]."""
+
+    is_raw = False
+
+    def __init__(self, attribute: Attribute, *, memory: int) -> None:
+        self.attribute, self.memory = attribute, memory
+        self.numbers = Numbers()
+
+    def observe(self, cells: pa.Array, _first_row: int) -> None:
+        """Look at a batch."""
+        self.numbers.add((cells.drop_null() if cells.null_count else cells).to_numpy(zero_copy_only=False))
+        if 32 * self.numbers.n_held > self.memory and 32 * len(self.numbers.values()) > self.memory:
+            raise self._too_large(32 * self.numbers.n_held)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def _too_large(self, needed: int) -> InputError:
+        return InputError(
+            f"The feature {self.attribute.name!r} has too many different values to be cut in this memory: that takes "
+            f"over {size_of(4 * needed)}; allow as much (--memory), or leave it out of features."
+        )
+
+    def cuts(self, target: Part, show: Show, *, is_number: bool) -> NDArray[np.float64]:
+        """Where it is cut."""
+        distinct = self.numbers.values()
+        quartiles = self._quartiles(target, show) if is_number else None
+        n_classes = target.n if quartiles is None else len(quartiles) + 1
+        if 16 * n_classes * len(distinct) > self.memory:
+            raise self._too_large(16 * n_classes * len(distinct))
+        counts = np.zeros(len(distinct) * n_classes, dtype=np.int64)
+
+        def add(batch: Batch) -> None:
+            values, label = self._rows(batch, target)
+            if quartiles is not None:
+                label = np.searchsorted(quartiles, label)
+            at = np.searchsorted(distinct, values) * n_classes + label
+            np.add.at(counts, at, 1)
+
+        if quartiles is None or len(quartiles):
+            show([self.attribute.name, *target.names], add)
+        return discretize.mdl_cuts_of(distinct, counts.reshape(len(distinct), n_classes), at_most=MOST_CELLS)
+
+    def _quartiles(self, target: Part, show: Show) -> NDArray[np.float64]:
+        seen = Keys(self.memory, self.attribute.name)
+        show([self.attribute.name, *target.names], lambda batch: seen.add(self._rows(batch, target)[1]))
+        codes, count = seen.finish()
+        return discretize.quartiles_of(codes, count) if len(codes) else np.zeros(0)
+
+    def _rows(self, batch: Batch, target: Part) -> tuple[NDArray[np.float64], Ints]:
+        """Of the rows whose feature is there: its values, and their target."""
+        values = read_ordered(self.attribute, batch.raw(self.attribute.name))
+        is_there = np.isfinite(values)
+        return values[is_there], target.codes(batch)[is_there].astype(np.int64)
+
+
+__all__ = ["Batch", "Intake", "Payload", "StreamedColumns"]
