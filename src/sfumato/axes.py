@@ -124,8 +124,8 @@ def read_ordered(attribute: Attribute, column: Any) -> NDArray[np.float64]:
     return values
 
 
-def known_nodes(axis: TreeAxis, column: Any) -> NDArray[np.int64]:
-    """The deepest known hierarchy node of each cell."""
+def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64]:
+    """The deepest known hierarchy node of each cell; ``known`` goes down the hierarchy of the axis."""
     attribute = axis.attribute
     if attribute.kind is Kind.CATEGORY:
         cells = tables.texts(column, attribute)
@@ -143,7 +143,6 @@ def known_nodes(axis: TreeAxis, column: Any) -> NDArray[np.int64]:
             values = np.clip(values, *attribute.bounds)
     whole = hierarchy.build(attribute, _maskable(attribute, values))
     leaves = hierarchy.locate(attribute, whole, values)
-    known = _Descent(axis.nodes)
     nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves.tolist()]
     missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
     table = np.array([*nodes, missing], dtype=np.int64)
@@ -158,7 +157,7 @@ def _maskable(attribute: Attribute, values: Any) -> Any:
     return values
 
 
-class _Descent:
+class Descent:
     """``Hierarchy.descend`` for many paths: children found by label."""
 
     def __init__(self, tree: Hierarchy) -> None:

@@ -11,8 +11,9 @@ columns, and those of any further rows:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sfumato import tables
 from sfumato.axes import (
     SUPPRESSED,
     Axis,
+    Descent,
     OrderedAxis,
     TreeAxis,
     distinct_boxes,
@@ -34,11 +36,14 @@ from sfumato.axes import (
 )
 from sfumato.errors import TableError
 from sfumato.policy import Output
-from sfumato.tables import Source
+from sfumato.tables import Source, UnreadableCells
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer[Any]]
 """Where rows or groups belong; what a place is, only the recoding knows."""
+
+PART_ROWS = 65_536
+"""Rows that are recoded at a time where they come in parts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,21 +60,39 @@ class Cells:
     strange: Mapping[str, NDArray[np.bool_]]
 
     @classmethod
-    def read(cls, source: Source, axes: tuple[Axis, ...]) -> Cells:
+    def read(cls, source: Source, axes: tuple[Axis, ...], known: Known | None = None) -> Cells:
+        """The cells of these rows; ``known`` saves time where further rows are read with the same axes."""
+        known = known_of(axes) if known is None else known
         values, nodes, strange = {}, {}, {}
         for axis in axes:
             name = axis.attribute.name
             column = source.column(name)
             if isinstance(axis, TreeAxis):
-                nodes[name] = known_nodes(axis, column)
+                nodes[name] = known_nodes(axis, column, known[name])
             else:
                 cells = read_ordered(axis.attribute, column)
                 strange[name] = np.isneginf(cells) & (not axis.has_missing)
                 values[name] = np.where(strange[name], np.nan, cells)
         return cls(source.n_rows, values, nodes, strange)
 
+    def matrix(self, axes: tuple[Axis, ...]) -> Floats:
+        """All cells as numbers (rows, axes): values, or hierarchy nodes."""
+        out = np.empty((self.n_rows, len(axes)))
+        for a, axis in enumerate(axes):
+            name = axis.attribute.name
+            out[:, a] = self.nodes[name] if isinstance(axis, TreeAxis) else self.values[name]
+        return out
 
-class Boxes(ABC):
+
+Known = Mapping[str, Descent]
+"""How to go down the hierarchy of each tree axis by labels."""
+
+
+def known_of(axes: tuple[Axis, ...]) -> Known:
+    return {axis.attribute.name: Descent(axis.nodes) for axis in axes if isinstance(axis, TreeAxis)}
+
+
+class Recoder(ABC):
     """The face of a recoding. ``apply`` recodes any rows and promises nothing.
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
@@ -96,12 +119,22 @@ class Boxes(ABC):
         """Write the files of the recoding into a release folder."""
 
     @abstractmethod
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
-        """The ends (places, axes) of the boxes of these places."""
+    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
+
+        A missing number where the recoding knows no missing has an unlimited box.
+        """
 
     @abstractmethod
-    def _locate(self, cells: Cells) -> tuple[Places, Any]:
-        """Places, and which of them each row has."""
+    def recoded(self, source: Source) -> dict[str, Any]:
+        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
+
+    @abstractmethod
+    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:
+        """``apply_to`` some rows at a time, in their order.
+
+        What does not fit in memory lies ``beside`` a file, or where temporary files belong.
+        """
 
     @abstractmethod
     def _group_ends(self, a: int) -> tuple[Floats, Floats]:
@@ -118,36 +151,29 @@ class Boxes(ABC):
         axis = self.axes[a]
         return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high), low, high
 
-    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
-        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
-
-        A missing number where the recoding knows no missing has an unlimited box.
-        """
-        cells = Cells.read(source, self.axes)
-        places, at = self._locate(cells)
-        low, high = (ends[at] for ends in self.ends(places))
-        for a, axis in enumerate(self.axes):
-            name = axis.attribute.name
-            if isinstance(axis, TreeAxis):
-                low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
-            else:
-                low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
-        return low, high
-
-    def columns(
-        self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    def columns_of(
+        self, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
     ) -> dict[str, pa.Array]:
-        """The published quasi-identifier columns of rows at these places.
+        """The published quasi-identifier columns of boxes with these ends.
 
-        ``expand`` makes an array over the rows of one over the places.
+        ``expand`` makes an array over the rows of one over the boxes.
         """
-        low, high = self.ends(places)
         out: dict[str, pa.Array] = {}
         for a, axis in enumerate(self.axes):
             if isinstance(axis, TreeAxis):
-                out |= _tree_column(axis, expand(low[:, a].astype(np.int32)))
+                out |= tree_column(axis, expand(low[:, a].astype(np.int32)))
             else:
                 out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
+        return out
+
+    def hidden(
+        self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]
+    ) -> dict[str, pa.Array]:
+        """The columns without the cells that are missing where the recoding knows no missing."""
+        out = dict(columns)
+        for name, rows in strange.items():
+            if rows.any():
+                out |= {key: _hide(cells, rows) for key, cells in self.of_attribute(columns, name).items()}
         return out
 
     def apply(self, frame: Any) -> Any:
@@ -159,19 +185,10 @@ class Boxes(ABC):
         return tables.hand_back(self.apply_to(source), source)
 
     def apply_to(self, source: Source) -> pa.Table:
-        cells = Cells.read(source, self.axes)
-        places, at = self._locate(cells)
-        recoded = self.columns(places, lambda values: values[at])
-        low, _ = self.ends(places)
-        for a, axis in enumerate(self.axes):
-            name = axis.attribute.name
-            if isinstance(axis, TreeAxis):
-                recoded |= _tree_column(
-                    axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
-                )
-            elif cells.strange[name].any():
-                hidden = self.of_attribute(recoded, name).items()
-                recoded |= {key: _hide(column, cells.strange[name]) for key, column in hidden}
+        return self.put_together(source, self.recoded(source))
+
+    def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
+        """The columns of rows that were recoded, with those that pass through, in the order of the table."""
         quasi = {axis.attribute.name for axis in self.axes}
         out: dict[str, Any] = {}
         for name in source.names:
@@ -205,10 +222,94 @@ class Boxes(ABC):
         return out
 
 
+class Boxes(Recoder):
+    """A recoding that is in memory: it knows where rows belong, and the box of each place."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def ends(self, places: Places) -> tuple[Floats, Floats]:
+        """The ends (places, axes) of the boxes of these places."""
+
+    @abstractmethod
+    def _locate(self, cells: Cells) -> tuple[Places, Any]:
+        """Places, and which of them each row has."""
+
+    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes."""
+        cells = Cells.read(source, self.axes)
+        places, at = self._locate(cells)
+        low, high = (ends[at] for ends in self.ends(places))
+        for a, axis in enumerate(self.axes):
+            name = axis.attribute.name
+            if isinstance(axis, TreeAxis):
+                low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
+            else:
+                low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
+        return low, high
+
+    def columns(
+        self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of rows at these places.
+
+        ``expand`` makes an array over the rows of one over the places.
+        """
+        return self.columns_of(*self.ends(places), expand)
+
+    def recoded(self, source: Source, known: Known | None = None) -> dict[str, Any]:
+        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
+        cells = Cells.read(source, self.axes, known)
+        places, at = self._locate(cells)
+        low, high = self.ends(places)
+        found = self.columns_of(low, high, lambda values: values[at])
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, TreeAxis):
+                name = axis.attribute.name
+                found |= tree_column(
+                    axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
+                )
+        return self.hidden(found, cells.strange)
+
+    def ready(self) -> Boxes:
+        """The same recoding for many parts of rows: what each of them needs is worked out once."""
+        return self
+
+    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 - for others
+        """``apply_to`` some rows at a time, in their order."""
+        ready, known, n_rows = self.ready(), known_of(self.axes), 0
+        for part in parts_of(source):
+            with after(n_rows):
+                recoded = ready.recoded(part, known)
+            yield self.put_together(part, recoded)
+            n_rows += part.n_rows
+
+
+# ---- rows, some at a time --------------------------------------------------------------------------
+
+
+def parts_of(source: Source, names: Sequence[str] | None = None) -> Iterator[Source]:
+    """The rows in their order, some at a time; only these columns of them, if any are named."""
+    names = source.names if names is None else names
+    for batch in source.batches(names, rows=PART_ROWS):
+        if batch.num_rows:
+            read = pa.Table.from_batches([batch]).column
+            yield replace(source, names=tuple(names), n_rows=batch.num_rows, read=read, stream=None)
+
+
+@contextmanager
+def after(n_rows: int) -> Iterator[None]:
+    """A cell that cannot be read is reported with its row in the whole table, of which so many came before."""
+    try:
+        yield
+    except UnreadableCells as error:
+        raise error.after(n_rows) from None
+
+
 # ---- published cells -------------------------------------------------------------------------------
 
 
-def _tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
     return {axis.attribute.name: _labelled(nodes, pa.array(axis.nodes.labels, pa.string()))}
 
 
@@ -222,9 +323,8 @@ def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryAr
 def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
     """A cell that is missing where the recoding knows no missing: any value could stand there."""
     if pa.types.is_dictionary(column.type):
-        return pa.array(
-            np.where(rows, SUPPRESSED, column.cast(pa.string()).to_numpy(zero_copy_only=False)), pa.string()
-        )
+        texts = np.where(rows, SUPPRESSED, column.cast(pa.string()).to_numpy(zero_copy_only=False))
+        return pa.array(texts, pa.string()).dictionary_encode()
     return (
         pa.array(column.to_pylist(), column.type, mask=rows)
         if column.null_count == 0

@@ -311,16 +311,16 @@ def verify(release: str, policy: Path | None, side_table: str | None) -> None:
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
 )
+@click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
 @click.option("--side-table", help="For risk-utility releases.")
-def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
+def apply(release: Path, table: str, out: Path, memory: str | None, side_table: str | None) -> None:
     """Recode further rows of TABLE with the recoding of RELEASE, a folder.
 
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
     Recoded rows carry no promise.
     """
     from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.recoding import read  # noqa: PLC0415
-    from sfumato.tables import open_table, write_table  # noqa: PLC0415
+    from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
 
     if side_table is not None:
         raise NotYet("--side-table")
@@ -328,9 +328,9 @@ def apply(release: Path, table: str, out: Path, side_table: str | None) -> None:
         raise InputError(f"{release} is not a release folder.")
     _check_own_file(out, table)
     schema = Policy.read(release / "policy.yaml").schema
-    recoded = read(release, schema).apply_to(open_table(table))
-    write_table(recoded, out)
-    click.echo(f"{out}: {recoded.num_rows:,} rows recoded. They carry no promise.")
+    size = None if memory is None else parse_size(memory)
+    n_rows = apply_to_file(release, schema, table, out, memory=size)
+    click.echo(f"{out}: {n_rows:,} rows recoded. They carry no promise.")
 
 
 def _learning_options(command: Callable[..., None]) -> Callable[..., None]:

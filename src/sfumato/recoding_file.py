@@ -1,21 +1,265 @@
-"""Recodings that are larger than memory: streamed to disk while the tree is grown, applied by a merge.
+"""A tree that is streamed to disk while it is grown, so that it is never in memory as a whole.
 
-Each path from the root to a leaf is a rule, and the set of all rules need never be in memory [LDR08, section
-5.1.2]. The tree is grown in *pieces*, each below a leaf of the *top tree*.
+Each path from the root to a leaf is a rule, and the set of all rules makes the recoding [LDR08, section 5.1.2].
+The tree is grown in *pieces*, each below a leaf of the *top tree*, and a piece is written as soon as it is
+finished. How a recoding is used that does not fit in memory, :mod:`sfumato.large_recoding` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.encoding import Domain, OrderedDomain
+from sfumato import recoding as recodings
+from sfumato import tables
+from sfumato.axes import Axis
+from sfumato.encoding import Domain, OrderedDomain, TreeDomain
 from sfumato.kernels.grow import Nodes
+from sfumato.large_recoding import LargeRecoding
 from sfumato.policy import Output
 from sfumato.recoding import Recoding, recoding_of
+from sfumato.recoding_tree import (
+    NODES,
+    Decoder,
+    Tree,
+    axis_above,
+    bytes_per_node,
+    joined,
+    nodes_in_use,
+    table_of,
+)
+from sfumato.schema import Schema
+from sfumato.spill import Spill, spilling
+from sfumato.tables import TableWriter, check_file_target
+
+SMALL = 1_000_000
+"""Nodes up to which a tree is kept in memory when it is finished, unless a share of memory is given."""
+
+ROW_GROUP = 1 << 17
+"""Nodes of a row group of the file."""
+
+_STORED = {
+    "axis": np.int32,
+    "threshold": np.int64,
+    "first_child": np.int32,
+    "n_children": np.int32,
+    "branch": np.int64,
+}
+"""What of a node is stored, and how; its rows are nobody's business any more."""
+
+
+class AnyTree(Protocol):
+    """Where the pieces of a tree go."""
+
+    def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
+        """Keep a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
+        ...
+
+    def finish(
+        self,
+        top: Nodes,
+        hung: Mapping[int, int],
+        leaf_covers: Mapping[int, NDArray[np.int64]],
+        domains: Sequence[Domain],
+        roots: NDArray[np.int64],
+        output: Output,
+        left_out: frozenset[str],
+    ) -> Recoding | LargeRecoding | None:
+        """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
+
+        Its other leaves are groups themselves, with their covers.
+        """
+        ...
+
+
+class NoTree:
+    """Keeps nothing, where no recoding is wanted."""
+
+    def __init__(self) -> None:
+        self.n_pieces = 0
+
+    def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:  # noqa: ARG002 - nothing is kept
+        """Only a number."""
+        self.n_pieces += 1
+        return self.n_pieces - 1
+
+    def finish(self, *_: Any) -> None:
+        """No recoding."""
+
+
+class _Piece(NamedTuple):
+    """The first node of a piece, and where the piece lies in the file."""
+
+    axis: int
+    threshold: int
+    n_children: int
+    cover: NDArray[np.int64] | None  # of a piece that is a leaf
+    offset: int
+    n_nodes: int
+    n_leaves: int
+
+
+class TreeWriter:
+    """A partition tree on its way to disk: of the pieces only their first nodes stay in memory.
+
+    A finished tree of at most ``memory`` bytes (or of a million nodes) becomes an ordinary recoding; a larger
+    one stays in ``folder``, from where it is written into a release before the folder is removed.
+    """
+
+    def __init__(self, folder: Path, n_axes: int, *, memory: int | None = None) -> None:
+        self.folder, self.n_axes, self.memory = folder, n_axes, memory
+        self.pieces: list[_Piece] = []
+        self.used: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * n_axes
+        with spilling(folder):
+            self.file = (folder / "tree").open("w+b")
+
+    def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
+        """Write a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
+        self._note(nodes, covers)
+        with spilling(self.folder):
+            offset = self.file.seek(0, os.SEEK_END)
+            for name, kind in _STORED.items():
+                self.file.write(np.ascontiguousarray(getattr(nodes, name), dtype=kind).data)
+            self.file.write(np.ascontiguousarray(covers, dtype=np.int64).data)
+        one_leaf = covers[0].copy() if nodes.axis[0] < 0 else None
+        root = (int(nodes.axis[0]), int(nodes.threshold[0]), int(nodes.n_children[0]), one_leaf)
+        self.pieces.append(_Piece(*root, offset, len(nodes.axis), len(covers)))
+        return len(self.pieces) - 1
+
+    def _note(self, nodes: Nodes, covers: NDArray[np.int64]) -> None:
+        """Remember the hierarchy nodes in use. A leaf's cover tells which axes have a hierarchy."""
+        if not len(covers):
+            return
+        above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
+        found = nodes_in_use(nodes, covers, above, covers[0] >= 0)
+        self.used = [np.union1d(old, new) for old, new in zip(self.used, found, strict=True)]
+
+    def finish(
+        self,
+        top: Nodes,
+        hung: Mapping[int, int],
+        leaf_covers: Mapping[int, NDArray[np.int64]],
+        domains: Sequence[Domain],
+        roots: NDArray[np.int64],
+        output: Output,
+        left_out: frozenset[str],
+    ) -> Recoding | LargeRecoding:
+        """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
+
+        Its other leaves are groups themselves, with their covers.
+        """
+        whole_top, covers = self._top(top, hung, leaf_covers)
+        above = axis_above(top.axis, top.first_child, top.n_children)
+        is_tree = np.array([isinstance(domain, TreeDomain) for domain in domains])
+        found = nodes_in_use(top, covers, above, is_tree)
+        used = [np.union1d(old, new) for old, new in zip(self.used, found, strict=True)]
+        decoder = Decoder.of(used, domains, roots)
+        n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in hung.values())
+        narrow = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
+        trees = (
+            replace(tree, first_child=tree.first_child.astype(narrow))
+            for tree in self._trees(whole_top, covers, above, hung, decoder)
+        )
+        most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
+        try:
+            if n_nodes <= most:
+                return Recoding(decoder.axes, joined(list(trees)), output, left_out)
+            memory = self.memory or SMALL * bytes_per_node(self.n_axes)
+            path = self.folder / NODES
+            _write_trees(path, trees, decoder.axes)
+            return LargeRecoding(decoder.axes, path, output, left_out, memory)
+        finally:
+            self.file.close()
+            (self.folder / "tree").unlink(missing_ok=True)
+
+    def _top(
+        self, top: Nodes, hung: Mapping[int, int], leaf_covers: Mapping[int, NDArray[np.int64]]
+    ) -> tuple[Nodes, NDArray[np.int64]]:
+        """The top tree with the first nodes of the pieces in place of its leaves, and the covers of the others.
+
+        The rest of each piece stands behind the top tree, in the order of the leaves.
+        """
+        whole = Nodes(*(np.array(getattr(top, name)) for name in Nodes._fields))
+        whole = whole._replace(first_child=top.first_child.astype(np.int64))
+        behind = len(top.axis)
+        covers = []
+        for leaf in np.flatnonzero(top.axis < 0).tolist():
+            if leaf not in hung:
+                covers.append(leaf_covers[leaf])
+                continue
+            piece = self.pieces[hung[leaf]]
+            if piece.cover is not None:
+                covers.append(piece.cover)
+                continue
+            whole.axis[leaf], whole.threshold[leaf] = piece.axis, piece.threshold
+            whole.first_child[leaf], whole.n_children[leaf] = behind, piece.n_children
+            behind += piece.n_nodes - 1
+        return whole, np.array(covers, dtype=np.int64).reshape(len(covers), self.n_axes)
+
+    def _trees(
+        self,
+        top: Nodes,
+        covers: NDArray[np.int64],
+        above: NDArray[np.int32],
+        hung: Mapping[int, int],
+        decoder: Decoder,
+    ) -> Iterator[Tree]:
+        """The whole tree in values, piece by piece."""
+        yield decoder.tree(top, covers, above)
+        behind = len(top.axis)
+        for leaf in sorted(hung):
+            piece = self.pieces[hung[leaf]]
+            if piece.cover is None:
+                nodes, covers = self._read(piece)
+                above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
+                shifted = np.where(nodes.axis >= 0, nodes.first_child + np.int64(behind - 1), -1)
+                nodes = nodes._replace(first_child=shifted)
+                rest = Nodes(*(getattr(nodes, name)[1:] for name in Nodes._fields))
+                yield decoder.tree(rest, covers, above[1:])
+                behind += piece.n_nodes - 1
+
+    def _read(self, piece: _Piece) -> tuple[Nodes, NDArray[np.int64]]:
+        with spilling(self.folder):
+            self.file.flush()
+            self.file.seek(piece.offset)
+            found = {
+                name: np.fromfile(self.file, dtype=kind, count=piece.n_nodes)
+                for name, kind in _STORED.items()
+            }
+            covers = np.fromfile(self.file, dtype=np.int64, count=piece.n_leaves * self.n_axes)
+        no_rows = np.zeros(piece.n_nodes, dtype=np.int64)
+        return Nodes(**found, start=no_rows, end=no_rows), covers.reshape(piece.n_leaves, self.n_axes)
+
+
+def _write_trees(path: Path, trees: Iterator[Tree], axes: Sequence[Axis]) -> None:
+    """Consecutive parts of a tree as one file, in row groups of about ``ROW_GROUP`` nodes."""
+    waiting: list[Tree] = []
+    writer: pq.ParquetWriter | None = None
+    with spilling(path.parent):
+        try:
+            for tree in itertools.chain(trees, [None]):
+                if tree is not None:
+                    waiting.append(tree)
+                n_waiting = sum(part.n_nodes for part in waiting)
+                if n_waiting >= ROW_GROUP or (tree is None and waiting):
+                    table = table_of(joined(waiting), axes)
+                    waiting = []
+                    writer = writer or pq.ParquetWriter(path, table.schema, write_statistics=False)
+                    writer.write_table(table, row_group_size=ROW_GROUP)
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+# ---- the labels of a piece -------------------------------------------------------------------------
 
 
 class PathStep(NamedTuple):
@@ -86,3 +330,20 @@ def _hang(piece: Nodes, top: Nodes, at: int) -> Nodes:
         if name != "branch":
             getattr(whole, name)[at] = getattr(piece, name)[0]
     return whole
+
+
+# ---- recoding a file -------------------------------------------------------------------------------
+
+
+def apply_to_file(folder: Path, schema: Schema, table: Any, out: Path, *, memory: int | None = None) -> int:
+    """Recode a table with the recoding of a release folder, some rows at a time; returns the number of rows.
+
+    The file appears whole or not at all.
+    """
+    recoding = recodings.read(folder, schema, memory=memory)
+    check_file_target(out)
+    with Spill(out) as spill, TableWriter(out) as writer:
+        source = tables.open_table(table, lazy=True, spool=spill.path("stdin"))
+        for part in recoding.stream(source, beside=out):
+            writer.append(part)
+    return writer.n_rows

@@ -29,9 +29,10 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary | privacy
-    release, answers, selection, spread, published, summary, partition, recoding, recoding_file, cuts, boxes, columns, axes
+    release, answers, selection, spread, published, summary, partition
+    recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
-    tables, spill, counters, machine
+    tables, buckets, spill, counters, machine
     policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
     schema
@@ -80,6 +81,9 @@ ALGORITHMS = (
     "selection",
     "recoding",
     "recoding_file",
+    "recoding_tree",
+    "large_recoding",
+    "buckets",
     "cuts",
     "boxes",
     "axes",

@@ -14,16 +14,16 @@ from sfumato.kernels.compile import kernel
 def fill_places(
     values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, branch, last, out
 ):
-    """The deepest node of the tree that each row surely belongs to: a leaf, unless the row is a stranger.
+    """The deepest node below its own that each row surely belongs to: a leaf, unless the row is a stranger.
 
     values      (n, ordered) float64, missing -inf, or NaN where the tree knows no missing    IN
     tree_nodes  (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
     column      (axes,) column of ``values`` or ``tree_nodes``                                IN
     last        (hierarchy nodes,) the last descendant of each                                IN
-    out         (n,) int64                                                                    OUT
+    out         (n,) int64: the node that the row is at                                       IN+OUT
     """
     for i in range(out.shape[0]):
-        node = 0
+        node = out[i]
         while axis[node] >= 0:
             a = axis[node]
             first, n = np.int64(first_child[node]), np.int64(n_children[node])
