@@ -65,7 +65,11 @@ def write_rows(
     if isinstance(policy.method, TdsOptions):
         run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
     else:
-        tree = TreeWriter(spill.path("tree"), len(problem.domains)) if policy.keeps_recoding else NoTree()
+        tree = (
+            TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
+            if policy.keeps_recoding
+            else NoTree()
+        )
         run = Rothko(
             intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
             tree=tree, policy=policy, random=random, threads=threads, progress=progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import predicate, report, selection, summary, tables
-from sfumato.errors import InputError, NotYet
+from sfumato.errors import InputError
 from sfumato.evaluate.result import Evaluation
+from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.published import published_rows
 from sfumato.randomness import generator
-from sfumato.release import Certificate, Release, check_target
+from sfumato.release import Certificate, FiledRows, Release, check_target
+from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
 from sfumato.verify import claims, judged, measure, verify_folder
 from sfumato.workload import Select
@@ -25,6 +28,12 @@ from sfumato.workload import Select
 BYTES_PER_CELL = 4
 COPIES = 3
 """Memory that publishing takes, in encoded tables."""
+TEXT_COPIES = 4
+"""And for text, in bytes of its file."""
+ZIPPED = 6
+"""How much longer text is than its gzip-ed file."""
+FREE = 0.6
+"""Of the memory that the machine has free, the part that a run takes unless it is told."""
 
 
 def publish(
@@ -35,13 +44,16 @@ def publish(
     seed: int | None = None,
     threads: int | None = None,
     file_format: str | None = None,
+    engine: str = "auto",
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
 
     Without a ``seed`` the order of the published rows is secret; with one it can be repeated. An
-    ``evaluation`` of the same policy goes into the certificate's figures and the report.
+    ``evaluation`` of the same policy goes into the certificate's figures and the report. ``engine`` is auto, memory
+    or disk, and ``memory`` the bytes that may be taken for what grows with the table; by itself, a table that
+    would not fit is published by way of the disk.
 
     >>> rows = pa.table({"age": ["23", "25", "41", "44"], "disease": ["flu", "cold", "flu", "asthma"]})
     >>> policy = Policy.parse('''
@@ -53,24 +65,94 @@ def publish(
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
     """
     policy = Policy.of(policy)
+    budget = _budget(table, policy, engine, memory)
+    if budget is None:
+        return _in_memory(table, policy, evaluation, seed, threads, file_format, progress)
+    spill = Spill().__enter__()
+    try:
+        release = _on_disk(table, policy, evaluation, seed, threads, file_format, budget, spill, progress)
+    except BaseException:
+        spill.__exit__(None, None, None)
+        raise
+    weakref.finalize(release.rows, spill.__exit__, None, None, None)
+    return release
+
+
+def _in_memory(
+    table: Any,
+    policy: Policy,
+    evaluation: Evaluation | None,
+    seed: int | None,
+    threads: int | None,
+    file_format: str | None,
+    progress: Progress,
+) -> Release:
     source = tables.open_table(table)
-    policy.check_columns(source.names)
-    _check_names(policy)
-    _check_evaluation(evaluation, policy, source)
-    _check_memory(source, policy, memory)
+    _check(policy, source, evaluation)
     groups = partition(source, policy, threads=threads, progress=progress)
     tables.give_back_memory()
     progress("publishing", 0, 1)
     rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
+    figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
+    if policy.selections:
+        figures["imprecision"] = [
+            _imprecision(task, source, policy, groups, rows) for task in policy.selections
+        ]
+    recoding = groups.recoding if policy.keeps_recoding else None
+    return _release(rows, policy, recoding, figures, evaluation, file_format, source, progress)
+
+
+def _on_disk(
+    table: Any,
+    policy: Policy,
+    evaluation: Evaluation | None,
+    seed: int | None,
+    threads: int | None,
+    file_format: str | None,
+    memory: int,
+    spill: Spill,
+    progress: Progress,
+) -> Release:
+    from sfumato.large import write_rows  # noqa: PLC0415 - most tables are not large
+
+    source = tables.open_table(table, lazy=True, spool=spill.path("stdin"))
+    _check(policy, source, evaluation)
+    file_format = file_format or tables.release_format(source)
+    written = write_rows(
+        source, policy, spill.path("release").with_suffix(f".{file_format}"), spill=spill, memory=memory, seed=seed,
+        threads=threads, progress=progress,
+    )  # fmt: skip
+    figures: dict[str, Any] = {"splits": written.n_splits}
+    if policy.selections:
+        found = zip(policy.selections, written.returned, written.true, strict=True)
+        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in found]
+    figures["io"] = written.io
+    tables.give_back_memory()
+    rows = FiledRows(written.path, file_format)
+    return _release(rows, policy, written.recoding, figures, evaluation, file_format, source, progress)
+
+
+def _release(
+    rows: Any,
+    policy: Policy,
+    recoding: Any,
+    figures: dict[str, Any],
+    evaluation: Evaluation | None,
+    file_format: str | None,
+    source: Source,
+    progress: Progress,
+) -> Release:
+    """The release of published rows: judged, with certificate and report."""
+    progress("verifying", 0, 1)
     measures = measure(rows, policy)
     judged(measures).raise_if_failed()
-    figures = _figures(source, policy, groups, rows, evaluation)
-    certificate = Certificate.of(policy, claims(measures), figures=figures)
+    if evaluation is not None:
+        figures["utility"] = {key: part for key, part in evaluation.as_dict().items() if key != "policy"}
     release = Release(
         rows,
-        certificate,
+        Certificate.of(policy, claims(measures), figures=figures),
         policy,
-        groups.recoding,
+        recoding,
         format=file_format or tables.release_format(source),
         kind=source.kind,
         check=lambda folder: verify_folder(folder).raise_if_failed(),
@@ -86,30 +168,58 @@ def publish_to(
     policy: Policy | str | Path,
     *,
     overwrite: bool = False,
+    evaluation: Evaluation | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    file_format: str | None = None,
+    engine: str = "auto",
+    memory: int | None = None,
     progress: Progress = no_progress,
-    **options: Any,
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    release = publish(table, policy, progress=progress, **options)
-    tables.give_back_memory()
-    progress("writing and verifying", 0, 1)
-    release.write(folder, overwrite=overwrite)
+    policy = Policy.of(policy)
+    budget = _budget(table, policy, engine, memory)
+    if budget is None:
+        release = _in_memory(table, policy, evaluation, seed, threads, file_format, progress)
+        tables.give_back_memory()
+        progress("writing and verifying", 0, 1)
+        release.write(folder, overwrite=overwrite)
+        return release
+    with Spill(Path(folder)) as spill:
+        release = _on_disk(table, policy, evaluation, seed, threads, file_format, budget, spill, progress)
+        tables.give_back_memory()
+        progress("writing and verifying", 0, 1)
+        release.write(folder, overwrite=overwrite, within=spill.folder)
     return release
 
 
-def _figures(
-    source: Source, policy: Policy, groups: Partition, rows: pa.Table, evaluation: Evaluation | None
-) -> dict[str, Any]:
-    """What the certificate says of the run, beyond what the release itself shows."""
-    figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
-    if policy.selections:
-        figures["imprecision"] = [
-            _imprecision(task, source, policy, groups, rows) for task in policy.selections
-        ]
-    if evaluation is not None:
-        figures["utility"] = {key: part for key, part in evaluation.as_dict().items() if key != "policy"}
-    return figures
+def _budget(table: Any, policy: Policy, engine: str, memory: int | None) -> int | None:
+    """The memory of a run on disk; None if the table is published in memory."""
+    if engine not in ("auto", "memory", "disk"):
+        raise InputError("The engine is auto, memory or disk.")
+    limit = memory or int(FREE * free_memory())
+    if engine == "disk":
+        return limit
+    is_stdin = isinstance(table, str) and table == "-"
+    needed = 0 if is_stdin else _needed(tables.open_table(table, lazy=True), policy)
+    if needed <= limit or (engine == "memory" and memory is None):
+        return None
+    if engine == "memory":
+        raise InputError(
+            f"Publishing in memory takes about {size_of(needed)}, and --memory allows {size_of(limit)}; "
+            "allow more, or let the rows live on disk (--engine disk)."
+        )
+    return limit
+
+
+def _needed(source: Source, policy: Policy) -> int:
+    """About how much memory publishing takes there."""
+    if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
+        path = Path(source.where)
+        n_bytes = path.stat().st_size if path.is_file() else 0
+        return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
+    return source.n_rows * (len(policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
 
 
 def _imprecision(
@@ -117,10 +227,12 @@ def _imprecision(
 ) -> dict[str, Any]:
     """How many rows the condition asks for, and how many the release returns [LDR08, section 3.2]."""
     condition = predicate.parse(task.where, policy.schema)
-    returned, true, surplus = selection.imprecision(
-        condition, source, policy.schema, rows, groups.recoding, policy
-    )
-    return {"where": task.where, "true": true, "returned": returned, "imprecision": surplus}
+    returned, true, _ = selection.imprecision(condition, source, policy.schema, rows, groups.recoding, policy)
+    return _surplus(task, returned, true)
+
+
+def _surplus(task: Select, returned: int, true: int) -> dict[str, Any]:
+    return {"where": task.where, "true": true, "returned": returned, "imprecision": returned - true}
 
 
 def promises(release: Release) -> Iterator[str]:
@@ -131,6 +243,13 @@ def promises(release: Release) -> Iterator[str]:
         release.policy.requirements, release.certificate.claims.requirements, strict=True
     ):
         yield f"{requirement}: {claim.figure} {claim.achieved:,.6g}"
+
+
+def _check(policy: Policy, source: Source, evaluation: Evaluation | None) -> None:
+    """Everything that can be said before the work."""
+    policy.check_columns(source.names)
+    _check_names(policy)
+    _check_evaluation(evaluation, policy, source)
 
 
 def _check_names(policy: Policy) -> None:
@@ -156,15 +275,6 @@ def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Sou
     if "folds" in evaluation.protocol and evaluation.protocol.get("rows", source.n_rows) != source.n_rows:
         raise InputError(
             "The evaluation was made of another table than this release; evaluate this one first."
-        )
-
-
-def _check_memory(source: Source, policy: Policy, memory: int | None) -> None:
-    needed = source.n_rows * (len(policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
-    if memory is not None and needed > memory:
-        raise NotYet(
-            f"Publishing {source.n_rows:,} rows in {memory / 1e6:,.0f} MB (about {needed / 1e6:,.0f} MB are "
-            "needed in memory; the engine for larger tables)"
         )
 
 

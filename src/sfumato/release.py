@@ -314,6 +314,10 @@ def hashes_of(folder: Path) -> dict[str, str]:
 # ---- the release -----------------------------------------------------------------------------------
 
 
+def FiledRows(path, format_):
+    return _read_rows(path, format_)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What is published.
@@ -364,6 +368,7 @@ class Release:
         *,
         overwrite: bool = False,
         check: Callable[[Path], None] | None = None,
+        within: Path | None = None,
     ) -> Certificate:
         """Write the release folder, whole or not at all, and return the certificate as it stands there.
 

@@ -110,7 +110,7 @@ class OneGroup:
 
     def cells(self) -> dict[str, pa.Scalar]:
         """What all rows of the group carry."""
-        out = {}
+        out: dict[str, pa.Scalar] = {}
         for name, column in self.columns.items():
             found = column.cells()
             out |= {key: found[key[len(name) :]] for key in names_of(column.attribute, self.policy)}

@@ -32,7 +32,11 @@ def path(tmp_path_factory):
 def test_rothko_t_publishes_what_the_engine_in_memory_does(workload, required, path):
     in_memory = sf.publish(PEOPLE, the_policy("mondrian", workload, required), seed=1)
     on_disk = sf.publish(
-        path, the_policy(f"{{mondrian: {{{TINY}}}}}", workload, required), seed=1, engine="disk", memory=LITTLE
+        path,
+        the_policy(f"{{mondrian: {{{TINY}}}}}", workload, required),
+        seed=1,
+        engine="disk",
+        memory=LITTLE,
     )
     assert rows_of(on_disk.rows) == rows_of(in_memory.rows)
     io = on_disk.certificate.figures["io"]

@@ -32,7 +32,7 @@ from sfumato.kernels.trim import (
     fill_parents,
 )
 from sfumato.mondrian.confidence import rules_on_sample
-from sfumato.mondrian.grow import Problem
+from sfumato.mondrian.problem import Problem
 from sfumato.policy import MondrianOptions
 
 Ints = NDArray[np.int64]

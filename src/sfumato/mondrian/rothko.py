@@ -506,7 +506,7 @@ class Rothko:
         ends = np.zeros((2, n_axes + 1), dtype=np.uint32)
         ends[0, :-1], ends[1, :-1] = low, high
         one = Nodes(*(np.array([value]) for value in (-1, -1, -1, 0, -1, 0, 2)))
-        return MemoryEngine.of_rows(ends, n_axes, threads=1).covers(one, self.problem.axes)[0]
+        return np.asarray(MemoryEngine.of_rows(ends, n_axes, threads=1).covers(one, self.problem.axes)[0])
 
     # -- in memory ---------------------------------------------------------------------------------
 
@@ -693,7 +693,7 @@ class FilesOf(NamedTuple):
     last: NDArray[np.int64]
 
 
-def planned(nodes: Nodes, n_rows: NDArray[np.int64] | NDArray[np.float64], most: float) -> FilesOf:
+def planned(nodes: Nodes, n_rows: NDArray[Any], most: float) -> FilesOf:
     """One file for each subtree of at most so many rows, and for each leaf beyond; numbered from left to right."""
     first = np.zeros(len(nodes.axis), dtype=np.int64)
     last = np.zeros(len(nodes.axis), dtype=np.int64)
@@ -733,7 +733,7 @@ def below(nodes: Nodes, node: int) -> Nodes:
     own = descendants(nodes, node)
     number = np.full(len(nodes.axis), -1, dtype=np.int32)
     number[own] = np.arange(len(own), dtype=np.int32)
-    picked = Nodes(*(column[own] for column in nodes))
+    picked = nodes._replace(**{name: column[own] for name, column in nodes._asdict().items()})
     is_inner = picked.axis >= 0
     first_child = np.where(is_inner, number[np.where(is_inner, picked.first_child, 0)], np.int32(-1))
     return picked._replace(first_child=first_child)
