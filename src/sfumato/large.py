@@ -59,6 +59,7 @@ def write_rows(
     intake.scan(
         sample=_sample_size(source, policy, shares), random=seeded(SAMPLE_SEED if seed is None else seed)
     )
+    spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
     run: Rothko | Tds

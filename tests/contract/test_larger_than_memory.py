@@ -10,7 +10,10 @@ import pytest
 from people import PEOPLE, REQUIREMENTS, WORKLOADS, people, the_policy
 
 import sfumato as sf
+from sfumato.errors import InputError
+from sfumato.tables import write_table
 
+QUASI = ("age", "sex", "city", "born")
 LITTLE = 4_000_000
 TINY = "rows-in-memory: 40, frequency-groups: 2"
 
@@ -38,7 +41,7 @@ def test_rothko_t_publishes_what_the_engine_in_memory_does(workload, required, p
         engine="disk",
         memory=LITTLE,
     )
-    assert rows_of(on_disk.rows) == rows_of(in_memory.rows)
+    assert rows_of(on_disk.table) == rows_of(in_memory.table)
     io = on_disk.certificate.figures["io"]
     assert io["levels"] >= 2
     assert io["repartitions"] >= 2
@@ -46,3 +49,123 @@ def test_rothko_t_publishes_what_the_engine_in_memory_does(workload, required, p
     mine.pop("io")
     assert mine == theirs
     assert on_disk.certificate.claims == in_memory.certificate.claims
+
+
+SAMPLED = "scale: rothko-s, rows-in-memory: 60"
+
+
+@pytest.mark.parametrize("required", REQUIREMENTS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_rothko_s_keeps_every_promise_and_leaves_no_group_that_could_be_split(
+    workload, required, path, tmp_path
+):
+    policy = the_policy(f"{{mondrian: {{{SAMPLED}}}}}", workload, required)
+    release = sf.publish(path, policy, seed=1, engine="disk", memory=LITTLE)
+    release.write(tmp_path / "out")
+    assert sf.verify_folder(tmp_path / "out").ok
+    rows = release.table
+    assert rows.num_rows == PEOPLE.num_rows
+    passed_on = ["disease", "hours", "income"]
+    assert rows_of(rows.select(passed_on)) == rows_of(PEOPLE.select(passed_on))
+    boxes = release.recoding.apply(PEOPLE)
+    of_box: dict[tuple[object, ...], list[int]] = {}
+    for i, box in enumerate(zip(*(boxes.column(name).to_pylist() for name in QUASI), strict=True)):
+        of_box.setdefault(box, []).append(i)
+    assert len(of_box) == release.certificate.claims.groups
+    in_memory = the_policy("mondrian", workload, required)
+    for members in list(of_box.values())[::5]:
+        assert sf.publish(PEOPLE.take(members), in_memory).certificate.claims.groups == 1
+
+
+def test_without_fallback_what_a_sample_does_not_decide_stays_together(path):
+    def publish(fallback: str) -> sf.Release:
+        options = f"{{mondrian: {{scale: rothko-s, rows-in-memory: 20, fallback: {fallback}}}}}"
+        return sf.publish(path, the_policy(options, "nothing", "k"), seed=1, engine="disk", memory=LITTLE)
+
+    left, done = publish("none"), publish("rothko-t")
+    assert left.certificate.figures["io"]["nonminimal"] > 0
+    assert left.certificate.figures["io"]["fallbacks"] == 0 < done.certificate.figures["io"]["fallbacks"]
+    assert done.certificate.figures["io"]["nonminimal"] == 0
+    assert left.certificate.claims.groups < done.certificate.claims.groups
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "arrow", "frame"])
+def test_every_kind_of_table_is_read_piece_by_piece(kind, tmp_path):
+    table = PEOPLE
+    file = tmp_path / f"people.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, file, row_group_size=50)
+    elif kind.startswith("csv"):
+        write_table(table, file)
+    elif kind == "arrow":
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=64)
+    given = table if kind == "frame" else file
+    policy = the_policy(f"{{mondrian: {{{TINY}}}}}", "classify", "k and l")
+    on_disk = sf.publish(given, policy, seed=1, engine="disk", memory=LITTLE)
+    in_memory = sf.publish(given, the_policy("mondrian", "classify", "k and l"), seed=1)
+    assert rows_of(on_disk.table) == rows_of(in_memory.table)
+
+
+@pytest.mark.parametrize("output", ["labels", "bounds", "both", "summary"])
+def test_every_output_is_that_of_the_engine_in_memory(output, path):
+    mine = sf.publish(
+        path, the_policy(f"{{mondrian: {{{TINY}}}}}", "regress", "k", output), engine="disk", memory=LITTLE
+    )
+    theirs = sf.publish(PEOPLE, the_policy("mondrian", "regress", "k", output))
+    assert rows_of(mine.table) == rows_of(theirs.table)
+    assert mine.table.schema.types == theirs.table.schema.types
+
+
+def test_tds_makes_the_same_cuts_on_disk(path):
+    for workload in ("classify", "aggregate"):
+        mine = sf.publish(path, the_policy("tds", workload, "k"), engine="disk", memory=LITTLE)
+        theirs = sf.publish(PEOPLE, the_policy("tds", workload, "k"))
+        assert rows_of(mine.table) == rows_of(theirs.table)
+        assert mine.certificate.figures["splits"] == theirs.certificate.figures["splits"]
+        assert mine.certificate.figures["io"]["method"] == "tds"
+
+
+def test_a_group_larger_than_memory_is_published_whole_with_its_statistics(tmp_path):
+    same = pa.table({"age": [40] * 300 + [50] * 7, "hours": [float(i % 9) for i in range(307)]})
+    pq.write_table(same, tmp_path / "same.parquet", row_group_size=31)
+    text = "{attributes: {age: {role: quasi-identifier, type: number}, hours: {role: other, type: number}}, "
+    text += "require: [k-anonymity: 5], workload: [{aggregate: [range, mean]}]"
+    in_memory = sf.publish(same, sf.Policy.parse(text + "}"))
+    on_disk = sf.publish(
+        tmp_path / "same.parquet",
+        sf.Policy.parse(text + ", method: {mondrian: {rows-in-memory: 20}}}"),
+        engine="disk",
+        memory=LITTLE,
+    )
+    assert rows_of(on_disk.table) == rows_of(in_memory.table)
+
+
+def test_without_a_recoding_no_tree_is_kept(path, tmp_path):
+    policy = the_policy(f"{{mondrian: {{{TINY}}}}}", "aggregate", "k").as_dict()
+    policy["output"]["recoding"] = False
+    release = sf.publish(path, sf.Policy.from_dict(policy), engine="disk", memory=LITTLE)
+    assert release.recoding is None
+    release.write(tmp_path / "out")
+    assert not (tmp_path / "out" / "recoding.json").exists()
+    assert sf.verify_folder(tmp_path / "out").ok
+    kept = sf.publish(path, the_policy("mondrian", "aggregate", "k"))
+    assert rows_of(release.table) == rows_of(kept.table)
+
+
+def test_the_engine_is_chosen_by_the_memory_that_it_would_take(path):
+    policy = the_policy("mondrian", "nothing", "k")
+    assert "io" not in sf.publish(path, policy).certificate.figures
+    many = pa.concat_tables([people(5000, seed) for seed in range(10)])
+    assert "io" in sf.publish(many, policy, memory=LITTLE).certificate.figures
+    with pytest.raises(InputError, match="--engine disk"):
+        sf.publish(many, policy, engine="memory", memory=LITTLE)
+
+
+def test_a_seed_repeats_the_bytes_and_none_repeats_the_boxes(path):
+    policy = the_policy(f"{{mondrian: {{{SAMPLED}}}}}", "classify", "k")
+    first, second = (sf.publish(path, policy, seed=5, engine="disk", memory=LITTLE) for _ in range(2))
+    assert first.table.equals(second.table)
+    third, fourth = (sf.publish(path, policy, engine="disk", memory=LITTLE) for _ in range(2))
+    assert rows_of(third.table) == rows_of(fourth.table)
+    assert not third.table.equals(fourth.table)
