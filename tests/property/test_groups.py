@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import judge_of, leaves, leaves_in_memory, n_codes
-from mondrian_cases import Case, big_case, cases
+from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
+from selection_cases import Selecting, selecting
 
+from sfumato.engines import groups
+from sfumato.engines.groups import whole
 from sfumato.mondrian.grow import Problem, prepare
-from sfumato.requirement import KAnonymity
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.workload import Classify, Regress, Select
 
-MEMORY = st.sampled_from([1, 40, 150, 600, 1 << 40])
+MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
+FEW = st.sampled_from([1, 2, 5, 64])
+"""Candidates that are kept, codes that are walked in one go."""
 
 
 def problem_of(case: Case) -> Problem:
@@ -29,38 +36,63 @@ def problem_of(case: Case) -> Problem:
     )
 
 
+@contextmanager
+def few_at_a_time(few: int) -> Iterator[None]:
+    """Shortlists that run out, and walks in many steps, on tables of a few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "FIRST_TRIAL", few)
+        patch.setattr(groups, "CHUNK", 3 * few)
+        yield
+
+
 def same_tree(problem: Problem, *, memory: int, block: int, queries: Any = None) -> None:
     """The tree grown from decisions is the one grown in memory, node by node."""
     judge = judge_of(problem, queries)
     rows = problem.engine.rows.copy()
     expected = {leaf[0]: leaf for leaf in leaves_in_memory(problem, queries)}
-    found = leaves(judge, judge.whole(n_codes(problem.domains)), rows, memory=memory, block=block)
+    found = leaves(judge, whole(judge, n_codes(problem.domains)), rows, memory=memory, block=block)
     assert {leaf[0]: leaf for leaf in found} == expected
     assert len(found) == len(expected)
 
 
-@given(
-    cases().map(lambda case: case.asking([r for r in case.requirements if isinstance(r, KAnonymity)])),
-    MEMORY,
-    st.integers(1, 30),
-)
-@settings(max_examples=150)
-def test_decisions_grow_the_tree_that_is_grown_in_memory(case: Case, memory: int, block: int):
-    if case.is_reachable():
+@given(reachable_cases(), MEMORY, st.integers(1, 30), FEW)
+@settings(max_examples=250)
+def test_decisions_grow_the_tree_that_is_grown_in_memory(case: Case, memory: int, block: int, few: int):
+    with few_at_a_time(few):
         same_tree(problem_of(case), memory=memory, block=block)
+
+
+@given(reachable_cases(workloads=FEATURE_WORKLOADS), MEMORY, st.integers(1, 30), FEW)
+@settings(max_examples=150)
+def test_decisions_over_the_feature_space_grow_the_same_tree(case: Case, memory: int, block: int, few: int):
+    with few_at_a_time(few):
+        same_tree(problem_of(case), memory=memory, block=block)
+
+
+@given(selecting(), MEMORY, st.integers(1, 30), FEW)
+@settings(max_examples=150)
+def test_decisions_for_selections_grow_the_same_tree(case: Selecting, memory: int, block: int, few: int):
+    with few_at_a_time(few):
+        same_tree(case.problem(), memory=memory, block=block, queries=case.queries())
 
 
 BIG_CASES = {
     "median": ([], [KAnonymity(3)]),
+    "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
+    "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
     "one label": ([Classify("class")], [KAnonymity(2)]),
-    "one number": ([Regress("hours")], [KAnonymity(4)]),
-    "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [KAnonymity(3)]),
+    "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
+    "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
     "often median": ([Classify("class")], [KAnonymity(2)], 0.3),
     "median at last": ([Regress(["hours", "salary"])], [KAnonymity(2)], 0.05),
-}
+    "cells": ([Classify("class", features=["colour", "height"]), Regress("hours", features=["disease", "salary"])],
+              [EntropyDiversity(2, of="disease")], 0.02),
+    "select": ([Select("q0 between 20 and 70 or q3 < 1000"), Select("q2 in ('a', 'c') and q0 > 100", weight=0.3),
+                Classify("class")], [RecursiveDiversity(3, 2, of="job"), VarianceDiversity(30_000, of="salary")]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("memory", [1 << 30, 3000, 200])
+@pytest.mark.parametrize("memory", [1 << 30, 20_000, 3000, 200])
 @pytest.mark.parametrize("name", BIG_CASES)
 def test_decisions_on_larger_tables_grow_the_same_tree_too(name, memory):
     same_tree(problem_of(big_case(7, *BIG_CASES[name])), memory=memory, block=50)

@@ -11,6 +11,9 @@ A ``Decision`` is about one node of the partition tree. It asks for frequency se
 The split is the one that the kernels choose where all rows of the node are in memory. Usually one pass over
 the rows is enough. Where the sets do not fit, a decision takes several: some axes at a time, or some codes of
 one axis at a time, in ascending order.
+
+The requirement is another matter than the score. Where what it needs of every code does not fit beside the
+rest, the best candidates are tried in a pass of their own, on bins that end where they cut: as few as can be.
 """
 
 from __future__ import annotations
@@ -22,13 +25,27 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.memory import everywhere, information_table
-from sfumato.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
-from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets, grid_of
+from sfumato.engines.cell_walk import CellWalk, NodeIds, node_ids
+from sfumato.engines.collect import (
+    ENTRY,
+    CellSet,
+    Codes,
+    Collector,
+    DenseCells,
+    Evidence,
+    Ints,
+    Judge,
+    Lines,
+    SparseCells,
+    Window,
+    bytes_per_bin,
+    bytes_per_code,
+    layout_of,
+    windows_of,
+)
+from sfumato.engines.memory import everywhere
+from sfumato.kernels.problem import Queries
 from sfumato.kernels.sets import (
-    add_counts,
-    add_lines,
-    add_totals,
     best_of,
     cover_of,
     ends_of,
@@ -38,17 +55,21 @@ from sfumato.kernels.sets import (
     gain_of_node,
     normalized_width,
     score_of_parts,
-    shift_of,
 )
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.uint32]
+__all__ = ["Collector", "Decision", "Judge", "Split", "State", "whole"]
 
-TABLE = 1 << 20
-"""How many logarithms are kept; others are computed when they are needed."""
+Floats = NDArray[np.float64]
+Key = tuple[float, int, int]
 
 CHUNK = 1 << 18
 """Words that are walked in one go."""
+
+FIRST_TRIAL = 64
+"""Candidates that are tried for the requirement at first; every further trial takes many times more."""
+
+KEPT = 24
+"""Bytes of a candidate that is kept: code, rows, score."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +78,14 @@ class State:
 
     bounds: Ints  # (4, axes) outer bounds of the codes of the whole table, cover, is that exact? see ``fill_subtree``
     region: Ints | None = None  # (2, axes) while the selections have the first say, see ``split_for_queries``
+
+
+def whole(judge: Judge, n_codes: Sequence[int]) -> State:
+    """The state of the root: each axis has codes from 0 up to so many."""
+    bounds = np.zeros((4, judge.n_axes), dtype=np.int64)
+    bounds[1] = np.array(n_codes, dtype=np.int64) - 1
+    bounds[2] = judge.axes.root
+    return State(bounds, None if judge.queries is None else everywhere(judge.n_axes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,40 +104,6 @@ class Split:
         return np.searchsorted(self.edges, codes, side="left")
 
 
-class Judge:
-    """By what splits are judged: prepared once, asked by every decision."""
-
-    def __init__(
-        self,
-        axes: Axes,
-        targets: Targets,
-        rules: Rules,
-        *,
-        cells: Cells | None = None,
-        queries: Queries | None = None,
-    ) -> None:
-        if cells is not None or not rules.count_only:
-            raise NotImplementedError
-        self.axes, self.targets, self.rules, self.cells, self.queries = axes, targets, rules, cells, queries
-        self.grid = grid_of(axes)
-        self.n_axes = len(axes.root)
-        has_labels = len(targets.label) or (cells is not None and len(cells.label))
-        self.table = information_table(TABLE) if has_labels else np.zeros(1)
-        self.has_targets = len(targets.label) + len(targets.number) > 0
-        self.n_totals = int(n_words(targets)) if self.has_targets else 1
-        self.is_single = self.has_targets and self.n_totals == 2
-        self.is_scored = self.has_targets or cells is not None
-        label = targets.label if len(targets.label) else targets.number
-        self.column = int(label[0].column) if self.is_single else 0
-
-    def whole(self, n_codes: Sequence[int]) -> State:
-        """The state of the root: codes from 0 up to as many as each axis has."""
-        bounds = np.zeros((4, self.n_axes), dtype=np.int64)
-        bounds[1] = np.array(n_codes, dtype=np.int64) - 1
-        bounds[2] = self.axes.root
-        return State(bounds, None if self.queries is None else everywhere(self.n_axes))
-
-
 class Phase(Enum):
     """What a split is wanted for."""
 
@@ -117,107 +112,7 @@ class Phase(Enum):
     MEDIAN = "median"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How the words of a code are stored."""
-
-    words: int
-    shift: int  # of the rows above the sum in one word; 0: not packed
-    dtype: type[np.uint32 | np.int64]
-
-    @property
-    def n_bytes(self) -> int:
-        """Of one code."""
-        return self.words * np.dtype(self.dtype).itemsize
-
-
-def layout_of(judge: Judge, n_rows: int) -> Layout:
-    if not judge.has_targets:
-        return Layout(1, 0, np.uint32)
-    shift = int(shift_of(n_rows, judge.targets.largest)) if judge.is_single else 0
-    return Layout(1 if shift else judge.n_totals, shift, np.int64)
-
-
-# ---- gathering -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Codes of one axis whose words are gathered: low .. high, from line ``start`` on."""
-
-    axis: int
-    low: int
-    high: int
-    start: int
-
-    @property
-    def n_lines(self) -> int:
-        return self.high - self.low + 1
-
-
-class Collector:
-    """Frequency sets of one node while they are gathered. Memory is taken with the first rows."""
-
-    def __init__(
-        self, judge: Judge, layout: Layout, windows: Sequence[Window], *, is_part: bool, wants_ranges: bool
-    ) -> None:
-        self.judge, self.layout, self.windows = judge, layout, windows
-        self.is_part = is_part  # one window, which some rows of the node do not belong to
-        self.wants_ranges = wants_ranges
-        self.n_lines = sum(window.n_lines for window in windows)
-        self.n_bytes = self.n_lines * layout.n_bytes + 64 * judge.n_axes
-        self._listed = np.array([window.axis for window in windows], dtype=np.uint64)
-        base = np.array([window.start - window.low for window in windows], dtype=np.int64)
-        self._base = base.astype(np.uint64)
-        self._lines: NDArray[np.uint32 | np.int64] | None = None
-        self.totals = np.zeros(judge.n_totals, dtype=np.int64)
-        self.low: Ints | None = None  # (axes,) least and greatest codes, if wanted
-        self.high: Ints | None = None
-
-    @property
-    def lines(self) -> NDArray[np.uint32 | np.int64]:
-        if self._lines is None:
-            self._lines = np.zeros(self.n_lines * self.layout.words, dtype=self.layout.dtype)
-        return self._lines
-
-    def add(self, rows: Codes) -> None:
-        """Some rows of the node: (n, columns) in C order."""
-        if len(rows) == 0:
-            return
-        judge, layout = self.judge, self.layout
-        targets = judge.targets
-        if self.wants_ranges:
-            self._add_ranges(rows)
-        if self.is_part:
-            (window,) = self.windows
-            if judge.has_targets:
-                add_totals(rows, judge.column, targets.label, targets.number, judge.is_single, self.totals)
-            codes = rows[:, window.axis]
-            rows = rows[(codes >= window.low) & (codes <= window.high)]
-        if not self.windows:
-            return
-        if layout.dtype is np.uint32:
-            add_counts(rows, self._listed, self._base, self.lines)
-        elif layout.shift:
-            add_packed(rows, judge.column, self._listed, self._base, layout.shift, self.lines)
-        elif judge.is_single:
-            add_sums(rows, judge.column, self._listed, self._base, self.lines)
-        else:
-            add_lines(rows, layout.words, targets.label, targets.number, self._listed, self._base, self.lines)
-
-    def _add_ranges(self, rows: Codes) -> None:
-        low, high = np.empty((2, rows.shape[1]), dtype=np.int64)
-        fill_ranges(rows, low, high)
-        n_axes = self.judge.n_axes
-        self.low = low[:n_axes] if self.low is None else np.minimum(self.low, low[:n_axes])
-        self.high = high[:n_axes] if self.high is None else np.maximum(self.high, high[:n_axes])
-
-    def lines_of(self, window: Window) -> NDArray[np.uint32 | np.int64]:
-        words = self.layout.words
-        return self.lines[window.start * words : (window.start + window.n_lines) * words]
-
-
-# ---- deciding --------------------------------------------------------------------------------------
+# ---- candidates ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
@@ -228,12 +123,42 @@ class Candidate:
     largest: int
     axis: int
     edges: Ints
-    sizes: list[int]
+    sizes: Ints
     branches: list[int]
+    n_tried: int = 0  # parts that are known to satisfy the requirement
 
-    def key(self) -> tuple[float, int, int, int]:
-        """The least is the best."""
-        return -self.score, self.largest, self.axis, int(self.edges[0])
+
+@dataclass(slots=True, eq=False)
+class Shortlist:
+    """The best thresholds of an axis that were not yet tried, best first."""
+
+    code: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    score: Floats = field(default_factory=lambda: np.zeros(0))
+    is_cut: bool = False  # there are more than these
+    floor: Key | None = None  # up to here all have failed
+
+    def add(self, code: Ints, rows: Ints, score: Floats, n_rows: int, keep: int) -> None:
+        largest = np.maximum(rows, n_rows - rows)
+        if self.floor is not None:
+            worse, least, last = -self.floor[0], self.floor[1], self.floor[2]
+            is_tie = score == worse
+            below = (score < worse) | (is_tie & ((largest > least) | ((largest == least) & (code > last))))
+            code, rows, score = code[below], rows[below], score[below]
+        code = np.concatenate([self.code, code])
+        rows = np.concatenate([self.rows, rows])
+        score = np.concatenate([self.score, score])
+        order = np.lexsort((code, np.maximum(rows, n_rows - rows), -score))
+        self.is_cut |= len(order) > keep
+        order = order[:keep]
+        self.code, self.rows, self.score = code[order], rows[order], score[order]
+
+    def drop(self, n: int, n_rows: int) -> None:
+        """The first n have failed."""
+        if n:
+            rows = int(self.rows[n - 1])
+            self.floor = -float(self.score[n - 1]), max(rows, n_rows - rows), int(self.code[n - 1])
+            self.code, self.rows, self.score = self.code[n:], self.rows[n:], self.score[n:]
 
 
 @dataclass(slots=True, eq=False)
@@ -244,16 +169,34 @@ class Race:
     is_tree: bool
     left: Ints  # words of the codes walked
     next_code: int  # the first code that was not yet walked
-    last_code: int = -1  # the last one of these that some row has
-    best: dict[Phase, Candidate] = field(default_factory=dict)
-    child: list[Ints] = field(default_factory=list)  # tree: which children of the cover are in use ...
-    part: list[Ints] = field(default_factory=list)  # ... and running totals up to each
+    phases: frozenset[Phase] = frozenset(Phase)  # what the walk is for
+    last_code: int = -1  # the last code walked that some row has
     is_part: bool = False  # are its codes walked in several passes?
     is_done: bool = False
+    best: dict[Phase, Candidate] = field(default_factory=dict)  # known to be allowable
+    waiting: dict[Phase, Candidate] = field(default_factory=dict)  # tree: to be tried
+    lists: dict[Phase, Shortlist] = field(default_factory=dict)  # ordered: to be tried
+    child: list[Ints] = field(default_factory=list)  # tree: which children of the cover are in use ...
+    part: list[Ints] = field(default_factory=list)  # ... and running totals up to each
+    cells: CellWalk | None = None
+
+    def again(self, phase: Phase, first_code: int) -> None:
+        """Walk the codes once more: the shortlist has run out."""
+        self.left[:] = 0
+        self.next_code, self.last_code = first_code, -1
+        self.phases, self.is_part, self.is_done, self.cells = frozenset([phase]), False, False, None
+        self.lists[phase].is_cut = False
+
+
+# ---- decisions -------------------------------------------------------------------------------------
 
 
 class Decision:
-    """The split of one node."""
+    """The split of one node.
+
+    result   the split, None for a leaf; once ``next`` has returned None
+    bounds   (4, axes) what is known of the codes by then, see ``State``
+    """
 
     def __init__(self, judge: Judge, state: State, n_rows: int) -> None:
         self.judge, self.n_rows = judge, n_rows
@@ -263,26 +206,28 @@ class Decision:
         self.is_decided = False
         self.layout = layout_of(judge, n_rows)
         self.node: Ints | None = None if judge.has_targets else np.array([n_rows])
+        self.ids: list[NodeIds] | None = None if judge.features else []
         low, high = self.bounds[0], self.bounds[1]
         self.is_exact = (self.bounds[3] == 1) | (low == high)
         can_split = n_rows >= max(2 * judge.rules.least_rows, 2)
         self.races = {
-            axis: Race(axis, bool(judge.axes.is_tree[axis]), self._no_words(), int(low[axis]))
+            axis: Race(
+                axis, bool(judge.axes.is_tree[axis]), np.zeros(judge.n_totals, np.int64), int(low[axis])
+            )
             for axis in np.flatnonzero(judge.axes.may_split & (low < high)).tolist()
             if can_split
         }
         self._active: Ints | None = None
+        self._outcome: dict[Phase, Candidate | None] = {}
+        self._passed: set[Phase] = set()
+        self._n_trials = 0
         self._settle()
-
-    def _no_words(self) -> Ints:
-        return np.zeros(self.judge.n_totals, dtype=np.int64)
 
     @property
     def covers(self) -> Ints:
         """The lowest hierarchy node of each tree axis that covers the rows, -1 elsewhere; known once decided."""
-        is_tree = self.judge.axes.is_tree
         covers = np.full(self.judge.n_axes, -1, dtype=np.int64)
-        for axis in np.flatnonzero(is_tree).tolist():
+        for axis in np.flatnonzero(self.judge.axes.is_tree).tolist():
             covers[axis] = self._cover(axis)
         return covers
 
@@ -295,63 +240,112 @@ class Decision:
     def next(self, memory: int) -> Collector | None:
         """The next frequency sets to gather, in at most ``memory`` bytes; None if the split is known.
 
-        Asked again before ``take``, it starts anew: a smaller share gives a smaller collector.
+        Asked again before ``take``, it starts anew: a smaller share gives a smaller collector. A share that is
+        too small for anything is exceeded by as little as can be.
         """
         if self.is_decided:
             return None
-        judge, layout = self.judge, self.layout
         waiting = [race for race in self.races.values() if not race.is_done]
-        n_lines = sum(self._n_lines(race) for race in waiting)
-        fits = n_lines * layout.n_bytes <= memory and not any(race.is_part for race in waiting)
-        wants_ranges = self._wants_ranges(waiting, fits=fits)
-        if (wants_ranges and not fits) or not waiting:
-            return Collector(judge, layout, [], is_part=False, wants_ranges=True)
-        if fits:
-            return Collector(
-                judge, layout, windows_of(self._spans(waiting)), is_part=False, wants_ranges=wants_ranges
-            )
-        room = max(1, memory // layout.n_bytes)
-        chosen, n_lines = [], 0
-        for low, high, axis in self._spans(waiting):
-            n_lines += high - low + 1
-            if n_lines > room or self.races[axis].is_part:
+        if not waiting and self.races and not self._wants_ranges([]):
+            return self._trial(memory)
+        judge, layout = self.judge, self.layout
+        spans = [(race.axis, race.next_code, int(self.bounds[1, race.axis])) for race in waiting]
+        per_code = layout.n_bytes + self._cell_bytes()
+        n_lines = sum(high - low + 1 for _, low, high in spans)
+        if n_lines * per_code <= memory and not any(race.is_part for race in waiting):
+            return self._all_at_once(spans, memory - n_lines * per_code)
+        if self._wants_ranges([]) or self.ids is None:
+            return Collector(judge, layout, wants_ranges=True, wants_totals=True)
+        room = max(1, memory // per_code)
+        chosen: list[tuple[int, int, int]] = []
+        for axis, low, high in spans:
+            if sum(high - low + 1 for _, low, high in [*chosen, (axis, low, high)]) > room:
                 break
-            chosen.append((low, high, axis))
-        is_part = not chosen
-        if is_part:
-            low, high, axis = next(self._spans(waiting))
-            chosen = [(low, min(high, low + room - 1), axis)]
-        return Collector(judge, layout, windows_of(chosen), is_part=is_part, wants_ranges=False)
+            if self.races[axis].is_part:
+                break
+            chosen.append((axis, low, high))
+        keep = self._keep(memory)
+        if chosen:
+            windows = windows_of(chosen)
+            cells = [self._dense(window) for window in windows]
+            return Collector(judge, layout, windows, cells=cells, keep=keep)
+        return self._slice(*spans[0], memory, room, keep)
 
-    def _n_lines(self, race: Race) -> int:
-        return int(self.bounds[1, race.axis]) - race.next_code + 1
+    def _all_at_once(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
+        """What there is to know of all axes; with what the requirement needs, if there is room for it."""
+        windows = windows_of(spans)
+        judge = self.judge
+        evidence: list[Evidence] = []
+        if not judge.rules.count_only:
+            evidence = [Evidence(judge, window.axis, window.n_lines, low=window.low) for window in windows]
+            if sum(each.n_bytes for each in evidence) > room:
+                evidence = []
+        return Collector(
+            judge,
+            self.layout,
+            windows,
+            wants_ranges=self._wants_ranges([window.axis for window in windows]),
+            wants_totals=self.ids is None,
+            evidence=evidence,
+            cells=[self._dense(window) for window in windows],
+            keep=self._keep(room),
+        )
 
-    def _spans(self, races: Sequence[Race]) -> Iterator[tuple[int, int, int]]:
-        for race in races:
-            yield race.next_code, int(self.bounds[1, race.axis]), race.axis
+    def _slice(self, axis: int, low: int, high: int, memory: int, room: int, keep: int) -> Collector:
+        """The next codes of one axis."""
+        judge, layout = self.judge, self.layout
+        wants_totals = self.node is None
+        n_ids = sum(ids.n_ids for ids in self.ids or ())
+        if n_ids * (high - low + 1) <= 4 * self.n_rows or not judge.features:
+            windows = windows_of([(axis, low, min(high, low + room - 1))])
+            cells: list[list[CellSet]] = [self._dense(windows[0])]
+        else:
+            n_codes = max(1, memory // 4 // layout.n_bytes)
+            windows = windows_of([(axis, low, min(high, low + n_codes - 1))])
+            most = max(1, memory * 3 // 4 // (4 * ENTRY * len(judge.features)))
+            cells = [
+                [SparseCells(ids.feature, windows[0], ids.rank, ids.n_ids, most) for ids in self.ids or ()]
+            ]
+        return Collector(
+            judge, layout, windows, is_part=True, wants_totals=wants_totals, cells=cells, keep=keep
+        )
 
-    def _wants_ranges(self, waiting: Sequence[Race], *, fits: bool) -> bool:
-        """Must the ranges of some trees be gathered apart?
+    def _cell_bytes(self) -> int:
+        """Of a code with all its ids."""
+        if self.ids is None:
+            return sum(bytes_per_code(feature, feature.n_ids) for feature in self.judge.features)
+        return sum(bytes_per_code(ids.feature, ids.n_ids) for ids in self.ids)
 
-        Those that are never split tell the covers; and where not all fits at once, others must be known before.
-        """
+    def _dense(self, window: Window) -> list[CellSet]:
+        if self.ids is None:
+            none = np.zeros(0, dtype=np.uint32)
+            return [DenseCells(feature, window, none, feature.n_ids) for feature in self.judge.features]
+        return [DenseCells(ids.feature, window, ids.rank, ids.n_ids) for ids in self.ids]
+
+    def _keep(self, memory: int) -> int:
+        """How many candidates of an axis to keep."""
+        if self.judge.rules.count_only:
+            return 1
+        return max(FIRST_TRIAL, memory // (4 * KEPT * max(1, len(self.races))))
+
+    def _wants_ranges(self, told: Sequence[int]) -> bool:
+        """Are the ranges of some trees unknown, beside those that will be told?"""
         unknown = self.judge.axes.is_tree & ~self.is_exact
-        if fits:
-            unknown[[race.axis for race in waiting]] = False
+        unknown[np.array(told, dtype=np.intp)] = False
         return bool(unknown.any())
 
     # -- what was gathered ---------------------------------------------------------------------------
 
     def take(self, collector: Collector) -> None:
         """The frequency sets of all rows of the node."""
+        collector.close()
+        if not collector.windows and collector.evidence:
+            self._judge_trial(collector)
+            self._settle()
+            return
         if collector.low is not None and collector.high is not None:
-            self._know(np.ones(self.judge.n_axes, dtype=np.bool_), collector.low, collector.high)
-        if self.judge.has_targets and self.node is None and collector.windows:
-            self.node = collector.totals
-            if not collector.is_part:
-                fill_whole(
-                    collector.lines_of(collector.windows[0]), self.layout.words, self.layout.shift, self.node
-                )
+            self._know(collector.low, collector.high)
+        self._know_node(collector)
         if not collector.is_part:
             for window in collector.windows:
                 first, last = ends_of(collector.lines_of(window), self.layout.words)
@@ -359,125 +353,179 @@ class Decision:
                 self.bounds[1, window.axis] = window.low + last
                 self.is_exact[window.axis] = True
         for window in collector.windows:
-            self.races[window.axis].is_part = collector.is_part
-            self._walk(self.races[window.axis], window, collector.lines_of(window))
+            race = self.races[window.axis]
+            race.is_part = collector.is_part
+            self._walk(race, window, collector)
         self._settle()
 
-    def _know(self, axes: NDArray[np.bool_], low: Ints, high: Ints) -> None:
-        self.bounds[0, axes], self.bounds[1, axes] = low[axes], high[axes]
-        self.is_exact |= axes
+    def _know(self, low: Ints, high: Ints) -> None:
+        self.bounds[0], self.bounds[1] = low, high
+        self.is_exact[:] = True
         for race in self.races.values():
-            race.next_code = max(race.next_code, int(self.bounds[0, race.axis]))
+            race.next_code = max(race.next_code, int(low[race.axis]))
+            race.is_done |= low[race.axis] == high[race.axis]
 
-    def _walk(self, race: Race, window: Window, lines: NDArray[np.uint32 | np.int64]) -> None:
+    def _know_node(self, collector: Collector) -> None:
+        if self.node is None and collector.wants_totals:
+            self.node = collector.totals
+        elif self.node is None and collector.windows:
+            self.node = collector.totals
+            lines = collector.lines_of(collector.windows[0])
+            fill_whole(lines, self.layout.words, self.layout.shift, self.node)
+        if self.ids is None and collector.ids:
+            is_raw = bool(collector.windows)  # the sets have ids as they are
+            features = zip(self.judge.features, collector.ids, strict=True)
+            self.ids = [node_ids(feature, totals, compact=not is_raw) for feature, totals in features]
+
+    def _walk(self, race: Race, window: Window, collector: Collector) -> None:
         layout, judge = self.layout, self.judge
-        step = max(1, CHUNK // judge.n_totals)
+        lines, sets = collector.lines_of(window), collector.cells.get(window.axis, ())
+        high = min([window.high, *(each.high for each in sets)])
+        step = max(1, CHUNK // (judge.n_totals + sum(ids.n_ids for ids in self.ids or ())))
         code = np.empty(step, dtype=np.int64)
         total = np.empty((judge.n_totals, step), dtype=np.int64)
-        for start in range(0, window.n_lines, step):
-            chunk = lines[start * layout.words : (start + step) * layout.words]
+        n_lines = high - window.low + 1
+        for start in range(0, n_lines, step):
+            chunk: Lines = lines[start * layout.words : min(start + step, n_lines) * layout.words]
             before = int(race.left[0])
-            m = fill_running(chunk, layout.words, layout.shift, window.low + start, race.left, code[:], total)
-            self._weigh(race, before, code[:m], np.ascontiguousarray(total[:, :m]))
-        race.next_code = window.high + 1
+            m = fill_running(chunk, layout.words, layout.shift, window.low + start, race.left, code, total)
+            if m:
+                self._weigh(race, before, code[:m].copy(), total[:, :m].copy(), sets, collector)
+        race.next_code = high + 1
         if race.next_code > self.bounds[1, race.axis]:
             race.is_done = True
             self.bounds[1, race.axis] = race.last_code
             self.is_exact[race.axis] = True
             if race.is_tree:
-                self._weigh_tree(race)
+                self._weigh_tree(race, window, collector)
+            race.cells = None
 
-    def _weigh(self, race: Race, before: int, code: Ints, total: Ints) -> None:
+    def _weigh(
+        self, race: Race, before: int, code: Ints, total: Ints, sets: Sequence[CellSet], collector: Collector
+    ) -> None:
         """Compare the thresholds at some codes, given the words up to each."""
-        if len(code) == 0:
-            return
         if race.last_code < 0:
             self.bounds[0, race.axis] = code[0]
         race.last_code = int(code[-1])
+        if sets and race.cells is None:
+            race.cells = CellWalk(self.ids or (), self.judge.table)
+        entries = [each.entries(code) for each in sets]
         if race.is_tree:
             self._group(race, code, total)
+            if race.cells is not None:
+                race.cells.groups(entries, self._children(race.axis, code))
             return
+        by_cells = None if race.cells is None else race.cells.thresholds(entries, len(code))
         for phase in self._phases():
+            if phase not in race.phases:
+                continue
+            cuts, rows = code, total[0]
             if phase is Phase.QUERIES:
                 cuts, rows = self._with_ends(race.axis, before, code, total[0])
-            else:
-                cuts, rows = code, total[0]
             least = self.judge.rules.least_rows
             first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
             if first >= last:
                 continue
-            cuts, rows = cuts[first:last], rows[first:last]
-            score = self._scores(phase, race.axis, cuts, rows, total[:, first:last])
+            score = np.zeros(last - first)
+            if phase is Phase.QUERIES:
+                score = self._costs(race.axis, cuts[first:last], rows[first:last])
+            elif phase is Phase.SCORE and by_cells is not None:
+                score = by_cells[first:last]
+            elif phase is Phase.SCORE:
+                self._fill_scores(total[:, first:last], score)
+            self._enter(race, phase, cuts[first:last], rows[first:last], score, collector)
+
+    def _enter(
+        self, race: Race, phase: Phase, code: Ints, rows: Ints, score: Floats, collector: Collector
+    ) -> None:
+        """Compare some thresholds that leave enough rows on both sides."""
+        if phase is Phase.QUERIES:
+            is_worth = score > self._no_split()
+            code, rows, score = code[is_worth], rows[is_worth], score[is_worth]
+        if len(code) == 0:
+            return
+        evidence = collector.evidence.get(race.axis)
+        if self.judge.rules.count_only:
             t = int(best_of(rows, self.n_rows, score))
-            self._propose(phase, self._threshold(race.axis, int(cuts[t]), int(rows[t]), float(score[t])))
+        elif evidence is None:
+            race.lists.setdefault(phase, Shortlist()).add(code, rows, score, self.n_rows, collector.keep)
+            return
+        else:
+            order = np.lexsort((code, np.maximum(rows, self.n_rows - rows), -score))
+            first = self.judge.first_allowable(code[order] - evidence.low, rows[order], self.n_rows, evidence)
+            if first < 0:
+                return
+            t = int(order[first])
+        self._propose(race, phase, self._threshold(race.axis, int(code[t]), int(rows[t]), float(score[t])))
 
     def _threshold(self, axis: int, code: int, rows: int, score: float) -> Candidate:
-        sizes = [rows, self.n_rows - rows]
-        return Candidate(score, max(sizes), axis, np.array([code]), sizes, [0, 1])
+        sizes = np.array([rows, self.n_rows - rows])
+        return Candidate(score, int(sizes.max()), axis, np.array([code]), sizes, [0, 1])
 
-    def _propose(self, phase: Phase, candidate: Candidate) -> None:
-        best = self.races[candidate.axis].best
-        if phase not in best or candidate.key() < best[phase].key():
-            best[phase] = candidate
+    def _propose(self, race: Race, phase: Phase, candidate: Candidate) -> None:
+        """A candidate that is allowable; those of one axis come by ascending codes."""
+        best = race.best.get(phase)
+        if best is None or (-candidate.score, candidate.largest) < (-best.score, best.largest):
+            race.best[phase] = candidate
 
-    def _scores(self, phase: Phase, axis: int, code: Ints, rows: Ints, total: Ints) -> NDArray[np.float64]:
-        score = np.zeros(len(code))
-        if phase is Phase.QUERIES:
-            left, right = self._weights(axis, code, code + 1)
-            score = -(rows * left + (self.n_rows - rows) * right).astype(np.float64)
-        elif phase is Phase.SCORE:
-            judge = self.judge
-            fill_threshold_scores(np.ascontiguousarray(total), self.node, judge.targets, judge.table, score)
-        return score
+    def _fill_scores(self, total: Ints, out: Floats) -> None:
+        judge = self.judge
+        fill_threshold_scores(np.ascontiguousarray(total), self.node, judge.targets, judge.table, out)
 
     # -- trees ---------------------------------------------------------------------------------------
-
-    def _group(self, race: Race, code: Ints, total: Ints) -> None:
-        """Note the words up to the last code of each child of the cover."""
-        low = self._child_lows(self._cover(race.axis))
-        child = np.searchsorted(low, code, side="right") - 1
-        is_last = np.append(child[1:] != child[:-1], True)
-        if race.child and race.child[-1][-1] == child[0]:  # it goes on
-            race.child[-1], race.part[-1] = race.child[-1][:-1], race.part[-1][:, :-1]
-        race.child.append(child[is_last])
-        race.part.append(total[:, is_last])
 
     def _child_nodes(self, node: int) -> Ints:
         axes = self.judge.axes
         start = axes.child_start[node]
         return axes.child[start : start + axes.n_children[node]]
 
-    def _child_lows(self, node: int) -> Ints:
-        children = self._child_nodes(node)
-        return self.judge.axes.node_low[children] if len(children) else np.zeros(1, dtype=np.int64)
+    def _children(self, axis: int, code: Ints) -> Ints:
+        """Which child of the cover each code belongs to."""
+        low = self.judge.axes.node_low[self._child_nodes(self._cover(axis))]
+        return np.searchsorted(low, code, side="right") - 1
 
-    def _weigh_tree(self, race: Race) -> None:
+    def _group(self, race: Race, code: Ints, total: Ints) -> None:
+        """Note the words up to the last code of each child of the cover."""
+        child = self._children(race.axis, code)
+        is_last = np.append(child[1:] != child[:-1], True)
+        if race.child and race.child[-1][-1] == child[0]:  # it goes on
+            race.child[-1], race.part[-1] = race.child[-1][:-1], race.part[-1][:, :-1]
+        race.child.append(child[is_last])
+        race.part.append(total[:, is_last])
+
+    def _weigh_tree(self, race: Race, window: Window, collector: Collector) -> None:
+        """Compare the split into the children of the cover."""
         judge = self.judge
-        cover = self._cover(race.axis)
-        nodes = self._child_nodes(cover)
-        if len(nodes) == 0:
-            return
         child = np.concatenate(race.child)
-        parts = np.ascontiguousarray(np.diff(np.concatenate(race.part, axis=1), prepend=0).T)
+        up_to = np.concatenate(race.part, axis=1).T
+        parts: Ints = np.ascontiguousarray(up_to)
+        parts[1:] -= up_to[:-1]
         race.child, race.part = [], []
-        sizes = parts[:, 0]
+        sizes = parts[:, 0].copy()
         if len(child) < 2 or sizes.min() < judge.rules.least_rows:
             return
-        branches = nodes[child]
-        edges = judge.axes.node_high[branches[:-1]] - 1
+        branches = self._child_nodes(self._cover(race.axis))[child]
+        last = judge.axes.node_high[branches] - 1
+        evidence = collector.evidence.get(race.axis)
+        if evidence is not None:
+            place = np.append(-1, np.minimum(last, window.high) - window.low)
+            if not judge.parts_hold(place, sizes, evidence):
+                return
         for phase in self._phases():
             score = 0.0
             if phase is Phase.QUERIES:
-                left, right = self._weights(
-                    race.axis, judge.axes.node_high[branches] - 1, judge.axes.node_low[branches]
-                )
-                weight = left + right - int(self._queries().weight[self._active].sum())
-                score = -float((sizes * weight).sum())
+                score = self._cost_of_children(race.axis, branches, sizes)
+                if score <= self._no_split():
+                    continue
+            elif phase is Phase.SCORE and race.cells is not None:
+                score = race.cells.score_of_groups()
             elif phase is Phase.SCORE:
-                score = score_of_parts(parts, self.node, judge.targets, judge.is_single, judge.table)
-            self._propose(
-                phase, Candidate(score, int(sizes.max()), race.axis, edges, sizes.tolist(), branches.tolist())
-            )
+                score = float(score_of_parts(parts, self.node, judge.targets, judge.is_single, judge.table))
+            candidate = Candidate(score, int(sizes.max()), race.axis, last[:-1], sizes, branches.tolist())
+            if evidence is not None or judge.rules.count_only:
+                race.best[phase] = candidate
+            else:
+                race.waiting[phase] = candidate
 
     # -- selections ----------------------------------------------------------------------------------
 
@@ -498,6 +546,10 @@ class Decision:
             self._active = np.flatnonzero(overlaps.all(axis=1))
         return self._active
 
+    def _no_split(self) -> float:
+        """The score of no split at all."""
+        return -float(self.n_rows * int(self._queries().weight[self._active_queries()].sum()))
+
     def _weights(self, axis: int, up_to: Ints, beyond: Ints) -> tuple[Ints, Ints]:
         """The weight of the active queries that begin at ``up_to`` or before, and that end at ``beyond`` or after."""
         queries, active = self._queries(), self._active_queries()
@@ -506,18 +558,127 @@ class Decision:
         def below(ends: Ints, limit: Ints) -> Ints:
             order = np.argsort(ends)
             running = np.append(0, np.cumsum(weight[order]))
-            return running[np.searchsorted(ends[order], limit, side="left")]
+            return np.asarray(running[np.searchsorted(ends[order], limit, side="left")])
 
         return (
             below(queries.low[active, axis], up_to + 1),
             int(weight.sum()) - below(queries.high[active, axis], beyond),
         )
 
+    def _costs(self, axis: int, code: Ints, rows: Ints) -> Floats:
+        """Minus the cost of each threshold, see ``fill_costs``."""
+        left, right = self._weights(axis, code, code + 1)
+        return -(rows * left + (self.n_rows - rows) * right).astype(np.float64)
+
+    def _cost_of_children(self, axis: int, branches: Ints, sizes: Ints) -> float:
+        low, last = self.judge.axes.node_low[branches], self.judge.axes.node_high[branches] - 1
+        begun, not_ended = self._weights(axis, last, low)
+        every = int(self._queries().weight[self._active_queries()].sum())
+        return -float((sizes * (begun + not_ended - every)).sum())
+
     def _with_ends(self, axis: int, before: int, code: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """The codes and the ends of active queries up to the last of them, each with the rows up to there."""
         ends = np.unique(self._queries().high[self._active_queries(), axis])
         cuts = np.union1d(code, ends[ends < code[-1]])
         return cuts, np.append(before, rows)[np.searchsorted(code, cuts, side="right")]
+
+    # -- trials --------------------------------------------------------------------------------------
+
+    def _sorted(self, phase: Phase) -> tuple[Ints, Ints]:
+        """Candidates that can be tried, best first: their axis, and the bins each takes.
+
+        Where a shortlist was cut, what comes after its last one is not known.
+        """
+        ranks = {race.axis: i for i, race in enumerate(self._by_width())}
+        columns: list[Ints] = []
+        score: list[Floats] = []
+        for race in self.races.values():
+            rank = ranks[race.axis] if phase is Phase.MEDIAN else 0
+            if phase in race.waiting:
+                tree = race.waiting[phase]
+                score.append(np.array([tree.score]))
+                n_bins = len(tree.sizes) - tree.n_tried + 1
+                columns.append(np.array([[rank, tree.largest, race.axis, 0, n_bins, 0]]))
+            elif phase in race.lists:
+                listed = race.lists[phase]
+                here = np.zeros((len(listed.code), 6), dtype=np.int64)
+                here[:, 0], here[:, 2], here[:, 3], here[:, 4] = rank, race.axis, listed.code, 1
+                here[:, 1] = np.maximum(listed.rows, self.n_rows - listed.rows)
+                here[-1:, 5] = listed.is_cut
+                columns.append(here)
+                score.append(listed.score)
+        if not columns:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        table, scores = np.concatenate(columns), np.concatenate(score)
+        order = np.lexsort((table[:, 3], table[:, 2], table[:, 1], -scores, table[:, 0]))
+        table = table[order]
+        stops = np.flatnonzero(table[:, 5])
+        table = table[: stops[0] + 1] if len(stops) else table
+        return table[:, 2], table[:, 4]
+
+    def _by_width(self) -> list[Race]:
+        """Widest first."""
+        return sorted(self.races.values(), key=lambda race: (-self._width(race.axis), race.axis))
+
+    def _trial(self, memory: int) -> Collector:
+        """What the requirement needs to know of the next candidates."""
+        judge = self.judge
+        phase = self._open_phase()
+        axis, cost = self._sorted(phase)
+        room = max(2, memory // bytes_per_bin(judge))
+        room = min(room, FIRST_TRIAL << (6 * self._n_trials)) if self._n_trials < 4 else room
+        is_new = np.zeros(len(axis), dtype=np.int64)
+        is_new[np.unique(axis, return_index=True)[1]] = 1  # every axis has one more bin than edges
+        n = max(1, int(np.searchsorted(np.cumsum(cost + is_new), room, side="right")))
+        evidence = []
+        for a, n_here in zip(*np.unique(axis[:n], return_counts=True), strict=True):
+            race = self.races[int(a)]
+            edges = (
+                self._part_edges(race.waiting[phase], room)
+                if race.is_tree
+                else np.sort(race.lists[phase].code[:n_here])
+            )
+            evidence.append(Evidence(judge, race.axis, len(edges) + 1, edges=edges))
+        return Collector(judge, self.layout, evidence=evidence)
+
+    def _part_edges(self, tree: Candidate, room: int) -> Ints:
+        """Where the next parts of a tree that were not yet tried begin and end, as many as there is room for."""
+        first = tree.n_tried
+        last = min(len(tree.sizes), first + room)
+        high = self.judge.axes.node_high[np.array(tree.branches[first:last])] - 1
+        return np.append(self.judge.axes.node_low[tree.branches[first]] - 1, high)
+
+    def _judge_trial(self, trial: Collector) -> None:
+        """Which of the candidates tried are allowable? The first of them is taken."""
+        phase = self._open_phase()
+        self._n_trials += 1
+        found = False
+        for axis, evidence in trial.evidence.items():
+            race = self.races[axis]
+            if race.is_tree:
+                tree = race.waiting[phase]
+                n_parts = len(evidence.edges) - 1
+                sizes = tree.sizes[tree.n_tried : tree.n_tried + n_parts]
+                if not self.judge.parts_hold(np.arange(n_parts + 1), sizes, evidence):
+                    del race.waiting[phase]
+                    continue
+                tree.n_tried += n_parts
+                if tree.n_tried == len(tree.sizes):
+                    race.best[phase] = tree
+                    found = True
+                continue
+            listed, n = race.lists[phase], len(evidence.edges)
+            at = np.searchsorted(evidence.edges, listed.code[:n])
+            t = self.judge.first_allowable(at, listed.rows[:n], self.n_rows, evidence)
+            if t < 0:
+                listed.drop(n, self.n_rows)
+                continue
+            race.best[phase] = self._threshold(
+                axis, int(listed.code[t]), int(listed.rows[t]), float(listed.score[t])
+            )
+            found = True
+        if found:
+            self._outcome[phase] = self._first(phase)
 
     # -- the choice ----------------------------------------------------------------------------------
 
@@ -530,73 +691,78 @@ class Decision:
         if not self.judge.is_scored or self.judge.targets.median_below_gain > 0.0:
             yield Phase.MEDIAN
 
+    def _open_phase(self) -> Phase:
+        """What a split is wanted for at present."""
+        return next(phase for phase in self._phases() if phase not in self._passed)
+
     def _settle(self) -> None:
         """Decide, if all is known."""
-        if any(not race.is_done for race in self.races.values()) or self._wants_ranges([], fits=True):
+        if any(not race.is_done for race in self.races.values()) or self._wants_ranges([]):
             return
-        self.is_decided = True
-        best: Candidate | None = None
-        for phase in self._phases() if self.races else ():
-            is_first = best is None
-            if phase is Phase.QUERIES:
-                weight = int(self._queries().weight[self._active].sum())
-                best = self._first(phase)
-                if best is not None and best.score <= -float(self.n_rows * weight):
-                    best = None
-                if best is not None:
-                    self._split(best, stays=True)
-                    return
-            elif phase is Phase.SCORE:
-                best = self._first(phase)
-            elif is_first and self.judge.is_scored:
-                break  # no split was allowable
-            elif is_first or self._gain(best) < self.judge.targets.median_below_gain:
-                best = self._first(phase)
-        if best is not None:
-            self._split(best, stays=False)
+        self.is_decided = not self.races
+        while not self.is_decided:
+            phase = self._open_phase()
+            if not self._is_known(phase):
+                return
+            best = self._outcome.setdefault(phase, self._first(phase))
+            is_last = phase is Phase.MEDIAN or (
+                phase is Phase.SCORE
+                and (best is None or not self._gain(best) < self.judge.targets.median_below_gain)
+            )
+            if best is not None and (is_last or phase is Phase.QUERIES):
+                self._split(best, stays=phase is Phase.QUERIES)
+                is_last = True
+            self._passed.add(phase)
+            self.is_decided = is_last
+
+    def _is_known(self, phase: Phase) -> bool:
+        """Is the best allowable candidate known, or that there is none?"""
+        if phase in self._outcome or self.judge.rules.count_only:
+            return True
+        is_open = False
+        for race in self.races.values():
+            listed = race.lists.get(phase)
+            is_open |= phase in race.waiting or (listed is not None and len(listed.code) > 0)
+            if listed is not None and listed.is_cut and len(listed.code) == 0:
+                race.again(phase, int(self.bounds[0, race.axis]))
+                is_open = True
+        return not is_open
 
     def _first(self, phase: Phase) -> Candidate | None:
-        found = [race.best[phase] for race in self.races.values() if phase in race.best]
-        if phase is Phase.MEDIAN:
-            return min(
-                found, key=lambda candidate: (-self._width(candidate.axis), candidate.axis), default=None
-            )
-        return min(found, key=Candidate.key, default=None)
+        """The best of those that are known to be allowable."""
+        found = [race.best[phase] for race in self._by_width() if phase in race.best]
+        if phase is not Phase.MEDIAN:
+            found.sort(key=lambda candidate: (-candidate.score, candidate.largest, candidate.axis))
+        return found[0] if found else None
 
     def _width(self, axis: int) -> float:
         low, high = int(self.bounds[0, axis]), int(self.bounds[1, axis])
         cover = self._cover(axis) if self.judge.axes.is_tree[axis] else 0
         return float(normalized_width(self.judge.grid, axis, low, high, cover))
 
-    def _gain(self, best: Candidate | None) -> float:
-        assert best is not None
-        return float(gain_of_node(self.node, self.n_rows, self.judge.targets, self.judge.table, best.score))
+    def _gain(self, best: Candidate) -> float:
+        judge = self.judge
+        if not judge.features:
+            return float(gain_of_node(self.node, self.n_rows, judge.targets, judge.table, best.score))
+        worth = best.score
+        for ids in self.ids or ():
+            worth -= ids.feature.weight * ids.worth(judge.table)
+        return worth * judge.targets.gain_scale / self.n_rows
 
     def _split(self, best: Candidate, *, stays: bool) -> None:
-        axis, is_tree = best.axis, bool(self.judge.axes.is_tree[best.axis])
+        axes, axis = self.judge.axes, best.axis
+        is_tree = bool(axes.is_tree[axis])
         states = []
         for j, branch in enumerate(best.branches):
             bounds = self.bounds.copy()
             bounds[3] = 0
             region = self.region.copy() if stays and self.region is not None else None
             if is_tree:
-                bounds[0, axis] = self.judge.axes.node_low[branch]
-                bounds[1, axis] = self.judge.axes.node_high[branch] - 1
-                bounds[2, axis] = branch
+                bounds[:3, axis] = axes.node_low[branch], axes.node_high[branch] - 1, branch
             else:
                 bounds[1 - j, axis] = best.edges[0] + j
                 if region is not None:
                     region[1 - j, axis] = best.edges[0]
             states.append(State(bounds, region))
         threshold = self._cover(axis) if is_tree else int(best.edges[0])
-        self.result = Split(axis, threshold, best.branches, best.sizes, best.edges, states)
-
-
-def windows_of(spans: Iterator[tuple[int, int, int]] | Sequence[tuple[int, int, int]]) -> list[Window]:
-    """Windows whose lines stand one after the other."""
-    windows: list[Window] = []
-    start = 0
-    for low, high, axis in spans:
-        windows.append(Window(axis, low, high, start))
-        start += high - low + 1
-    return windows
+        self.result = Split(axis, threshold, best.branches, best.sizes.tolist(), best.edges, states)
