@@ -536,10 +536,12 @@ class _Body(io.RawIOBase):
         return b"".join(self._last)
 
 
-def open_own_csv(path: Path) -> Source:
+def open_own_csv(path: Path, *, lazy: bool = False) -> Source:
     """A CSV file that ``write_table`` wrote: commas, and any header, taken as it stands."""
     with _reading(str(path), "table"):
-        return _open_csv(lambda: path.open("rb"), str(path), is_own=True)
+        return _open_csv(
+            lambda: path.open("rb"), str(path), is_own=True, lazy=lazy, signature=lambda: _signature(path)
+        )
 
 
 def _open_csv(

@@ -22,20 +22,23 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import verify_summary
-from sfumato.errors import InputError, InternalError, VerificationFailed
+from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
+from sfumato.machine import free_memory
 from sfumato.policy import Policy
 from sfumato.release import (
     CERTIFICATE,
@@ -57,8 +60,11 @@ from sfumato.requirement import (
     Requirement,
     VarianceDiversity,
 )
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.tables import INDEX_OF_PANDAS, Source, dates, numbers, open_own_csv, open_table, texts
+from sfumato.schema import Attribute, Role, Schema
+from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, numbers, open_own_csv, open_table, texts
+from sfumato.verify_groups import Codes, Groups, codes_of, group, summed
+from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
+from sfumato.verify_summary import Finding
 
 ENTROPY_TOLERANCE = 1e-12
 """In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
@@ -68,6 +74,11 @@ VARIANCE_TOLERANCE = 1e-9
 
 FIGURE_TOLERANCE = 1e-9
 """Relative, both ways: how far a claimed figure may lie from the recomputed one."""
+
+BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
+"""Memory that judging all rows at once takes; of a CSV file, that many times its size."""
+
+CSV_COPIES = 4
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -98,29 +109,150 @@ class Measures:
     requirements: tuple[Measured, ...]
 
 
-def measure(table: Any, policy: Policy) -> Measures:
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found in published rows that were judged by a policy.
+
+    ``sha256`` is that of their file, where they came from one: whoever finds the same file again need not read
+    all rows again.
+    """
+
+    measures: Measures
+    statistics: tuple[Finding, ...]
+    policy: Policy
+    sha256: str = ""
+
+
+def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measures:
     """Rows, groups and the figure that each requirement of the policy reaches.
 
-    ``table`` is any table of published rows; its quasi-identifier cells are taken as they stand.
+    ``table`` is any table of published rows; its quasi-identifier cells are taken as they stand. A file that
+    does not fit in ``memory`` (bytes; half of what is free if not given) is judged in portions.
 
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
     >>> found = measure(pa.table({"age": ["[0, 9]", "[10, 19]", "[0, 9]"]}), policy)
     >>> found.groups, found.requirements
     (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
     """
-    source = table if isinstance(table, Source) else open_table(table)
-    return _measures(source, policy, _groups(source, policy))
+    memory = _memory(memory)
+    source = table if isinstance(table, Source) else open_table(table, lazy=not _is_small(table, memory))
+    return _examined(source, policy, memory, None, with_statistics=False).measures
 
 
-def _measures(source: Source, policy: Policy, groups: Groups) -> Measures:
-    measured = (_measured(requirement, groups, source, policy.schema) for requirement in policy.requirements)
-    return Measures(source.n_rows, groups.n, tuple(measured))
+def examine(
+    path: Path, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
+) -> Examined:
+    """What ``verify_folder`` will find in a file of published rows, release.csv or release.parquet.
+
+    ``scratch`` is a folder for what does not fit in ``memory``.
+    """
+    sha256 = sha256_of(path)
+    word = next(word for word, name in RELEASES.items() if name == path.name)
+    memory = _memory(memory)
+    return replace(_examined(_opened(path, word, memory), policy, memory, scratch), sha256=sha256)
 
 
-def _groups(source: Source, policy: Policy) -> Groups:
-    boxes = [name for _, names in _cells(policy.schema, source.names) for name in names]
-    cells = [*boxes, *_statistics(policy, source.names)]
-    return _group(_codes(source.column(name), Attribute(name, Role.OTHER)) for name in cells)
+def _examined(
+    source: Source, policy: Policy, memory: int, scratch: Path | None, *, with_statistics: bool = True
+) -> Examined:
+    judged = _judged_columns(source.names, policy, with_statistics=with_statistics)
+    if _fits(source, judged, memory):
+        codes = [codes_of(source.column(name), Attribute(name, Role.OTHER)) for name in judged.cells]
+        return _found(Evidence(source, group(codes)), policy, with_statistics=with_statistics)
+    portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
+    try:
+        n_rows = rows_at_once(memory, len(judged.names))
+        collected(source.batches(judged.names, rows=n_rows, memory=memory // SHARE), portions)
+        evidence = (Evidence.of(lines, judged) for lines in portions)
+        found = [_found(portion, policy, with_statistics=with_statistics) for portion in evidence]
+        return _merged(found, source)
+    finally:
+        portions.close()
+
+
+def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> Judged:
+    schema = policy.schema
+    boxes = [name for _, cells in _cells(schema, names) for name in cells]
+    statistics = _statistics(policy, names)
+    of = {item: schema[item.of] for item in policy.requirements if not isinstance(item, KAnonymity)}
+    is_mean = {item: isinstance(item, VarianceDiversity) for item in of}
+    numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
+    if with_statistics:
+        others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
+        numbers_of += [a for a in others if {*verify_summary.names_of(a, policy.statistics)} & {*names}]
+    return Judged(
+        cells=[*boxes, *statistics],
+        values=list(dict.fromkeys(attribute.name for item, attribute in of.items() if not is_mean[item])),
+        numbers=list({attribute.name: attribute for attribute in numbers_of}.values()),
+    )
+
+
+def _found(evidence: Evidence, policy: Policy, *, with_statistics: bool) -> Examined:
+    groups = evidence.groups
+    measured = tuple(_measured(requirement, evidence, policy.schema) for requirement in policy.requirements)
+    has_any = with_statistics and policy.statistics
+    statistics = tuple(verify_summary.checks(evidence, policy)) if has_any else ()
+    return Examined(Measures(int(groups.size.sum()), groups.n, measured), statistics, policy)
+
+
+def _merged(parts: Sequence[Examined], source: Source) -> Examined:
+    """Of portions of whole groups: sums, and the worst of the worst."""
+    if not parts:
+        raise TableError(f"{source.where} has no rows; a table needs at least one.")
+    measures = [part.measures for part in parts]
+    requirements = tuple(
+        Measured(
+            items[0].requirement,
+            _worst(items[0].requirement, [item.achieved for item in items]),
+            sum(item.n_failing for item in items),
+        )
+        for items in zip(*(found.requirements for found in measures), strict=True)
+    )
+    rows, groups = sum(found.rows for found in measures), sum(found.groups for found in measures)
+    statistics = tuple(
+        Finding(found[0].claim, sum(item.n_wrong for item in found), groups)
+        for found in zip(*(part.statistics for part in parts), strict=True)
+    )
+    return Examined(Measures(rows, groups, requirements), statistics, parts[0].policy)
+
+
+def _worst(requirement: Requirement, achieved: Any) -> float:
+    return float(np.max(achieved) if isinstance(requirement, RecursiveDiversity) else np.min(achieved))
+
+
+# ---- how much fits in memory ------------------------------------------------------------------------
+
+
+def _memory(given: int | None) -> int:
+    return free_memory() // 2 if given is None else given
+
+
+def _is_small(table: Any, memory: int) -> bool:
+    """Whether a file of text may be read in one go; anything else says itself how large it is."""
+    if isinstance(table, str | Path) and Path(table).is_file():
+        return CSV_COPIES * Path(table).stat().st_size <= memory
+    return True
+
+
+def _fits(source: Source, judged: Judged, memory: int) -> bool:
+    if source.stream is None:  # it is in memory
+        return True
+    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(judged.names)
+    return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
+
+
+def _opened(path: Path, word: str, memory: int) -> Source:
+    """The rows of a release folder; an InputError if they are not of the format that their name says."""
+    source = open_own_csv(path, lazy=not _is_small(path, memory)) if word == "csv" else open_table(path)
+    if source.kind != word:
+        raise InputError(f"{path.name} is not {word} inside.")
+    return source
+
+
+def _folder_for_files(source: Source) -> Path:
+    """Beside the table's own folder if that can be written, else where temporary files belong."""
+    beside = Path(source.where).resolve().parent.parent
+    return beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def claims(found: Measures) -> Claims:
@@ -154,111 +286,29 @@ def _bounds(attribute: Attribute) -> tuple[str, str]:
     return f"{attribute.name}_low", f"{attribute.name}_high"
 
 
-# ---- groups ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """A column as integers from 0 to ``n`` - 1, equal where its cells are; missing is one of them."""
-
-    of_row: NDArray[np.integer[Any]]
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The group of each row, and the number of rows of each group (none is empty)."""
-
-    of_row: Ints
-    size: Ints
-
-    @property
-    def n(self) -> int:
-        return len(self.size)
-
-
-def _codes(column: Any, attribute: Attribute) -> Codes:
-    """The values of a column as its kind reads them: ``1`` and ``1.0`` are one number, but two texts."""
-    if attribute.kind is Kind.NUMBER:
-        encoded = pc.add(numbers(column, attribute), 0).dictionary_encode()  # -0.0 + 0 is 0.0
-    elif attribute.kind is Kind.DATE:
-        encoded = dates(column, attribute).dictionary_encode()
-    else:
-        encoded = texts(column, attribute)
-        if attribute.role is Role.SENSITIVE:
-            encoded = _spelled_alike(encoded)
-    n = len(encoded.dictionary)
-    indices = pc.fill_null(encoded.indices, n) if encoded.null_count else encoded.indices
-    return Codes(indices.to_numpy(zero_copy_only=False), n + 1)
-
-
-def _spelled_alike(cells: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Blanks around a sensitive value, and Unicode's ways to compose a letter, do not make another value."""
-    plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
-
-
-def _group(columns: Iterator[Codes]) -> Groups:
-    """Rows that agree in every column. Any order of rows will do; rows in order of groups are faster."""
-    held = list(columns)
-    n_rows = len(held[0].of_row)
-    differs = np.zeros(n_rows, dtype=np.bool_)
-    differs[0] = True
-    for column in held:  # a run is a stretch of equal rows: from here on, one row of each is enough
-        differs[1:] |= column.of_row[1:] != column.of_row[:-1]
-    starts = np.flatnonzero(differs)
-    of_run, n_groups = _joint([Codes(column.of_row[starts], column.n) for column in held])
-    lengths = np.diff(starts, append=n_rows)
-    of_row = np.repeat(of_run, lengths)
-    return Groups(of_row, np.bincount(of_row, minlength=n_groups).astype(np.int64))
-
-
-def _joint(columns: Sequence[Codes]) -> tuple[Ints, int]:
-    """One code for each distinct combination, from 0 without gaps.
-
-    Codes are the digits of a number with mixed radices; where it would outgrow 63 bits, the combinations
-    so far are renumbered first.
-    """
-    key, radix = np.zeros(len(columns[0].of_row), dtype=np.int64), 1
-    for column in columns:
-        if radix * column.n >= 2**63:
-            key, radix = _renumbered(key)
-        key *= column.n
-        key += column.of_row
-        radix *= column.n
-    return _renumbered(key)
-
-
-def _renumbered(key: Ints) -> tuple[Ints, int]:
-    encoded = pa.array(key).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-
-
 # ---- requirements, from their definitions ----------------------------------------------------------
 
 
-def _measured(requirement: Requirement, groups: Groups, source: Source, schema: Schema) -> Measured:
-    achieved, holds = _judged(requirement, groups, source, schema)
-    worst = achieved.max() if isinstance(requirement, RecursiveDiversity) else achieved.min()
-    return Measured(requirement, float(worst), int(np.count_nonzero(~holds)))
+def _measured(requirement: Requirement, evidence: Evidence, schema: Schema) -> Measured:
+    achieved, holds = _judged(requirement, evidence, schema)
+    return Measured(requirement, _worst(requirement, achieved), int(np.count_nonzero(~holds)))
 
 
-def _judged(
-    requirement: Requirement, groups: Groups, source: Source, schema: Schema
-) -> tuple[Floats, NDArray[np.bool_]]:
+def _judged(requirement: Requirement, evidence: Evidence, schema: Schema) -> tuple[Floats, NDArray[np.bool_]]:
     """The figure of each group, and whether the requirement holds of it."""
+    groups = evidence.groups
     if isinstance(requirement, KAnonymity):
         return groups.size.astype(np.float64), groups.size >= requirement.k
     attribute = schema[requirement.of]
-    column = source.column(attribute.name)
+    if isinstance(requirement, VarianceDiversity):
+        variance = _variance(evidence, attribute)
+        return variance, variance >= requirement.at_least * (1 - VARIANCE_TOLERANCE)
+    counts = _counts(groups, codes_of(evidence.source.column(attribute.name), attribute))
     if isinstance(requirement, EntropyDiversity):
-        entropy = _entropy(_counts(groups, _codes(column, attribute)), groups)
+        entropy = _entropy(counts, groups)
         return np.exp(entropy), entropy >= math.log(requirement.l) - ENTROPY_TOLERANCE
     if isinstance(requirement, RecursiveDiversity):
-        return _recursive(_counts(groups, _codes(column, attribute)), requirement)
-    if isinstance(requirement, VarianceDiversity):
-        variance = _variance(numbers(column, attribute), groups)
-        return variance, variance >= requirement.at_least * (1 - VARIANCE_TOLERANCE)
+        return _recursive(counts, requirement)
     raise InternalError(f"verify has no definition of {requirement}.")
 
 
@@ -271,7 +321,12 @@ class Counts:
 
 
 def _counts(groups: Groups, values: Codes) -> Counts:
-    pair, count = np.unique(groups.of_row * values.n + values.of_row, return_counts=True)
+    pairs = groups.of_row * values.n + values.of_row
+    if groups.weight is None:
+        pair, count = np.unique(pairs, return_counts=True)
+    else:
+        pair, at = np.unique(pairs, return_inverse=True)
+        count = summed(groups.weight, at, len(pair))
     return Counts(pair // values.n, count)
 
 
@@ -306,7 +361,7 @@ def _recursive(counts: Counts, requirement: RecursiveDiversity) -> tuple[Floats,
     return figure, holds.astype(np.bool_)
 
 
-def _variance(values: pa.Array, groups: Groups) -> Floats:
+def _variance(evidence: Evidence, attribute: Attribute) -> Floats:
     r"""The population variance of the numbers of each group [LDR08, definition 2.4].
 
     .. math:: \frac{1}{n} \sum (x - \bar x)^2
@@ -314,7 +369,10 @@ def _variance(values: pa.Array, groups: Groups) -> Floats:
     Missing numbers are left out; a group without any number has variance 0. Each group is first moved to
     begin at 0, which changes no variance and keeps small differences between large numbers.
     """
-    group = groups.of_row
+    groups = evidence.groups
+    if attribute.name in evidence.moments:
+        return evidence.moments[attribute.name].variance
+    group, values = groups.of_row, numbers(evidence.source.column(attribute.name), attribute)
     if values.null_count:
         group, values = group[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
     number = values.to_numpy(zero_copy_only=False)
@@ -396,31 +454,30 @@ def judged(found: Measures) -> Verdict:
     return Verdict(tuple(_promises(found)))
 
 
-def verify_table(table: Any, policy: Policy) -> Verdict:
+def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Verdict:
     """Judge a table by its cells as they stand: a path or frame of any kind, made by any tool.
 
     Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
     A column that the policy does not name is refused, and so is a table without the quasi-identifiers
-    (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements.
+    (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
+    not fit in ``memory`` is judged in portions.
     """
-    source = open_table(table)
+    memory = _memory(memory)
+    source = open_table(table, lazy=not _is_small(table, memory))
     _check_columns(source.names, policy)
-    groups = _groups(source, policy)
+    found = _examined(source, policy, memory, None)
     return Verdict(
         (
             _removed(source, policy),
             _without_index(_stored_names(table)),
-            *_promises(_measures(source, policy, groups)),
-            *_summaries(source, policy, groups),
+            *_promises(found.measures),
+            *_summaries(found),
         )
     )
 
 
-def _summaries(source: Source, policy: Policy, groups: Groups) -> list[Check]:
-    if not policy.statistics:
-        return []
-    found = verify_summary.checks(source, policy, verify_summary.Groups.of(groups.of_row, groups.n))
-    return [Check(claim, not detail, detail) for claim, detail in found]
+def _summaries(found: Examined) -> list[Check]:
+    return [Check(item.claim, not item.n_wrong, item.detail) for item in found.statistics]
 
 
 def _check_columns(names: Sequence[str], policy: Policy) -> None:
@@ -439,14 +496,20 @@ def _check_columns(names: Sequence[str], policy: Policy) -> None:
 
 def _removed(source: Source, policy: Policy) -> Check:
     hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
-    telling = [name for name in hidden if _n_distinct(source, name) > 1]
+    telling = [name for name in hidden if _tells_apart(source, name)]
     detail = f"{_columns(telling)} still tells rows apart" if telling else ""
     return Check("identifiers are removed", not telling, detail)
 
 
-def _n_distinct(source: Source, name: str) -> int:
-    codes = _codes(source.column(name), Attribute(name, Role.OTHER))
-    return len(np.unique(codes.of_row))
+def _tells_apart(source: Source, name: str) -> bool:
+    """Whether a column has two different cells."""
+    first = None
+    for batch in source.batches([name]):
+        cells = texts(batch.column(name), Attribute(name, Role.OTHER)).cast(pa.string()).unique().to_pylist()
+        first = first or cells[:1]
+        if cells[:1] != first or len(cells) > 1:
+            return True
+    return False
 
 
 def _without_index(names: Sequence[str]) -> Check:
@@ -483,11 +546,19 @@ def _columns(names: Sequence[str]) -> str:
 # ---- a release folder ------------------------------------------------------------------------------
 
 
-def verify_folder(folder: str | Path) -> Verdict:
+def verify_folder(
+    folder: str | Path,
+    *,
+    memory: int | None = None,
+    known: Examined | None = None,
+    scratch: Path | None = None,
+) -> Verdict:
     """Recompute every claim of a release folder from what lies in it.
 
     A folder that is none, or no release at all, is an InputError; whatever is wrong with a release is a
-    failed claim.
+    failed claim. Rows that do not fit in ``memory`` (bytes; half of what is free if not given) are judged in
+    portions, which are written to ``scratch``, or beside the folder. ``known`` is what ``examine`` just found
+    in the very same rows; if the file that lies here has their hash, they are not read again.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -498,10 +569,12 @@ def verify_folder(folder: str | Path) -> Verdict:
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
-    return Verdict(tuple(_folder_checks(path)))
+    return Verdict(tuple(_folder_checks(path, _memory(memory), known, scratch)))
 
 
-def _folder_checks(folder: Path) -> Iterator[Check]:
+def _folder_checks(
+    folder: Path, memory: int, known: Examined | None, scratch: Path | None
+) -> Iterator[Check]:
     try:
         certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
         policy = Policy.from_dict(certificate.policy, folder)
@@ -511,11 +584,14 @@ def _folder_checks(folder: Path) -> Iterator[Check]:
     yield _complete(certificate)
     yield _same_policy(folder, certificate, policy)
     yield _same_requirements(certificate, policy)
-    yield from _files(folder, certificate.claims)
+    hashes = _hashes(folder, certificate.claims)
+    yield from _files(folder, certificate.claims, hashes)
     yield _nothing_else(folder)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
-            yield from _rows(folder / name, word, certificate.claims, policy)
+            is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
+            path, found = folder / name, known if is_known else None
+            yield from _rows(path, word, certificate.claims, policy, found, memory, scratch)
 
 
 def _complete(certificate: Certificate) -> Check:
@@ -551,7 +627,16 @@ def _same_requirements(certificate: Certificate, policy: Policy) -> Check:
     return Check("the certificate claims what the policy requires", claimed == required, detail)
 
 
-def _files(folder: Path, claimed: Claims) -> Iterator[Check]:
+def _hashes(folder: Path, claimed: Claims) -> dict[str, str]:
+    """The SHA-256 of each file that is certified and there; none of one that cannot be read."""
+    found = {}
+    for name in claimed.sha256:
+        with suppress(OSError):
+            found[name] = sha256_of(folder / name) if (folder / name).exists() else ""
+    return found
+
+
+def _files(folder: Path, claimed: Claims, hashes: Mapping[str, str]) -> Iterator[Check]:
     for name in CERTIFIED:
         claim = f"the file {name} is as it was certified"
         is_there = (folder / name).exists()
@@ -561,8 +646,11 @@ def _files(folder: Path, claimed: Claims) -> Iterator[Check]:
             yield Check(claim, False, "it is not there")
         elif name not in claimed.sha256:
             yield Check(claim, False, "the certificate does not name it")
+        elif name not in hashes:
+            yield Check(claim, False, "it cannot be read")
         else:
-            yield _same_hash(folder / name, claim, claimed.sha256[name])
+            is_same = hashes[name] == claimed.sha256[name]
+            yield Check(claim, is_same, "" if is_same else "its SHA-256 differs")
 
 
 def _nothing_else(folder: Path) -> Check:
@@ -572,31 +660,29 @@ def _nothing_else(folder: Path) -> Check:
     return Check("the folder holds a release and nothing else", not n_others, detail)
 
 
-def _same_hash(path: Path, claim: str, expected: str) -> Check:
-    try:
-        is_same = sha256_of(path) == expected
-    except OSError:
-        return Check(claim, False, "it cannot be read")
-    return Check(claim, is_same, "" if is_same else "its SHA-256 differs")
-
-
-def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Check]:
+def _rows(
+    path: Path,
+    word: str,
+    claimed: Claims,
+    policy: Policy,
+    known: Examined | None,
+    memory: int,
+    scratch: Path | None,
+) -> Iterator[Check]:
     claim = "the rows can be read and measured"
     try:
-        source = open_own_csv(path) if word == "csv" else open_table(path)
-        if source.kind != word:
-            yield Check(claim, False, f"{path.name} is not {word} inside")
-            return
+        source = _opened(path, word, 0 if known else memory)
         yield _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
-        groups = _groups(source, policy)
-        found = _measures(source, policy, groups)
-        summaries = _summaries(source, policy, groups)
+        examined = known or _examined(source, policy, memory, scratch)
+    except NoRoom:  # that is not the release's fault
+        raise
     except InputError as error:
         yield Check(claim, False, _without_stop(error))
         return
     except (OSError, ValueError, csv.Error):  # a header that open_table could make sense of, and we cannot
         yield Check(claim, False, f"the columns of {path.name} cannot be read")
         return
+    found = examined.measures
     yield Check(claim, True)
     yield _equal("the release holds {} rows", claimed.rows, found.rows)
     yield _equal("{} rows were suppressed", claimed.suppressed, 0, "the policy lets none be")
@@ -604,7 +690,7 @@ def _rows(path: Path, word: str, claimed: Claims, policy: Policy) -> Iterator[Ch
     yield from _promises(found)
     for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
         yield _same_figure(item, claimed_item.achieved)
-    yield from summaries
+    yield from _summaries(examined)
 
 
 def _published_columns(names: Sequence[str], policy: Policy) -> Check:

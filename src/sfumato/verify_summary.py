@@ -28,6 +28,7 @@ from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import Source, dates, numbers, texts
+from sfumato.verify_portions import Evidence
 
 MEAN_TOLERANCE = 1e-9
 """Relative to the largest number of the group: a sum of rounded numbers."""
@@ -58,41 +59,40 @@ def names_of(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]
     return tuple(f"{attribute.name}_{word}" for word in (*ends, *(("mean",) if "mean" in statistics else ())))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Groups:
-    """The group of each row, and one row of each group."""
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim about the statistics of one attribute, and of how many groups it is false."""
 
-    of_row: Ints
-    one_row: Ints
+    claim: str
+    n_wrong: int
+    n_groups: int
 
-    @classmethod
-    def of(cls, of_row: Ints, n_groups: int) -> Groups:
-        one_row = np.empty(n_groups, dtype=np.int64)
-        one_row[of_row] = np.arange(len(of_row))
-        return cls(of_row, one_row)
+    @property
+    def detail(self) -> str:
+        return f"{self.n_wrong:,} of {self.n_groups:,} groups have others" if self.n_wrong else ""
 
 
-def checks(source: Source, policy: Policy, groups: Groups) -> Iterator[tuple[str, str]]:
-    """A claim for each attribute that has statistics, and what was found where it is false."""
+def checks(evidence: Evidence, policy: Policy) -> Iterator[Finding]:
+    """What is found of each attribute that has statistics."""
+    one_row = evidence.groups.one_row()
     for attribute in policy.schema:
-        found = _statistics(source, attribute, policy.statistics, groups)
+        found = _statistics(evidence.source, attribute, policy.statistics, one_row)
         if not found:
             continue
         if attribute.role is Role.QUASI_IDENTIFIER:
             claim = f"the statistics of {attribute.name!r} lie in the ranges beside them"
-            holds = _lie_inside(source, attribute, found, groups)
+            holds = _lie_inside(evidence.source, attribute, found, one_row)
         else:
             claim = f"the statistics of {attribute.name!r} are those of the rows"
-            holds = _are_right(source, attribute, found, groups)
-        n_wrong = int(np.count_nonzero(~holds))
-        yield claim, f"{n_wrong:,} of {len(holds):,} groups have others" if n_wrong else ""
+            holds = _are_right(evidence, attribute, found)
+        yield Finding(claim, int(np.count_nonzero(~holds)), len(holds))
 
 
 def _statistics(
-    source: Source, attribute: Attribute, statistics: Sequence[str], groups: Groups
+    source: Source, attribute: Attribute, statistics: Sequence[str], one_row: Ints
 ) -> dict[str, pa.Array]:
     """Each statistic that is there, by its word (min, max, mean), for each group."""
-    rows = pa.array(groups.one_row)
+    rows = pa.array(one_row)
     out = {}
     for name in names_of(attribute, statistics):
         if name in source.names:
@@ -148,12 +148,12 @@ ONLY_MISSING = Span(math.inf, -math.inf, may_be_missing=True)
 
 
 def _lie_inside(
-    source: Source, attribute: Attribute, found: dict[str, pa.Array], groups: Groups
+    source: Source, attribute: Attribute, found: dict[str, pa.Array], one_row: Ints
 ) -> NDArray[np.bool_]:
     is_there = [_is_there(cells) for cells in found.values()]
     has_value = np.logical_and.reduce(is_there)
     is_missing = ~np.logical_or.reduce(is_there)
-    low, high, may_be_missing = _spans(source, attribute, groups)
+    low, high, may_be_missing = _spans(source, attribute, one_row)
     values = {word: _values(cells).astype(np.float64) for word, cells in found.items()}
     for value in values.values():
         has_value &= (value >= low) & (value <= high)
@@ -163,12 +163,12 @@ def _lie_inside(
     return np.asarray(has_value | (is_missing & may_be_missing))
 
 
-def _spans(source: Source, attribute: Attribute, groups: Groups) -> tuple[Floats, Floats, Bools]:
+def _spans(source: Source, attribute: Attribute, one_row: Ints) -> tuple[Floats, Floats, Bools]:
     """What the cell of each group leaves open; anything where the label is not published."""
     if attribute.name not in source.names:
-        n = len(groups.one_row)
+        n = len(one_row)
         return np.full(n, -np.inf), np.full(n, np.inf), np.ones(n, dtype=np.bool_)
-    cells = texts(source.column(attribute.name).take(pa.array(groups.one_row)), Attribute("", Role.OTHER))
+    cells = texts(source.column(attribute.name).take(pa.array(one_row)), Attribute("", Role.OTHER))
     spans = [*(span_of(label, attribute) for label in cells.dictionary.to_pylist()), ONLY_MISSING]
     at = cells.indices.fill_null(len(spans) - 1).to_numpy(zero_copy_only=False)
     ends = np.array([span.reach for span in spans])[at]
@@ -230,34 +230,47 @@ def _ends(text: str, kind: Kind) -> tuple[float, float]:
 # ---- other columns: what their rows say ------------------------------------------------------------
 
 
-def _are_right(
-    source: Source, attribute: Attribute, found: dict[str, pa.Array], groups: Groups
-) -> NDArray[np.bool_]:
-    cells = numbers(source.column(attribute.name), attribute)
-    is_there = _is_there(cells)
-    group, value = groups.of_row[is_there], _values(cells)[is_there]
-    n_groups = len(groups.one_row)
-    count = np.bincount(group, minlength=n_groups)
-    least, most = np.zeros(n_groups, value.dtype), np.zeros(n_groups, value.dtype)
-    least[group] = most[group] = value  # any value of the group, to begin with
-    np.minimum.at(least, group, value)
-    np.maximum.at(most, group, value)
-    holds = np.ones(n_groups, dtype=np.bool_)
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """What the rows say of the numbers of each group; zeros where it has none."""
+
+    count: Ints
+    least: NDArray[Any]
+    most: NDArray[Any]
+    mean: Floats
+
+    @classmethod
+    def of(cls, evidence: Evidence, attribute: Attribute) -> Truth:
+        if attribute.name in evidence.moments:
+            moments = evidence.moments[attribute.name]
+            return cls(moments.count, *moments.ends, moments.mean)
+        cells = numbers(evidence.source.column(attribute.name), attribute)
+        is_there = _is_there(cells)
+        group, value = evidence.groups.of_row[is_there], _values(cells)[is_there]
+        n_groups = evidence.groups.n
+        count = np.bincount(group, minlength=n_groups)
+        least, most = np.zeros(n_groups, value.dtype), np.zeros(n_groups, value.dtype)
+        least[group] = most[group] = value  # any value of the group, to begin with
+        np.minimum.at(least, group, value)
+        np.maximum.at(most, group, value)
+        # each number is divided before they are added up, so that no sum is too large
+        shares = value.astype(np.float64) / np.maximum(count, 1)[group]
+        return cls(count, least, most, np.bincount(group, weights=shares, minlength=n_groups))
+
+
+def _are_right(evidence: Evidence, attribute: Attribute, found: dict[str, pa.Array]) -> NDArray[np.bool_]:
+    truth = Truth.of(evidence, attribute)
+    holds = np.ones(evidence.groups.n, dtype=np.bool_)
     for word, of_group in found.items():
         claimed = _values(of_group)
         if word == "mean":
-            is_same = _is_mean(claimed.astype(np.float64), value, group, count, least, most)
+            is_same = _is_mean(claimed.astype(np.float64), truth)
         else:
-            is_same = claimed == (least if word == "min" else most)
-        holds &= np.where(count > 0, is_same & _is_there(of_group), ~_is_there(of_group))
+            is_same = claimed == (truth.least if word == "min" else truth.most)
+        holds &= np.where(truth.count > 0, is_same & _is_there(of_group), ~_is_there(of_group))
     return holds
 
 
-def _is_mean(
-    claimed: Floats, value: NDArray[Any], group: Ints, count: Ints, least: NDArray[Any], most: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Each number is divided before they are added up, so that no sum is too large."""
-    shares = value.astype(np.float64) / np.maximum(count, 1)[group]
-    mean = np.bincount(group, weights=shares, minlength=len(count))
-    largest = np.maximum(np.abs(least.astype(np.float64)), np.abs(most.astype(np.float64)))
-    return np.asarray(np.abs(claimed - mean) <= MEAN_TOLERANCE * largest)
+def _is_mean(claimed: Floats, truth: Truth) -> NDArray[np.bool_]:
+    largest = np.maximum(np.abs(truth.least.astype(np.float64)), np.abs(truth.most.astype(np.float64)))
+    return np.asarray(np.abs(claimed - truth.mean) <= MEAN_TOLERANCE * largest)

@@ -16,13 +16,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import summary, verify
+from sfumato import summary, verify, verify_portions
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
 from sfumato.partition import Partition
 from sfumato.policy import Policy
 from sfumato.release import Certificate, Release, hashes_of
 from sfumato.tables import open_table
 from sfumato.verify import Check, Verdict, claims, measure, verify_folder, verify_table
+
+
+def pytest_generate_tests(metafunc):
+    """Whatever is judged in a file is judged twice: all at once, and in portions of a few rows."""
+    if "tmp_path" in metafunc.fixturenames:
+        metafunc.parametrize("room", [None, 300, 1], indirect=True, ids=["at-once", "portions", "no-room"])
+
+
+@pytest.fixture(autouse=True)
+def room(request, monkeypatch):
+    if memory := getattr(request, "param", None):
+        monkeypatch.setattr(verify, "free_memory", lambda: 2 * memory)
+        monkeypatch.setattr(verify_portions, "FEWEST_ROWS", 3)
+        monkeypatch.setattr(verify_portions, "N_FILES", 3)
+
 
 COLUMNS = {
     "id": {"role": "identifier"},
@@ -262,9 +277,9 @@ def test_a_requirement_that_verify_does_not_know_is_never_passed_in_silence():
         of = "disease"
 
     groups = verify.Groups(np.array([0]), np.array([1]))
-    source = verify.open_table(groups_of("a"))
+    evidence = verify.Evidence(verify.open_table(groups_of("a")), groups)
     with pytest.raises(InternalError, match="no definition"):
-        verify._judged(Unknown(), groups, source, a_policy().schema)
+        verify._judged(Unknown(), evidence, a_policy().schema)
 
 
 # ---- against a naive twin --------------------------------------------------------------------------
