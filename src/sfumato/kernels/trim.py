@@ -76,27 +76,33 @@ def fill_kept(order, parent, height, n_children, is_large, room, is_kept, stoppe
 
 
 @kernel
-def fill_order(first_child, n_children, is_split, is_there, order, first, n):
+def fill_order(first_child, n_children, is_split, is_there, place, order, first, n):
     """The nodes of a tree with only some of its splits and nodes; returns how many there are.
 
     is_split   (nodes,) bool                                                 IN
     is_there   (nodes,) bool: children that are not are left out             IN
-    order      (nodes,) int64: which node each new one was                   OUT
+    place      (nodes,) int64: where each new one stands                     OUT
+    order      (nodes,) int64: which node that is                            OUT
     first, n   (nodes,) int32: first child and number of children of each    OUT
+
+    The two differ where all children of a split but one are left out: that child takes the place of its parent.
     """
-    order[0] = 0
+    place[0] = 0
     n_nodes, at = 1, 0
     while at < n_nodes:
-        node = order[at]
-        first[at], n[at] = -1, 0
-        if is_split[node]:
+        node = place[at]
+        while True:
             begin = n_nodes
-            for j in range(n_children[node]):
-                if is_there[first_child[node] + j]:
-                    order[n_nodes] = first_child[node] + j
-                    n_nodes += 1
-            if n_nodes > begin:
-                first[at], n[at] = begin, n_nodes - begin
+            if is_split[node]:
+                for j in range(n_children[node]):
+                    if is_there[first_child[node] + j]:
+                        place[n_nodes] = first_child[node] + j
+                        n_nodes += 1
+            if n_nodes - begin != 1 or n_children[node] == 1:
+                break
+            node, n_nodes = place[begin], begin
+        order[at] = node
+        first[at], n[at] = begin if n_nodes > begin else -1, n_nodes - begin
         at += 1
     return n_nodes
 

@@ -149,9 +149,9 @@ def _completed(nodes: Nodes, axes: Axes | None) -> NDArray[np.int64]:
 
 def _only(nodes: Nodes, is_split: NDArray[np.bool_], is_there: NDArray[np.bool_]) -> tuple[Nodes, Ints]:
     """The tree with only these splits and nodes; and which node each one was."""
-    order = np.empty(len(is_split), dtype=np.int64)
+    place, order = np.empty((2, len(is_split)), dtype=np.int64)
     first, n_children = np.empty((2, len(is_split)), dtype=np.int32)
-    n = fill_order(nodes.first_child, nodes.n_children, is_split, is_there, order, first, n_children)
+    n = fill_order(nodes.first_child, nodes.n_children, is_split, is_there, place, order, first, n_children)
     origin = order[:n].copy()
     is_inner = n_children[:n] > 0
     return Nodes(
@@ -159,7 +159,7 @@ def _only(nodes: Nodes, is_split: NDArray[np.bool_], is_there: NDArray[np.bool_]
         threshold=np.where(is_inner, nodes.threshold[origin], -1),
         first_child=first[:n].copy(),
         n_children=n_children[:n].copy(),
-        branch=nodes.branch[origin],
+        branch=nodes.branch[place[:n]],
         start=nodes.start[origin],
         end=nodes.end[origin],
     ), origin
