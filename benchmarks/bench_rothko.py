@@ -34,7 +34,8 @@ from typing import Any
 
 import io_model
 import pyarrow.parquet as pq
-from watch import Watched, forget, sfumato, watch
+import watch as watching
+from watch import Watched, forget, sfumato
 
 from sfumato.cli import parse_size
 from sfumato.generate import QUASI_IDENTIFIERS, write_agrawal
@@ -46,6 +47,13 @@ ALLOWANCE = 300_000_000
 
 COPIES = 8
 """Encoded tables that must be free before the in-memory engine is tried."""
+
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def watch(command: list[str], **options: Any) -> Watched:
+    return watching.watch(command, environment=ONE_THREAD, **options)
 
 
 # ---- what is said --------------------------------------------------------------------------------------

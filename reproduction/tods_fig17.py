@@ -64,7 +64,7 @@ def claims(points: Measured, sizes: list[int], budget: int) -> list[Claim]:
         failed = of("exit code", "In memory", n) != 0
         slower = of("seconds", "In memory", n) / n / pace
         text = (
-            "fails for want of memory"
+            "failed for want of memory"
             if failed
             else f"{slower:.1f} times the seconds per row of the smallest"
         )
