@@ -79,6 +79,10 @@ class AnyTree(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Forget the pieces, also where the tree was never finished."""
+        ...
+
 
 class NoTree:
     """Keeps nothing, where no recoding is wanted."""
@@ -90,6 +94,9 @@ class NoTree:
         """Only a number."""
         self.n_pieces += 1
         return self.n_pieces - 1
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def finish(self, *_: Any) -> None:
         """No recoding."""
@@ -177,8 +184,12 @@ class TreeWriter:
             _write_trees(path, trees, decoder.axes)
             return LargeRecoding(decoder.axes, path, output, left_out, memory)
         finally:
-            self.file.close()
-            (self.folder / "tree").unlink(missing_ok=True)
+            self.close()
+
+    def close(self) -> None:
+        """Forget the pieces, also where the tree was never finished."""
+        self.file.close()
+        (self.folder / "tree").unlink(missing_ok=True)
 
     def _top(
         self, top: Nodes, hung: Mapping[int, int], leaf_covers: Mapping[int, NDArray[np.int64]]

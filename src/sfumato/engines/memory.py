@@ -38,6 +38,8 @@ from sfumato.kernels.select import split_for_queries
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
 
+SUBMITTED = "submitted"
+
 Progress = Callable[[int], None]
 """Told how many more rows have found their group."""
 
@@ -97,10 +99,10 @@ class MemoryEngine:
         threads: int | None = None,
     ) -> MemoryEngine:
         """An engine over these rows, put into this order; their last column is free for the row number."""
-        engine = cls.__new__(cls)
         codes = rows[:, :n_axes].copy()
         rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
-        engine._hold(rows if order is None else rows[order], codes, threads)
+        engine = cls.__new__(cls)
+        engine._hold(rows if order is None else rows[order], codes, threads)  # noqa: SLF001 - its own
         return engine
 
     def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
@@ -171,8 +173,8 @@ class _Grower:
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
-        self.events: SimpleQueue[Future[int] | None] = SimpleQueue()
-        """A task was submitted (None) or is finished."""
+        self.events: SimpleQueue[Future[int] | str | None] = SimpleQueue()
+        """A task was submitted (None) or is finished, or all leaves have been submitted."""
 
     def run(self, begun: Begun) -> Piece:
         top = Piece(begun.nodes)
@@ -181,16 +183,17 @@ class _Grower:
         self.widest = max(int(leaf.bounds[1].max(initial=0)) for leaf in begun.leaves.values()) + 1
         pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
+            n_open = 1  # as long as leaves are still submitted
             for at, leaf in begun.leaves.items():
                 self.submit(pool, leaf, top, at)
-            n_open = 0
+            self.events.put(SUBMITTED)
             while True:
                 event = self.events.get()
                 n_open += 1 if event is None else -1
-                if event is not None:
+                if isinstance(event, Future):
                     self.progress(event.result())
-                    if n_open == 0:
-                        return top
+                if n_open == 0:
+                    return top
         finally:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)

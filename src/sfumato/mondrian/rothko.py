@@ -216,6 +216,7 @@ class Rothko:
         shares: Shares,
         tree: AnyTree,
         policy: Policy,
+        draw: Random,
         random: Random,
         threads: int | None = None,
         progress: Progress = no_progress,
@@ -227,7 +228,7 @@ class Rothko:
             problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries
         )
         self.tree, self.policy = tree, policy
-        self.random, self.threads, self.progress = random, threads, progress
+        self.draw, self.random, self.threads, self.progress = draw, random, threads, progress
         self.top = Top()
         self.hung: dict[int, int] = {}
         self.final: dict[int, NDArray[np.int64]] = {}
@@ -480,7 +481,7 @@ class Rothko:
 
     def _drawn(self, rows: Rows) -> NDArray[np.uint32]:
         """A simple random sample without replacement."""
-        drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.random)
+        drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.draw)
         for block in self._told("sampling", rows, payload=False):
             drawn.add(block.rows)
         return drawn.rows()
@@ -541,12 +542,12 @@ class Rothko:
         self.final[leaf.node] = leaf.covers
         statistics = self._statistics(rows)
         for part in self._shuffled(rows):
-            matrix = np.empty((part.n_rows, self.problem.n_columns + 1), dtype=np.uint32)
-            payload = self._loaded(part, matrix)
+            n_rows = part.n_rows
+            payload = self._loaded(part, np.empty((n_rows, self.problem.n_columns + 1), dtype=np.uint32))
             self._done_with(part)
-            self._grown(part.n_rows)
-            members = np.arange(part.n_rows, dtype=np.uint32)
-            yield Chunk(Partition(recoding, places, np.array([part.n_rows]), members), payload, statistics)
+            self._grown(n_rows)
+            members = np.arange(n_rows, dtype=np.uint32)
+            yield Chunk(Partition(recoding, places, np.array([n_rows]), members), payload, statistics)
 
     def _statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         """What is published of a group as a whole."""
@@ -569,7 +570,8 @@ class Rothko:
         stored = parts.close()
         self._done_with(rows)
         for part in stored:
-            yield from self._shuffled(part)
+            if part.n_rows:
+                yield from self._shuffled(part)
 
     # -- small pieces ------------------------------------------------------------------------------
 
