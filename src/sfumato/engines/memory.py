@@ -18,21 +18,10 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.choose import fill_information
 from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
-from sfumato.kernels.problem import (
-    BLOCK,
-    FIXED_POINT,
-    NODE,
-    Axes,
-    Cells,
-    Queries,
-    Rules,
-    Scratch,
-    Table,
-    Targets,
-    grid_of,
-)
+from sfumato.kernels.problem import BLOCK, NODE, Axes, Cells, Queries, Rules, Scratch, Table, Targets, grid_of
 from sfumato.kernels.select import split_for_queries
 
 SMALLEST_TASK = 4096
@@ -312,11 +301,9 @@ def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
 
 def information_table(n: int) -> NDArray[np.float64]:
     """X log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
-    x = np.arange(n + 1, dtype=np.float64)
-    x[0] = 1.0
-    x *= np.log2(x)
-    x *= FIXED_POINT
-    return np.rint(x)
+    table = np.empty(n + 1)
+    fill_information(table)
+    return table
 
 
 def new_scratch(
