@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,11 @@ def write_rows(
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
-    with closing(tree):
-        rothko = Rothko(
-            intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
-            tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
-        )  # fmt: skip
-        return _written(rothko, intake, policy, path, spill, random)
+    rothko = Rothko(
+        intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
+        tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
+    )  # fmt: skip
+    return _written(rothko, intake, policy, path, spill, random)
 
 
 def _written(
