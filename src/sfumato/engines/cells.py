@@ -70,6 +70,14 @@ class Mesh:
     def n_words(self) -> int:
         return self.word[-1] + 1
 
+    def is_like(self, other: Mesh) -> bool:
+        """Have they the same cells?"""
+        return all(
+            np.array_equal(one, two)
+            for mine, its in ((self.ends, other.ends), (self.place, other.place))
+            for one, two in zip(mine, its, strict=True)
+        )
+
     def cells(self, rows: Codes) -> CellNumbers:
         """The cells of rows (n, axes or more) of codes."""
         out = np.zeros((len(rows), self.n_words), dtype=np.uint64)
@@ -92,7 +100,11 @@ class Mesh:
 
 
 def _lists(
-    ends: Sequence[Ints], places: Sequence[Ints], size: Sequence[int], word: Sequence[int], radix: Sequence[int]
+    ends: Sequence[Ints],
+    places: Sequence[Ints],
+    size: Sequence[int],
+    word: Sequence[int],
+    radix: Sequence[int],
 ) -> tuple[NDArray[Any], ...]:
     value = [place.astype(np.uint64) * np.uint64(x) for place, x in zip(places, radix, strict=True)]
     start, listed = [], [np.zeros(0, dtype=np.uint64)]
