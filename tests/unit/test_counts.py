@@ -151,7 +151,7 @@ def test_slices_of_cells_add_up_to_all(seed: int, most: int, n_slices: int):
 # ---- rows in the order of cells --------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([0, 2000, 10**6]), st.integers(1, 120), st.integers(1, 30))
 def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_once: int, size: int):
     random = seeded(seed)

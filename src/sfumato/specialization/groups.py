@@ -143,11 +143,15 @@ class CountedGroups:
             self.held.offer(number, self._in_mesh(candidate))
 
     def is_exact(self, number: int) -> bool:
-        if self.is_whole or number in self.exact:
-            return True
-        return (
-            self.held is not None and self.open[number].piece in self.resolved and self.held.is_exact(number)
-        )
+        """What divides nothing needs no pass: all groups are large enough as they are."""
+        candidate = self.open[number]
+        if self.held is not None and candidate.piece in self.resolved:
+            return self.held.is_exact(number)
+        return self.is_whole or number in self.exact or self._is_free(candidate)
+
+    def _is_free(self, candidate: Candidate) -> bool:
+        facts = self.gains.of(candidate)
+        return facts is not None and facts.is_free
 
     def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
         if self.held is None or self.open[number].piece not in self.resolved:
@@ -165,9 +169,7 @@ class CountedGroups:
         self.exact.discard(number)
         axis = candidate.piece.axis
         self.cuts[axis].update(candidate.ends)
-        facts = self.gains.of(candidate)
-        assert facts is not None
-        if not facts.is_free:
+        if not self._is_free(candidate):
             self.is_whole = False
             # a cut of the same axis divides other groups
             self.exact = {other for other in self.exact if self.open[other].piece.axis == axis}

@@ -191,7 +191,7 @@ class BestScore:
             if self.k == 1:  # all are valid and will be taken, so their order does not matter
                 return int(self.open[-1])
             best = self._best()
-            if self.facts[best]["is_free"] or self.groups.is_exact(best):
+            if self.groups.is_exact(best):
                 return best
             self.groups.lower(best, self.least, self.open, self.anonymity)
 
