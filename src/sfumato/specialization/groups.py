@@ -143,11 +143,15 @@ class CountedGroups:
             self.held.offer(number, self._in_mesh(candidate))
 
     def is_exact(self, number: int) -> bool:
-        if self.is_whole or number in self.exact:
-            return True
-        return (
-            self.held is not None and self.open[number].piece in self.resolved and self.held.is_exact(number)
-        )
+        """What divides nothing needs no pass: all groups are large enough as they are."""
+        candidate = self.open[number]
+        if self.held is not None and candidate.piece in self.resolved:
+            return self.held.is_exact(number)
+        return self.is_whole or number in self.exact or self._is_free(candidate)
+
+    def _is_free(self, candidate: Candidate) -> bool:
+        facts = self.gains.of(candidate)
+        return facts is not None and facts.is_free
 
     def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
         if self.held is None or self.open[number].piece not in self.resolved:
@@ -165,9 +169,7 @@ class CountedGroups:
         self.exact.discard(number)
         axis = candidate.piece.axis
         self.cuts[axis].update(candidate.ends)
-        facts = self.gains.of(candidate)
-        assert facts is not None
-        if not facts.is_free:
+        if not self._is_free(candidate):
             self.is_whole = False
             # a cut of the same axis divides other groups
             self.exact = {other for other in self.exact if self.open[other].piece.axis == axis}
@@ -201,7 +203,7 @@ class CountedGroups:
             cells, n_added = counts.mesh.cells(block.rows), 0
             while (n_added := counts.add(cells, begin=n_added)) < len(cells):
                 while 2 * counts.n > counts.most and len(stops) > 1:
-                    stops = stops[: len(stops) // 2]
+                    stops = stops[: len(stops) * 3 // 4]
                     mesh = self._mesh_of(steps[: stops[-1]])
                     counts = _on_coarser(counts, mesh, self._most(mesh))
                 if counts.n == counts.most:
@@ -238,21 +240,22 @@ class CountedGroups:
         )
 
     def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[int]]:
-        """Specializations in the order in which they would be taken if only their own attributes had a say.
+        """The candidates, and what may come after them, in the order of what is known of their scores.
 
         The candidate that is asked for comes first. Also where the list may be cut short: what divides nothing is
         taken without being asked for, so that it must not be parted from the one that it comes after.
         """
         steps: list[Candidate] = []
         stops: list[int] = []
-        heap: list[tuple[float, int, Piece, Candidate]] = []
+        heap: list[tuple[bool, float, int, Piece, Candidate]] = []
 
         def push(candidate: Candidate, smallest: int | None = None) -> None:
             facts = self.gains.of(candidate)
             if facts is None or facts.smallest < self.k:
                 return
+            is_later = smallest is None and not facts.is_free
             score = score_of(facts, facts.smallest if smallest is None else smallest, anonymity)
-            heapq.heappush(heap, (-score, facts.largest, candidate.piece, candidate))
+            heapq.heappush(heap, (is_later, -score, facts.largest, candidate.piece, candidate))
 
         for other, candidate in self.open.items():
             if other != number:
@@ -269,7 +272,7 @@ class CountedGroups:
                 parts = parts_of(part, self.domains[part.axis], self.gains.threshold)
                 if parts:
                     push(Candidate(part, parts))
-            is_free = bool(heap) and math.isinf(heap[0][0])
+            is_free = bool(heap) and math.isinf(heap[0][1])
             if not is_free:
                 stops.append(len(steps))
             is_enough = len(steps) >= MOST_STEPS or sum(map(math.log2, sizes)) > room
