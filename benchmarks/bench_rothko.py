@@ -34,7 +34,8 @@ from typing import Any
 
 import io_model
 import pyarrow.parquet as pq
-from watch import Watched, forget, sfumato, watch
+import watch as watching
+from watch import Watched, forget, sfumato
 
 from sfumato.cli import parse_size
 from sfumato.generate import QUASI_IDENTIFIERS, write_agrawal
@@ -44,8 +45,18 @@ ROTHKO = {"s": "rothko-s", "t": "rothko-t"}
 ALLOWANCE = 300_000_000
 """Bytes on top of the budget: the interpreter and its libraries."""
 
+GROUP_BYTES = 2_045_000 * 8
+"""One frequency group of this table under Median: its distinct values, a count of eight bytes for each."""
+
 COPIES = 8
 """Encoded tables that must be free before the in-memory engine is tried."""
+
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def watch(command: list[str], **options: Any) -> Watched:
+    return watching.watch(command, environment=ONE_THREAD, **options)
 
 
 # ---- what is said --------------------------------------------------------------------------------------
@@ -339,7 +350,7 @@ def bench_scale(bench: Bench) -> None:
             first = first or pace
             in_memory = int(io.get("rows-in-memory") or options.rows_in_memory)
             if part == "t":
-                groups = max(1, int(io.get("frequency-groups") or 1))
+                groups = options.frequency_groups or max(1, parse_size(options.memory) // 2 // GROUP_BYTES)
                 t = n_rows, in_memory, groups
                 memory = f"{in_memory:,} rows, {groups} groups in memory"
                 model = f"model {io_model.reads_t(*t)} / {io_model.writes_t(*t)} ({memory})"
@@ -547,6 +558,9 @@ def main() -> None:
         type=number,
         default=2_000_000,
         help="of the model, where the certificate is silent",
+    )
+    parser.add_argument(
+        "--frequency-groups", type=int, help="of the model (default: what half the memory holds)"
     )
     parser.add_argument("--part", default=",".join(PARTS), help=f"comma-separated, of {','.join(PARTS)}")
     parser.add_argument("--kills", type=int, default=20)

@@ -1,7 +1,7 @@
 r"""The analytical model of [LDR08, section 5.3]: how often Rothko reads and writes the whole table.
 
     python benchmarks/io_model.py --rows 50e6 --rows-in-memory 2e6 --k 1000       # the model alone
-    python benchmarks/io_model.py RELEASE [RELEASE ..] --rows-in-memory 2e6       # beside what runs measured
+    python benchmarks/io_model.py RELEASE [RELEASE ..] [--frequency-groups 8]     # beside what runs measured
 
 :math:`\|R\|` is ``n_rows``, TM ``rows_in_memory``, F_CACHE ``frequency_groups``. Reads and writes are in tables:
 the paper multiplies them by :math:`|R|`, the blocks of one table. Trees are binary, balanced and complete, and
@@ -18,6 +18,9 @@ from statistics import NormalDist
 
 ALPHA = 0.05
 """The level of the tests in the paper's section 6."""
+
+ROWS_IN_MEMORY = 2_000_000
+"""TM in the paper's section 6."""
 
 
 # ---- Rothko-T ------------------------------------------------------------------------------------------
@@ -174,27 +177,44 @@ def model_lines(
     ]  # fmt: skip
 
 
-def measured_lines(folder: Path, rows_in_memory: int, frequency_groups: int | None) -> list[str]:
-    """A release of the disk engine: what its certificate counted, and the model of its own method beside it."""
+def measured_lines(folder: Path, rows_in_memory: int | None, frequency_groups: int | None) -> list[str]:
+    """A release of the disk engine: what its certificate counted, and the model of its own method beside it.
+
+    What the model must be told is what the policy says, or the run, or else the paper's.
+    """
     certificate = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
     found = certificate["figures"].get("io")
     if found is None:
         raise SystemExit(
             f"{folder}: the certificate has no figures of I/O; was it published with --engine disk?"
         )
+    method = certificate["policy"].get("method", {})
+    asked = method.get("mondrian", {}) if isinstance(method, dict) else {}
+    in_memory = rows_in_memory or asked.get("rows-in-memory") or found.get("rows-in-memory") or ROWS_IN_MEMORY
     n_rows = certificate["claims"]["rows"]
-    out = [line(f"{found['method']}, {n_rows:,} rows, measured", found["reads"], found["writes"],
-                found.get("repartitions"))]  # fmt: skip
+    out = [
+        line(
+            f"{found['method']}, {n_rows:,} rows, measured", found["reads"], found["writes"], found["levels"]
+        )
+    ]
     if found["method"] == "rothko-t":
-        groups = frequency_groups or max(1, int(found.get("frequency-groups", 1)))
-        t = n_rows, rows_in_memory, groups
+        groups = frequency_groups or asked.get("frequency-groups") or 1
+        t = n_rows, in_memory, groups
         out.append(line(f"  model, {groups} groups", reads_t(*t), writes_t(*t), repartitions_t(*t)))
     else:
         k = next(
             (each["k-anonymity"] for each in certificate["policy"]["require"] if "k-anonymity" in each), 1
         )
-        s = n_rows, rows_in_memory, k
-        out.append(line(f"  model, k = {k:,}", reads_s(*s), writes_s(*s), repartitions_s(*s)))
+        s = n_rows, in_memory, k
+        sample = asked.get("sample")
+        out.append(
+            line(
+                f"  model, k = {k:,}",
+                reads_s(*s, sample=sample),
+                writes_s(*s, sample=sample),
+                repartitions_s(*s, sample=sample),
+            )
+        )
     return out
 
 
@@ -205,8 +225,10 @@ def main() -> None:
     number = lambda text: int(float(text))  # noqa: E731 - 50e6 is how such numbers are typed
     parser.add_argument("releases", nargs="*", type=Path, help="folders published with --engine disk")
     parser.add_argument("--rows", type=number, default=50_000_000)
-    parser.add_argument("--rows-in-memory", type=number, default=2_000_000)
-    parser.add_argument("--frequency-groups", type=int, help="default: the certificate's, or 1, 2, 4 and 8")
+    parser.add_argument("--rows-in-memory", type=number, help="default: the certificate's, or 2 million")
+    parser.add_argument(
+        "--frequency-groups", type=int, help="default: the policy's; without releases 1, 2, 4 and 8"
+    )
     parser.add_argument("--k", type=int, default=1000)
     parser.add_argument("--sample", type=number, help="default: as many as fit in memory")
     options = parser.parse_args()
@@ -215,7 +237,8 @@ def main() -> None:
         print("\n".join(measured_lines(folder, options.rows_in_memory, options.frequency_groups)))
     if not options.releases:
         for groups in (options.frequency_groups,) if options.frequency_groups else (1, 2, 4, 8):
-            found = model_lines(options.rows, options.rows_in_memory, options.k, groups, options.sample)
+            in_memory = options.rows_in_memory or ROWS_IN_MEMORY
+            found = model_lines(options.rows, in_memory, options.k, groups, options.sample)
             print(found[0])
         print(found[1])
 

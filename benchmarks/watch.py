@@ -96,6 +96,7 @@ def watch(
         for what, most in (limits or {}).items():
             resource.prlimit(process.pid, what, (most, most))
         peak = _Peak(process.pid)
+        ended = signal.signal(signal.SIGTERM, _end)
         try:
             if kill_after is not None:
                 _kill_after(process.pid, kill_after, start)
@@ -104,6 +105,7 @@ def watch(
             _kill_group(process.pid)
             raise
         finally:
+            signal.signal(signal.SIGTERM, ended)
             wall = time.perf_counter() - start
             peak.stop()
             moved = _io(process.pid)
@@ -126,6 +128,11 @@ def watch(
             out=out.read().decode(errors="replace"),
             err=err.read().decode(errors="replace"),
         )
+
+
+def _end(_number: int, _frame: object) -> None:
+    """Whoever ends this process ends the one that it watches."""
+    raise SystemExit(1)
 
 
 def _kill_after(pid: int, seconds: float, start: float) -> None:

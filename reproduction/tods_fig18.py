@@ -46,7 +46,7 @@ def entries(plan: list[Point], found: Found) -> list[list[dict[str, Any]]]:
         seen, io, model = found[point.run], found[point.run]["io"], point.run.model()
         place = {"panel": point.panel, "x": point.x}
         table = io["encoded-bytes"]
-        counted = {"reads": io["reads"], "writes": io["writes"], "repartitions": io["repartitions"]}
+        counted = {"reads": io["reads"], "writes": io["writes"], "levels": io["levels"]}
         disk = {"reads": seen["disk_read"] / table, "writes": seen["disk_written"] / table}
         calls = {"reads": seen["asked_read"] / table, "writes": seen["asked_written"] / table}
         for source, measures in (("counted", counted), ("model", model), ("disk", disk), ("calls", calls)):
@@ -94,7 +94,7 @@ def claims(points: Measured, plan: list[Point]) -> list[Claim]:
             f"a sample of {point.x:,} rows: at most 3 reads and 1 write",
             tables.of(point, "reads") <= 3 and tables.of(point, "writes") <= 1,
             f"{tables.of(point, 'reads'):.2f} reads, {tables.of(point, 'writes'):.2f} writes, "
-            f"{tables.of(point, 'repartitions'):g} repartition(s)",
+            f"repartitioned {tables.of(point, 'levels'):g} time(s)",
         )
         for point in sampled
     ]  # fmt: skip

@@ -47,6 +47,10 @@ MEMORY_OF_COMMAND = "512MB"
 """As much as the paper's machine had."""
 
 MILLION = 1_000_000
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+PATIENCE = 180
+"""Seconds after which a process that has too little memory is ended: libraries may try for ever."""
+
 GAIN = 0.01
 """Below this gain InfoGain gives way to Median [LDR08, footnote 18]."""
 
@@ -135,7 +139,10 @@ def measure(run: Run, seed: int, tables: str, scratch: str | None) -> list[dict[
         policy, out = Path(folder, "policy.yaml"), Path(folder, "out")
         policy.write_text(run.policy(), encoding="utf-8")
         limits = {} if run.cap is None else {resource.RLIMIT_DATA: run.cap}
-        seen = watch(run.command(source, policy, out), limits=limits)
+        seen = watch(
+            run.command(source, policy, out), limits=limits, environment=ONE_THREAD,
+            kill_after=None if run.cap is None else PATIENCE,
+        )  # fmt: skip
         if seen.code == 0:
             certificate = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
             io, n_groups = certificate["figures"].get("io", {}), certificate["claims"]["groups"]

@@ -72,11 +72,12 @@ def test_heights_are_exact_at_powers_of_two():
 
 def test_the_model_stands_beside_a_certificate(tmp_path, capsys, monkeypatch):
     for method in (T, S):
-        io = {"method": method, "reads": 2.5, "writes": 1.0, "repartitions": 1, "frequency-groups": 8}
+        io = {"method": method, "reads": 2.5, "writes": 1.0, "levels": 1}
+        asked = {"mondrian": {"frequency-groups": 8} if method == T else {}}
         certificate = {
             "claims": {"rows": 50_000_000},
             "figures": {"io": io},
-            "policy": {"require": [{"k-anonymity": 1000}]},
+            "policy": {"require": [{"k-anonymity": 1000}], "method": asked},
         }
         (tmp_path / method).mkdir()
         (tmp_path / method / "certificate.json").write_text(json.dumps(certificate))
@@ -187,7 +188,7 @@ def made_up(run, seed, tables, scratch):
     model = run.model()
     seconds = run.n_rows / 1e4 * (1 + model["reads"]) * (1 if run.criterion == "Median" else 2) + 100 / run.k
     table = 44 * run.n_rows
-    io = {**model, "repartitions": model["writes"], "encoded-bytes": table}
+    io = {**model, "levels": model["writes"], "encoded-bytes": table}
     return [{**clock(seconds), "code": 0, "peak": 5e8, "groups": 7, "io": io}]
 
 
