@@ -4,6 +4,8 @@ A published row is known up to its box. Where a box overlaps a predicate in part
 spread evenly over it: that gives the ``value`` of an answer. What follows for certain gives ``low`` and ``high``:
 rows whose whole box is selected surely count, rows whose box overlaps may. The statistics of groups narrow
 both, where a release has them [LDR08, section 3.3].
+
+Rows in a file are read once for a question: what is distinct in the columns that it asks for is held in memory.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from sfumato import predicate as predicates
 from sfumato import selection
 from sfumato.axes import read_ordered
 from sfumato.errors import InputError, did_you_mean
+from sfumato.filed import FiledRows
 from sfumato.plain_yaml import short
 from sfumato.policy import Policy
 from sfumato.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
@@ -41,7 +44,7 @@ class Published(Protocol):
     """What of a release is asked: its rows, how they were recoded, and by which policy."""
 
     @property
-    def rows(self) -> pa.Table: ...
+    def rows(self) -> pa.Table | FiledRows: ...
     @property
     def recoding(self) -> Any: ...
     @property
@@ -62,8 +65,35 @@ class Answer(NamedTuple):
 def select(release: Published, where: str) -> pa.Table:
     """Every row whose box overlaps the predicate [LDR08, section 3.2]."""
     predicate = predicates.parse(where, release.policy.schema)
-    found = selection.selected(predicate, release.rows, release.recoding, release.policy)
-    return release.rows.filter(pa.array(found))
+    rows = release.rows
+    parts = [
+        part.filter(pa.array(selection.selected(predicate, part, release.recoding, release.policy)))
+        for part in (rows.tables() if isinstance(rows, FiledRows) else [rows])
+    ]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).unify_dictionaries()
+
+
+class Asked(NamedTuple):
+    """The rows that answer a question: those of a release, or the distinct ones of them with their ``weight``."""
+
+    rows: pa.Table
+    recoding: Any
+    policy: Policy
+    weight: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, release: Published, *names: str) -> Asked:
+        """What is published of these attributes."""
+        if not isinstance(release.rows, FiledRows):
+            return cls(release.rows, release.recoding, release.policy, None)
+        columns = [name + suffix for name in dict.fromkeys(names) for suffix in ("", *SUFFIXES)]
+        known = {*release.rows.column_names}
+        rows, weight = release.rows.distinct([name for name in columns if name in known])
+        return cls(rows, release.recoding, release.policy, weight)
+
+
+SUFFIXES = ("_low", "_high", "_min", "_max", "_mean")
+"""Of the columns that may stand beside one, or for it."""
 
 
 def query(release: Published, question: str, where: str | None = None) -> Answer:
@@ -78,10 +108,11 @@ def query(release: Published, question: str, where: str | None = None) -> Answer
     schema = release.policy.schema
     predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
     if function == "COUNT":
-        return _count(release, predicate)
+        return _count(Asked.of(release, *predicate.names), predicate)
     attribute = _column(name, function, release.policy)
     is_boxed = attribute.role is Role.QUASI_IDENTIFIER
-    values = (_boxed if is_boxed else _plain)(release, predicate, attribute)
+    asked = Asked.of(release, *predicate.names, name)
+    values = (_boxed if is_boxed else _plain)(asked, predicate, attribute)
     answer = {"SUM": _sum, "AVG": _average, "MIN": _least, "MAX": _greatest}[function](values)
     return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
 
@@ -157,7 +188,7 @@ class Values:
     reaches: Flags
 
 
-def _plain(release: Published, predicate: Predicate, attribute: Attribute) -> Values:
+def _plain(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
     """A column that is published as it is."""
     values = read_ordered(attribute, release.rows.column(attribute.name))
     kept = np.isfinite(values)
@@ -166,11 +197,11 @@ def _plain(release: Published, predicate: Predicate, attribute: Attribute) -> Va
     at = found.of_row[kept]
     own = values[kept]
     of_row = Overlap(overlap.may[at], overlap.surely[at], overlap.share[at])
-    one = np.ones(len(own), dtype=np.int64)
-    return Values(one, of_row, own, own, own, own, own, of_row.surely)
+    n = np.ones(len(own), dtype=np.int64) if release.weight is None else release.weight[kept]
+    return Values(n, of_row, own, own, own, own, own, of_row.surely)
 
 
-def _boxed(release: Published, predicate: Predicate, attribute: Attribute) -> Values:
+def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
     """A quasi-identifier: a box per row, and the statistics of its group where they are published."""
     name, statistics = attribute.name, release.policy.statistics
     present = Rectangle({name: ANY_NUMBER})
@@ -200,7 +231,7 @@ def _boxed(release: Published, predicate: Predicate, attribute: Attribute) -> Va
     )
 
 
-def _reaches(release: Published, predicate: Predicate, attribute: Attribute, groups: Groups) -> Flags:
+def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups: Groups) -> Flags:
     """Groups whose least and greatest value surely belong to selected rows: all that have a value are selected."""
     if "range" not in release.policy.statistics:
         return np.zeros(groups.n, dtype=np.bool_)
@@ -239,15 +270,23 @@ def _within(
     return low, high, np.clip(middle, low, high)
 
 
-def _narrow_groups(release: Published, predicate: Predicate, *names: str, beside: Any = ()) -> Groups:
+def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: Any = ()) -> Groups:
     asked = tuple(dict.fromkeys([*predicate.names, *names]))
-    return group_rows(asked, release.rows, release.recoding, release.policy, with_ranges=True, beside=beside)
+    return group_rows(
+        asked,
+        release.rows,
+        release.recoding,
+        release.policy,
+        with_ranges=True,
+        beside=beside,
+        weight=release.weight,
+    )
 
 
 # ---- functions -------------------------------------------------------------------------------------
 
 
-def _count(release: Published, predicate: Predicate) -> Answer:
+def _count(release: Asked, predicate: Predicate) -> Answer:
     groups = _narrow_groups(release, predicate)
     found, size = groups.overlap(predicate.rectangles), groups.size
     low, high = int(size[found.surely].sum()), int(size[found.may].sum())

@@ -9,7 +9,7 @@
       recoding.json (recoding.parquet) how further rows are recoded
       report.html                      for people
 
-The folder is written under a temporary name and renamed when it is complete and checked. Nothing in it
+The folder is put together under a temporary name and renamed when it is complete and checked. Nothing in it
 tells when, where or from which seed it was made: the same release gives the same bytes.
 """
 
@@ -25,7 +25,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -37,9 +37,11 @@ from sfumato import answers
 from sfumato import recoding as recodings
 from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError
+from sfumato.filed import FiledRows
+from sfumato.machine import free_memory
 from sfumato.policy import Policy
-from sfumato.schema import Attribute, Role
-from sfumato.tables import hand_back, open_own_csv, open_table, texts, write_table
+from sfumato.spill import Spill
+from sfumato.tables import UNKNOWN, Source, hand_back, open_table, write_table
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -52,6 +54,9 @@ CERTIFIED = (*RELEASES.values(), POLICY, *RECODINGS, REPORT)
 
 MISSING = "own-value: a missing quasi-identifier matches only missing"
 NO_PROMISE = "nothing is promised"
+
+IN_MEMORY = 16
+"""Rows are left in their file if so many times its size is more than the memory that is free."""
 
 LITTER = (".DS_Store",)
 """What a desktop leaves in any folder that someone looks at."""
@@ -306,28 +311,28 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hashes_of(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file of a release that a certificate names, as they stand in the folder."""
-    return {name: sha256_of(folder / name) for name in CERTIFIED if (folder / name).exists()}
+def hashes_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """SHA-256 of each file of a release that a certificate names, as they stand in the folder.
+
+    Those that are ``known`` are taken as they are.
+    """
+    there = [name for name in CERTIFIED if (folder / name).exists()]
+    return {name: (known or {}).get(name) or sha256_of(folder / name) for name in there}
 
 
 # ---- the release -----------------------------------------------------------------------------------
-
-
-def FiledRows(path, format_):
-    return _read_rows(path, format_)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What is published.
 
-    ``rows`` is as it will be on disk, ``table`` the same in the kind of frame that came in. ``format``
-    (csv or parquet) is that of the file, ``report`` is HTML, and ``check`` judges every folder before it
-    appears.
+    ``rows`` is as it will be on disk (a table, or rows in a file if they are too many), ``table`` the same in
+    the kind of frame that came in. ``format`` (csv or parquet) is that of the file, ``report`` is HTML, and
+    ``check`` judges every folder before it appears.
     """
 
-    rows: pa.Table
+    rows: pa.Table | FiledRows
     certificate: Certificate
     policy: Policy
     recoding: WritableRecoding | None = None
@@ -339,6 +344,8 @@ class Release:
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
             raise InputError("The rows of a release are written as csv or parquet.")
+        if isinstance(self.rows, FiledRows) and self.rows.format != self.format:
+            raise InputError(f"The rows of the release are in a file already, as {self.rows.format}.")
 
     def __repr__(self) -> str:
         claims = self.certificate.claims
@@ -347,13 +354,15 @@ class Release:
 
     @property
     def table(self) -> Any:
-        """The rows as the kind of frame that was published (pandas, Polars, ...)."""
-        return hand_back(self.rows, replace(open_table(self.rows), kind=self.kind))
+        """The rows as the kind of frame that was published (pandas, Polars, ...); all of them in memory."""
+        rows = self.rows.load() if isinstance(self.rows, FiledRows) else self.rows
+        return hand_back(rows, replace(open_table(rows), kind=self.kind))
 
     def select(self, where: str) -> Any:
         """Every row whose box overlaps the predicate, as the kind of frame that ``table`` is."""
         found = answers.select(self, where)
-        return hand_back(found, replace(open_table(self.rows), kind=self.kind))
+        nobody = Source(tuple(found.column_names), UNKNOWN, self.kind, "the release", found.column)
+        return hand_back(found, nobody)
 
     def query(self, question: str, where: str | None = None) -> Answer:
         """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""
@@ -374,17 +383,26 @@ class Release:
 
         ``check`` (else the release's own) is called with the complete folder while it still has its
         temporary name; if it raises, nothing is published. ``overwrite`` replaces an earlier release and
-        nothing else.
+        nothing else. ``within`` is the folder of a :class:`~sfumato.spill.Spill` beside the target, where the
+        release is put together; rows in a file that lies there are not copied, and from then on lie in the
+        release.
         """
         check = check or self.check
-        with _put_in_place(folder, overwrite=overwrite) as temporary:
-            certificate = self._write_into(temporary)
+        with _put_in_place(folder, overwrite=overwrite, within=within) as temporary:
+            certificate = self._write_into(temporary, within)
             if check is not None:
                 check(temporary)
+        if isinstance(self.rows, FiledRows) and within is not None and within in self.rows.path.parents:
+            self.rows.path = Path(folder).resolve() / RELEASES[self.format]
         return certificate
 
-    def _write_into(self, folder: Path) -> Certificate:
-        write_table(self.rows, folder / RELEASES[self.format])
+    def _write_into(self, folder: Path, within: Path | None) -> Certificate:
+        known = {}
+        if isinstance(self.rows, FiledRows):
+            known[RELEASES[self.format]] = self.rows.sha256
+            _bring(self.rows.path, folder / RELEASES[self.format], within)
+        else:
+            write_table(self.rows, folder / RELEASES[self.format])
         _write_text(folder / POLICY, self.policy.to_yaml())
         if self.recoding is not None:
             self.recoding.write(folder)
@@ -392,7 +410,7 @@ class Release:
             _write_text(folder / REPORT, self.report)
         if {path.name for path in folder.iterdir()} - {*CERTIFIED}:
             raise InternalError("A recoding wrote a file that does not belong into a release.")
-        claims = replace(self.certificate.claims, sha256=hashes_of(folder))
+        claims = replace(self.certificate.claims, sha256=hashes_of(folder, known))
         certificate = replace(self.certificate, claims=claims)
         _write_text(folder / CERTIFICATE, certificate.to_json())
         return certificate
@@ -401,7 +419,7 @@ class Release:
     def read(cls, folder: str | os.PathLike[str]) -> Release:
         """The release in a folder, taken at its word: ``verify`` is what checks it.
 
-        Empty cells of a CSV file are missing.
+        Empty cells of a CSV file are missing. Rows that would fill the memory stay in their file.
         """
         path = Path(folder)
         certificate = Certificate.from_json(read_piece(path, CERTIFICATE))
@@ -410,8 +428,9 @@ class Release:
             raise InputError(f"{path} holds no rows: neither {' nor '.join(RELEASES.values())} is there.")
         policy = Policy.read(path / POLICY)
         has_recoding = (path / RECODINGS[0]).exists()
+        rows = FiledRows(path / RELEASES[format_], format_)
         return cls(
-            rows=_read_rows(path / RELEASES[format_], format_),
+            rows=rows if _is_large(rows.path) else rows.load(),
             certificate=certificate,
             policy=policy,
             recoding=recodings.read(path, policy.schema) if has_recoding else None,
@@ -431,13 +450,22 @@ def read_piece(folder: Path, name: str) -> bytes:
         raise InputError(f"{folder / name} cannot be read: {_reason(error)}.") from None
 
 
-def _read_rows(path: Path, format_: str) -> pa.Table:
-    source = open_own_csv(path) if format_ == "csv" else open_table(path)
-    columns = [source.column(name) for name in source.names]
-    if format_ == "csv":
-        named = zip(columns, source.names, strict=True)
-        columns = [texts(column, Attribute(name, Role.OTHER)) for column, name in named]
-    return pa.Table.from_arrays(columns, names=list(source.names))
+def _is_large(path: Path) -> bool:
+    """Whether rows should stay in their file, or folder of parts."""
+    parts = path.rglob("*") if path.is_dir() else [path]
+    return IN_MEMORY * sum(part.stat().st_size for part in parts if part.is_file()) > free_memory()
+
+
+def _bring(path: Path, target: Path, within: Path | None) -> None:
+    """The file under another name: without a copy if it is one of our own, with one if it is somebody's."""
+    if within is not None and within in path.parents:
+        with suppress(OSError):  # a file system without links
+            os.link(path, target)
+            return
+    if path.is_dir():
+        shutil.copytree(path, target)
+    else:
+        shutil.copyfile(path, target)
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -487,23 +515,36 @@ def check_outside(folder: Path) -> None:
 
 
 @contextmanager
-def _put_in_place(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
-    """Yield a new folder beside ``folder``; it takes its place on success, and is removed on any failure."""
+def _put_in_place(
+    folder: str | os.PathLike[str], *, overwrite: bool, within: Path | None = None
+) -> Iterator[Path]:
+    """Yield a new folder; it takes its place on success, and is removed on any failure.
+
+    It lies in a folder of temporary files beside ``folder``, so that the next run removes what a killed one left.
+    """
     check_target(folder, overwrite=overwrite)
     target = Path(folder).resolve()  # a link stays a link
-    temporary = target.with_name(f".{target.name[:40]}.sfumato-{uuid.uuid4().hex[:12]}")
-    try:
-        temporary.mkdir()
-        yield temporary
-        _sync(temporary)
-        _move(temporary, target)
-        _sync_folder(target.parent)
-    except TableError as error:
-        raise TableError(str(error).replace(str(temporary), str(folder))) from None
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {_reason(error)}.") from None
-    finally:
-        _remove(temporary)
+    with ExitStack() as stack:
+        try:
+            if within is None:
+                _check_writable(target.parent)
+                within = stack.enter_context(Spill(target)).folder
+            temporary = within / f"release-{uuid.uuid4().hex[:12]}"
+            stack.callback(_remove, temporary)
+            temporary.mkdir()
+            yield temporary
+            _sync(temporary)
+            _move(temporary, target)
+            _sync_folder(target.parent)
+        except TableError as error:
+            raise TableError(str(error).replace(str(temporary), str(folder))) from None
+        except OSError as error:
+            raise InputError(f"{folder} cannot be written: {_reason(error)}.") from None
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "")
 
 
 def _move(temporary: Path, target: Path) -> None:
@@ -530,7 +571,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _swap(temporary: Path, target: Path) -> None:
-    aside = temporary.with_name(f"{temporary.name}-old")
+    aside = target.with_name(f".{target.name[:40]}.sfumato-{uuid.uuid4().hex[:12]}-old")
     try:
         target.rename(aside)
         temporary.rename(target)

@@ -190,15 +190,19 @@ def imprecision(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Published rows that look alike in some columns: the cells of each group, and the group of each row."""
+    """Published rows that look alike in some columns: the cells of each group, and the group of each row.
+
+    ``weight`` says how many rows each one stands for, where it is not one.
+    """
 
     cells: Mapping[str, Cells]
     of_row: Codes
     n: int
+    weight: Codes | None = None
 
     @property
     def size(self) -> Codes:
-        return np.bincount(self.of_row, minlength=self.n)
+        return np.bincount(self.of_row, self.weight, minlength=self.n).astype(np.int64)
 
     def part(self, rectangle: Rectangle) -> Part:
         share, may = np.ones(self.n), np.ones(self.n, dtype=np.bool_)
@@ -247,6 +251,7 @@ def group_rows(
     *,
     with_ranges: bool = False,
     beside: Sequence[NDArray[Any]] = (),
+    weight: Codes | None = None,
 ) -> Groups:
     """The rows of a release, alike in these quasi-identifiers (and in the columns ``beside`` them).
 
@@ -266,7 +271,7 @@ def group_rows(
     at = {
         name: replace(known, at=row[first]) for (name, known), row in zip(cells.items(), of_row, strict=True)
     }
-    return Groups(at, group, n)
+    return Groups(at, group, n, weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

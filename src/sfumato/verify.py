@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from sfumato import verify_summary
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
+from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
 from sfumato.release import (
@@ -135,21 +136,24 @@ def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measure
     (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
     """
     memory = _memory(memory)
-    source = table if isinstance(table, Source) else open_table(table, lazy=not _is_small(table, memory))
+    if isinstance(table, FiledRows):
+        source = _opened(table.path, table.format, memory)
+    else:
+        source = table if isinstance(table, Source) else open_table(table, lazy=not _is_small(table, memory))
     return _examined(source, policy, memory, None, with_statistics=False).measures
 
 
 def examine(
-    path: Path, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
+    rows: FiledRows, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
 ) -> Examined:
-    """What ``verify_folder`` will find in a file of published rows, release.csv or release.parquet.
+    """What ``verify_folder`` will find in published rows that are in a file.
 
     ``scratch`` is a folder for what does not fit in ``memory``.
     """
-    sha256 = sha256_of(path)
-    word = next(word for word, name in RELEASES.items() if name == path.name)
+    rows.sha256 = sha256_of(rows.path)
     memory = _memory(memory)
-    return replace(_examined(_opened(path, word, memory), policy, memory, scratch), sha256=sha256)
+    source = _opened(rows.path, rows.format, memory)
+    return replace(_examined(source, policy, memory, scratch), sha256=rows.sha256)
 
 
 def _examined(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -453,22 +453,24 @@ def collected(batches: Iterable[pa.RecordBatch], portions: Portions) -> int:
     return n_rows
 
 
-def hashes(columns: Sequence[pa.ChunkedArray], *, salt: int) -> NDArray[np.uint64]:
+def hashes(
+    columns: Sequence[pa.ChunkedArray], *, salt: int, of_text: Callable[[Any], int] = hash
+) -> NDArray[np.uint64]:
     """A number for each line, equal where all cells are equal (missing, empty and NaN are)."""
     out = np.full(len(columns[0]), salt, dtype=np.uint64)
     for column in columns:
-        parts = [_hashed(chunk) for chunk in column.chunks]
+        parts = [_hashed(chunk, of_text) for chunk in column.chunks]
         out = (out + np.concatenate(parts)) * ODD
         out ^= out >> np.uint64(31)
     out *= MIX
     return out ^ (out >> np.uint64(29))
 
 
-def _hashed(chunk: pa.Array) -> NDArray[np.uint64]:
+def _hashed(chunk: pa.Array, of_text: Callable[[Any], int]) -> NDArray[np.uint64]:
     if not _is_fixed(chunk.type):
         encoded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
         labels = [*encoded.dictionary.to_pylist(), None]
-        of_label = np.fromiter((hash(label or "") for label in labels), np.int64, len(labels))
+        of_label = np.fromiter((of_text(label or "") for label in labels), np.int64, len(labels))
         at = pc.fill_null(encoded.indices, len(labels) - 1).to_numpy(zero_copy_only=False)
         return of_label[at].view(np.uint64)
     if pa.types.is_floating(chunk.type):

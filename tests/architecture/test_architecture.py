@@ -29,7 +29,7 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake
     engines | verify, verify_summary, verify_portions, verify_groups | privacy
-    release, answers, selection, spread, published, summary, partition
+    release, answers, filed, selection, spread, published, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from random_releases import ORDERED, published, releases
 
 import sfumato as sf
-from sfumato import answers
+from sfumato import answers, filed
 from sfumato.axes import read_ordered
 from sfumato.errors import InputError, PolicyError
+from sfumato.filed import FiledRows
 from sfumato.predicate import parse
 from sfumato.release import Release
 from sfumato.selection import matches
+from sfumato.tables import write_table
 
 POLICY = """
 attributes:
@@ -233,6 +236,38 @@ def test_the_bounds_hold_the_truth(case, data):
             slack = 0.5 if is_date and function == "AVG" else 1e-9 * (1 + abs(true))
             assert low - slack <= true <= high + slack
             assert low <= value <= high
+
+
+QUESTIONS = (
+    "COUNT(*)",
+    "SUM(age)",
+    "AVG(age)",
+    "MIN(age)",
+    "MAX(hours)",
+    "AVG(hours)",
+    "MIN(seen)",
+    "AVG(born)",
+)
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_rows_in_a_file_answer_as_rows_in_memory_do(release, format_, tmp_path, monkeypatch):
+    monkeypatch.setattr(filed, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(filed, "MOST_LINES", 50)
+    write_table(release.rows, tmp_path / f"rows.{format_}")
+    rows = FiledRows(tmp_path / f"rows.{format_}", format_)
+    large = replace(release, rows=rows, format=format_)
+    for where in (None, "age >= 40 and sex = 'm'", "age < 30 or born > '1990-01-01'", "age is null"):
+        for question in QUESTIONS:
+            ours, theirs = large.query(question, where), release.query(question, where)
+            pairs = zip(ours, theirs, strict=True)
+            assert all(a == b or as_number(a) == pytest.approx(as_number(b), rel=1e-9) for a, b in pairs)
+        if where is not None:
+            assert cells(large.select(where)) == cells(release.select(where))
+
+
+def cells(table):
+    return [[str(cell).removesuffix(".0") for cell in line.values()] for line in table.to_pylist()]
 
 
 def test_a_uniform_spread_estimates_uniform_numbers_well():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +18,12 @@ import pytest
 
 from sfumato import release as module
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
+from sfumato.filed import FiledRows
 from sfumato.policy import Policy
 from sfumato.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
+from sfumato.spill import Spill
+from sfumato.tables import write_table
+from sfumato.verify import verify_folder
 
 POLICY = Policy.parse("""
 attributes:
@@ -239,7 +246,7 @@ def test_the_check_sees_the_complete_folder_before_it_has_its_name(tmp_path):
     seen = []
 
     def check(folder):
-        seen.append((folder.parent, names(folder), (tmp_path / "out").exists()))
+        seen.append((folder.parent.parent, names(folder), (tmp_path / "out").exists()))
 
     a_release().write(tmp_path / "out", check=check)
     assert seen == [(tmp_path, names(tmp_path / "out"), False)]
@@ -333,7 +340,8 @@ def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
     monkeypatch.setattr(module.os, "fsync", remember_sync)
     monkeypatch.setattr(Path, "rename", remember_rename)
     a_release().write(tmp_path / "out")
-    before = {Path(path).name for path in synced[: synced.index("rename")]}
+    last = len(synced) - 1 - synced[::-1].index("rename")  # the first is that of the lock
+    before = {Path(path).name for path in synced[:last]}
     assert set(names(tmp_path / "out")) <= before
     assert synced[-1] == str(tmp_path)
 
@@ -354,6 +362,95 @@ def test_a_system_without_exchange_says_so(monkeypatch, tmp_path):
 
 
 # ---- hashes ----------------------------------------------------------------------------------------
+
+
+# ---- rows in a file --------------------------------------------------------------------------------
+
+
+def a_filed_release(folder: Path, format_="csv", **changes) -> Release:
+    path = folder / f"some-rows.{format_}"
+    write_table(TABLE, path)
+    return a_release(rows=FiledRows(path, format_), format=format_, **changes)
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_rows_in_a_file_are_released_as_rows_in_memory_are(tmp_path, format_):
+    (tmp_path / "rows").mkdir()
+    release = a_filed_release(tmp_path / "rows", format_, recoding=None)
+    release.write(tmp_path / "filed")
+    a_release(format=format_, recoding=None).write(tmp_path / "held")
+    assert contents(tmp_path / "filed") == contents(tmp_path / "held")
+    assert release.rows.path.exists()  # somebody else's: it was copied
+    assert release.rows.n_rows == 4
+    assert release.table.equals(Release.read(tmp_path / "held").table)
+    assert str(release) == str(a_release())
+
+
+def test_rows_in_a_spill_folder_are_taken_along(tmp_path):
+    with Spill(tmp_path / "out") as spill:
+        release = a_filed_release(spill.folder)
+        inode = release.rows.path.stat().st_ino
+        release.write(tmp_path / "out", within=spill.folder)
+    assert release.rows.path == tmp_path / "out" / "release.csv"
+    assert release.rows.path.stat().st_ino == inode
+    assert names(tmp_path) == ["out"]
+    assert release.table.num_rows == 4
+
+
+def test_rows_in_a_spill_folder_survive_a_check_that_fails(tmp_path):
+    def check(_folder):
+        raise VerificationFailed(["It is false."])
+
+    with Spill(tmp_path / "out") as spill:
+        release = a_filed_release(spill.folder)
+        with pytest.raises(VerificationFailed):
+            release.write(tmp_path / "out", within=spill.folder, check=check)
+        assert release.rows.path.parent == spill.folder
+        assert release.table.num_rows == 4
+    assert names(tmp_path) == []
+
+
+def test_a_hash_that_is_known_is_not_computed_again_but_must_be_right(tmp_path):
+    release = a_filed_release(tmp_path)
+    release.rows.sha256 = sha256_of(release.rows.path)
+    certificate = release.write(tmp_path / "out")
+    assert certificate.claims.sha256["release.csv"] == sha256_of(tmp_path / "out" / "release.csv")
+    release.rows.sha256 = "0" * 64
+    release.write(tmp_path / "forged")
+    assert "its SHA-256 differs" in str(verify_folder(tmp_path / "forged").failures[0])
+
+
+def test_a_file_of_one_format_is_no_release_of_another(tmp_path):
+    with pytest.raises(InputError, match="in a file already, as csv"):
+        replace(a_filed_release(tmp_path), format="parquet")
+
+
+def test_a_large_release_is_read_without_its_rows(tmp_path, monkeypatch):
+    a_release(recoding=None).write(tmp_path / "out")
+    held = Release.read(tmp_path / "out")
+    monkeypatch.setattr(module, "free_memory", lambda: 1)
+    filed = Release.read(tmp_path / "out")
+    assert isinstance(held.rows, pa.Table)
+    assert isinstance(filed.rows, FiledRows)
+    assert filed.table.equals(held.table)
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from sfumato.release import _put_in_place
+with _put_in_place(Path({str(tmp_path / "out")!r}), overwrite=False) as folder:
+    (folder / "release.csv").write_text("half")
+    {code}
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(names(tmp_path)) == 1
+    a_release().write(tmp_path / "other")
+    assert names(tmp_path) == ["other"]
 
 
 def test_the_hash_of_a_folder_of_parts_depends_on_its_contents_and_not_on_their_names(tmp_path):

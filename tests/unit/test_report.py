@@ -8,20 +8,23 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from sfumato import filed as filed_rows
 from sfumato import hierarchy, tables
 from sfumato.cuts import Cuts
 from sfumato.evaluate.result import ACCURACY, ERROR, Evaluation, Score, paired_test
+from sfumato.filed import FiledRows
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
 from sfumato.publish import publish
 from sfumato.recoding import OrderedAxis, Recoding, TreeAxis
 from sfumato.release import Release
-from sfumato.report import distributions, facts, pictures, plane, render, ticks, use_pictures, uses
+from sfumato.report import distributions, facts, pictures, plane, render, ticks, use_pictures, uses, view
 from sfumato.schema import Attribute, Kind, Role
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
@@ -308,7 +311,8 @@ def test_groups_are_the_rows_that_agree_in_their_quasi_identifiers(output, is_sh
 
 def test_levels_of_detail_are_those_of_the_published_cells(release):
     source = tables.open_table(release.rows)
-    found = {fact.attribute.name: fact for fact in facts.attributes_of(release, source, groups_of(release))}
+    told = facts.attributes_of(release.policy, source, source, groups_of(release), {})
+    found = {fact.attribute.name: fact for fact in told}
     for name in ("age", "zip", "sex"):
         cells = release.rows.column(name).to_pylist()
         expected = Counter(level_of(cell) for cell in cells)
@@ -619,7 +623,8 @@ def test_a_rectangle_says_its_values_in_words():
 
 
 def distribution(release: Release, name: str):
-    found = distributions.distributions_of(release, tables.open_table(release.rows), groups_of(release))
+    shown = view.view_of(release.rows, release.policy)
+    found = distributions.distributions_of(release.policy, shown, groups_of(release))
     return next(item for item in found if item.attribute.name == name)
 
 
@@ -956,3 +961,81 @@ def test_conditions_and_models_that_look_like_html_are_shown_as_text(release):
     assert not page.all("script")
     for drawing in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
         ET.fromstring(drawing)
+
+
+# ---- rows in a file ----------------------------------------------------------------------------------
+
+
+def filed(release: Release, folder: Path, format_: str) -> Release:
+    path = folder / f"rows.{format_}"
+    tables.write_table(release.rows, path)
+    return replace(release, rows=FiledRows(path, format_), format=format_)
+
+
+OUTPUTS_AND_FORMATS = [(o, f) for o in ("labels", "bounds", "summary") for f in ("csv", "parquet")]
+
+
+@pytest.mark.parametrize(("output", "format_"), OUTPUTS_AND_FORMATS)
+def test_a_small_release_in_a_file_has_the_report_of_one_in_memory(output, format_, tmp_path):
+    release = replace(release_of(output=output), format=format_)
+    assert render(filed(release, tmp_path, format_)) == render(release)
+
+
+@pytest.mark.parametrize(("output", "format_"), OUTPUTS_AND_FORMATS)
+def test_a_large_release_has_the_same_figures_and_says_what_is_sampled(
+    output, format_, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(view, "SMALL", 10)
+    monkeypatch.setattr(view, "SAMPLE", 100)
+    monkeypatch.setattr(filed_rows, "ROWS_AT_ONCE", 70)
+    release = replace(release_of(output=output), format=format_)
+    large = filed(release, tmp_path, format_)
+    text, whole = render(large), render(release)
+    assert text == render(large)
+    assert "distributions of the other columns are drawn from 100 published rows" in text
+    for section in ("promise", "picture", "attributes", "groups", "missing", "limits", "check"):
+        part = re.compile(f'<section id="{section}".*?</section>', re.DOTALL)
+        assert part.search(text)[0] == part.search(whole)[0]
+    page = Page(text)
+    assert not page.open
+    assert not page.misnested
+
+
+def test_a_release_of_too_many_groups_is_told_from_some_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(view, "SMALL", 10)
+    monkeypatch.setattr(view, "MOST_GROUPS", 16)
+    release = replace(release_of(), format="parquet")
+    assert release.certificate.claims.groups > 32
+    large = filed(release, tmp_path, "parquet")
+    text = render(large)
+    assert text == render(large)
+    seen = view.view_of(large.rows, large.policy)
+    assert seen.one_in >= 4
+    assert 0 < seen.cells.n_rows <= 16
+    assert "those of one group in" in text
+    assert "too many groups to be drawn" in text
+    assert f"{release.certificate.claims.groups:,}" in text
+    sizes = groups_of(release).size
+    assert {*seen.weight.tolist()} <= {*sizes.tolist()}  # whole groups
+
+
+def test_a_sample_is_uniform_and_counts_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(view, "SMALL", 10)
+    monkeypatch.setattr(view, "SAMPLE", 1000)
+    monkeypatch.setattr(view, "MOST_DISTINCT", 50)
+    monkeypatch.setattr(filed_rows, "ROWS_AT_ONCE", 700)
+    n = 20_000
+    table = pa.table({"zip": ["a"] * n, "n": list(range(n)), "job": (["x", None, "y", "z"] * n)[:n]})
+    rules = Policy.parse("""
+attributes: {zip: {role: quasi-identifier}, n: {role: other, type: number}, job: {role: other}}
+require: [k-anonymity: 2]
+""")
+    tables.write_table(table, tmp_path / "rows.parquet")
+    seen = view.view_of(FiledRows(tmp_path / "rows.parquet", "parquet"), rules)
+    assert (seen.n_rows, seen.rows.n_rows, seen.scale) == (n, 1000, 20.0)
+    assert seen.missing == {"n": 0, "job": n // 4}
+    assert seen.n_distinct == {"n": None, "job": 3}
+    assert seen.weight.tolist() == [n]
+    chosen = np.sort(seen.rows.column("n").to_numpy())
+    assert len({*chosen.tolist()}) == 1000
+    assert abs(chosen / n - np.linspace(0, 1, 1000)).max() < 0.06  # Kolmogorov and Smirnov, p < .002

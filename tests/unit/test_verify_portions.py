@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from sfumato import verify, verify_portions
 from sfumato.errors import InputError, TableError
+from sfumato.filed import FiledRows
 from sfumato.policy import Policy
 from sfumato.release import sha256_of
 from sfumato.schema import Attribute, Kind, Role
@@ -101,7 +102,8 @@ def at_once_and_in_portions(table, policy, memory, name):
             pq.write_table(table, path, row_group_size=7)
         else:
             write_table(table, path)
-        both = [examine(path, policy, memory=size, scratch=Path(folder)) for size in (1 << 30, memory)]
+        rows = FiledRows(path, path.suffix[1:])
+        both = [examine(rows, policy, memory=size, scratch=Path(folder)) for size in (1 << 30, memory)]
         assert [file.name for file in Path(folder).iterdir()] == [name]
     return both
 
@@ -148,7 +150,7 @@ def test_a_file_without_rows_is_refused(tmp_path):
     path.write_text("zip\n")
     policy = Policy.parse("{attributes: {zip: {role: quasi-identifier}}, require: []}")
     with pytest.raises(TableError, match="no rows"):
-        examine(path, policy, memory=1)
+        examine(FiledRows(path, "csv"), policy, memory=1)
 
 
 # ---- lines -----------------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ def test_known_rows_are_not_read_again(tmp_path, monkeypatch):
     policy = Policy.parse("{attributes: {zip: {role: quasi-identifier}}, require: [k-anonymity: 3]}")
     path = tmp_path / "release.csv"
     write_table(table, path)
-    known = examine(path, policy)
+    known = examine(FiledRows(path, "csv"), policy)
     assert known.sha256 == sha256_of(path)
     assert known.measures == verify.measure(table, policy)
     assert open_own_csv(path, lazy=True).names == ("zip",)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import jinja2
 import numpy as np
 
-from sfumato import tables
 from sfumato.cuts import Cuts
 from sfumato.recoding import Recoding
 from sfumato.release import Certificate, Release
@@ -22,6 +21,7 @@ from sfumato.report.distributions import distributions_of
 from sfumato.report.facts import (
     LEVELS,
     AttributeFacts,
+    Counted,
     Groups,
     Promise,
     attributes_of,
@@ -41,6 +41,8 @@ from sfumato.report.uses import (
     significance,
     utility_of,
 )
+from sfumato.report.view import View, view_of
+from sfumato.requirement import KAnonymity
 from sfumato.schema import Role
 
 LONGEST_TREE = 2_000
@@ -49,21 +51,25 @@ LONGEST_TREE = 2_000
 
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
-    source = tables.open_table(release.rows)
+    view = view_of(release.rows, release.policy)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
-    groups = groups_of(source, release.policy, recoding)
+    recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
+    groups = groups_of(view.cells, release.policy, recoding, view.weight)
     promises = promises_of(release)
-    facts = attributes_of(release, source, groups)
+    sizes = Sizes.of(release, view, groups)
+    facts = _facts(release, view, groups)
     plane = plane_of(groups.leaves) if groups.leaves else None
     bars = bars_of(groups.size)
     selections = selections_of(release.certificate.figures)
     return _template().render(
         release=release,
         claims=release.certificate.claims,
-        verdict=verdict(promises, groups),
+        verdict=verdict(promises, sizes),
         promises=promises,
         groups=groups,
-        sizes=_summary(groups),
+        sizes=sizes,
+        note=view.note,
+        is_too_large=release.recoding is not None and groups.leaves is None and view.is_large,
         bars=bars,
         histogram=histogram(bars),
         facts=facts,
@@ -74,7 +80,7 @@ def render(release: Release) -> str:
         utility=utility_of(release.certificate.figures),
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),
-        distributions=distributions_of(release, source, groups),
+        distributions=distributions_of(release.policy, view, groups),
         n_published=len(release.policy.schema.published),
         statistics=published_statistics(release.policy.statistics),
         gaps=list(gaps(release, facts)),
@@ -153,9 +159,8 @@ class Verdict:
     sentence: str
 
 
-def verdict(promises: list[Promise], groups: Groups) -> Verdict:
-    n, n_groups = int(groups.size.sum()), len(groups.size)
-    smallest = int(groups.size.min())
+def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
+    n, n_groups, smallest = sizes.n_rows, sizes.n_groups, sizes.smallest
     others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
     shared = (
         f"In each of the {n_groups:,} groups, every row shares its quasi-identifiers with {others}."
@@ -252,14 +257,41 @@ def _listed(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _summary(groups: Groups) -> dict[str, float]:
-    size = groups.size
-    return {
-        "smallest": int(size.min()),
-        "median": float(np.median(size)),
-        "mean": float(size.mean()),
-        "largest": int(size.max()),
-    }
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many rows and groups there are, and how large the groups are."""
+
+    n_rows: int
+    n_groups: int
+    smallest: int
+    median: float
+    mean: float
+    largest: int
+
+    @classmethod
+    def of(cls, release: Release, view: View, groups: Groups) -> Sizes:
+        size, n_groups = groups.size, len(groups.size)
+        smallest, mean = int(size.min()), float(size.mean())
+        if view.one_in > 1:  # the certificate knows better than some of the groups
+            claims = release.certificate.claims
+            n_groups, mean = claims.groups, claims.rows / max(claims.groups, 1)
+            pairs = zip(release.policy.requirements, claims.requirements, strict=True)
+            known = [int(claim.achieved) for item, claim in pairs if isinstance(item, KAnonymity)]
+            smallest = min([smallest, *known])
+        return cls(view.n_rows, n_groups, smallest, float(np.median(size)), mean, int(size.max()))
+
+
+def _facts(release: Release, view: View, groups: Groups) -> list[AttributeFacts]:
+    known = {name: Counted(view.n_distinct.get(name), n) for name, n in view.missing.items()}
+    facts = attributes_of(release.policy, view.cells, view.rows, groups, known)
+    if view.one_in == 1:
+        return facts
+    return [  # of some groups: their labels are not all, and their rows stand for more
+        replace(fact, n_distinct=None, n_missing=view.one_in * fact.n_missing)
+        if fact.attribute.role is Role.QUASI_IDENTIFIER
+        else fact
+        for fact in facts
+    ]
 
 
 def _options(release: Release) -> list[tuple[str, str]]:

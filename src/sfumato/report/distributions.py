@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from sfumato import tables
 from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.encoding import EXACT_LIMIT
-from sfumato.release import Release
+from sfumato.policy import Policy
 from sfumato.report.facts import Groups, Leaves
 from sfumato.report.plane import line_of, stretches
+from sfumato.report.view import View
 from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import Source
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -65,23 +65,31 @@ class Distribution:
     shape: Density | Labels
 
 
-def distributions_of(release: Release, source: Source, groups: Groups) -> list[Distribution]:
+def distributions_of(policy: Policy, view: View, groups: Groups) -> list[Distribution]:
     """One for each published column that can be shown, in the order of the policy."""
-    published = release.policy.schema.published[:MOST_COLUMNS]
-    found = ((attribute, _shape(attribute, source, groups.leaves)) for attribute in published)
+    published = policy.schema.published[:MOST_COLUMNS]
+    found = ((attribute, _shape(attribute, view, groups.leaves)) for attribute in published)
     return [Distribution(attribute, shape) for attribute, shape in found if shape is not None]
 
 
-def _shape(attribute: Attribute, source: Source, leaves: Leaves | None) -> Density | Labels | None:
+def _shape(attribute: Attribute, view: View, leaves: Leaves | None) -> Density | Labels | None:
     a = _axis(attribute, leaves)
+    is_quasi = attribute.role is Role.QUASI_IDENTIFIER
+    source = view.cells if is_quasi else view.rows
     if leaves is not None and a is not None and isinstance(leaves.recoding.axes[a], OrderedAxis):
         return _of_boxes(leaves, a)
     if attribute.name not in source.names:
         return None
     column = source.column(attribute.name)
-    if attribute.role is Role.QUASI_IDENTIFIER or attribute.kind is Kind.CATEGORY:
-        return _of_labels(column, attribute, leaves)
-    return _of_values(column, attribute)
+    if is_quasi:
+        return _of_labels(column, attribute, leaves, view.weight, view.one_in)
+    if attribute.kind is Kind.CATEGORY:
+        return _of_labels(column, attribute, leaves, None, view.scale)
+    shape = _of_values(column, attribute)
+    if view.is_large and isinstance(shape, Density):
+        n_missing = view.missing.get(attribute.name, 0)
+        return replace(shape, n_far=round(shape.n_far * view.scale), n_missing=n_missing)
+    return shape
 
 
 def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
@@ -162,14 +170,15 @@ def _edges(axis: OrderedAxis, low: float, high: float) -> Floats:
 # ---- labels ----------------------------------------------------------------------------------------
 
 
-def _of_labels(column: Any, attribute: Attribute, leaves: Leaves | None) -> Labels:
+def _of_labels(
+    column: Any, attribute: Attribute, leaves: Leaves | None, weight: Ints | None, scale: float
+) -> Labels:
+    """Rows by label; each row stands for ``weight`` others, and all of them for ``scale`` times as many."""
     cells = tables.texts(column, Attribute(attribute.name, Role.OTHER))
-    counted = pc.value_counts(cells.indices)
-    texts = cells.dictionary.to_pylist()
-    rows = {
-        None if at is None else texts[at]: n
-        for at, n in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
-    }
+    texts = [*cells.dictionary.to_pylist(), None]
+    at = pc.fill_null(cells.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
+    counts = np.bincount(at, weight, minlength=len(texts))
+    rows = {text: round(n * scale) for text, n in zip(texts, counts.tolist(), strict=True) if n}
     by_rows = sorted(rows, key=lambda label: (-rows[label], label or ""))
     listed = by_rows if len(by_rows) <= MOST_LABELS + 1 else by_rows[:MOST_LABELS]
     place = {label: at for at, label in enumerate(_in_order(attribute, leaves))}

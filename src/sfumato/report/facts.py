@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -75,12 +75,17 @@ class Groups:
     leaves: Leaves | None
 
 
-def groups_of(source: Source, policy: Policy, recoding: AnyRecoding | None) -> Groups:
-    """The published rows that agree in every cell of the quasi-identifiers."""
+def groups_of(
+    source: Source, policy: Policy, recoding: AnyRecoding | None, weight: Ints | None = None
+) -> Groups:
+    """The published rows that agree in every cell of the quasi-identifiers.
+
+    ``weight`` says how many rows each row of the source stands for, where it is not one.
+    """
     names = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     columns = {name: _encoded(source.column(name)) for name in names}
     starts = _run_starts(list(columns.values()), source.n_rows)
-    length = np.diff(starts, append=source.n_rows)
+    length = np.diff(starts, append=source.n_rows) if weight is None else np.add.reduceat(weight, starts)
     texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
     places = None if recoding is None else _places(recoding, texts)
     if recoding is None or places is None:
@@ -94,7 +99,7 @@ def groups_of(source: Source, policy: Policy, recoding: AnyRecoding | None) -> G
     rows = np.zeros(n_places, dtype=np.int64)
     distinct, at = np.unique(key[:n_places], return_index=True)
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
-    leaves = _leaves(recoding, places, rows) if rows.sum() == source.n_rows else None
+    leaves = _leaves(recoding, places, rows) if rows.sum() == length.sum() else None
     cells = {name: column.part(slice(n_places, None)) for name, column in both.items()}
     return Groups(size[size > 0], cells, length, leaves)
 
@@ -296,6 +301,13 @@ LEVELS = ("exact value", "narrowed", "whole range", "missing")
 EXACT, NARROWED, WHOLE, MISSING = range(len(LEVELS))
 
 
+class Counted(NamedTuple):
+    """The distinct values of a column (None if they are too many to count), and its missing cells."""
+
+    n_distinct: int | None
+    n_missing: int
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeFacts:
     """What became of one column. ``levels`` are rows per level of detail (see LEVELS), where known.
@@ -312,13 +324,18 @@ class AttributeFacts:
     levels: tuple[int, ...] | None = None
 
 
-def attributes_of(release: Release, source: Source, groups: Groups) -> list[AttributeFacts]:
+def attributes_of(
+    policy: Policy, cells: Source, rows: Source, groups: Groups, known: Mapping[str, Counted]
+) -> list[AttributeFacts]:
+    """What became of each column. Columns that are published as they are may be ``known`` already."""
     out = []
-    for attribute in release.policy.schema:
+    for attribute in policy.schema:
         if attribute.role is Role.QUASI_IDENTIFIER:
-            out.append(_generalized(attribute, source, groups))
-        elif attribute.name in source.names:
-            out.append(_as_it_is(attribute, source.column(attribute.name)))
+            out.append(_generalized(attribute, cells, groups))
+        elif attribute.name in known:
+            out.append(AttributeFacts(attribute, "published as it is", *known[attribute.name]))
+        elif attribute.name in rows.names:
+            out.append(_as_it_is(attribute, rows.column(attribute.name)))
         else:
             out.append(AttributeFacts(attribute, "removed"))
     return out

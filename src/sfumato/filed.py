@@ -1,0 +1,111 @@
+"""Published rows in a file, for releases larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.schema import Attribute, Role
+from sfumato.tables import Source, open_own_csv, open_table, texts
+
+Ints = NDArray[np.int64]
+
+ROWS_AT_ONCE = 1 << 17
+MOST_LINES = 1 << 21
+"""Distinct rows of a question that are put together before it goes on."""
+
+N_ROWS = "\0rows"
+
+
+class FiledRows:
+    r"""The rows of a release in a file, csv or parquet.
+
+    ``path`` is where the file lies now: a release that is written may take it along. ``sha256`` is that of the
+    file, once somebody has computed it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "release.csv")
+    >>> _ = path.write_text("zip,job\n5371*,\n5371*,nurse\n")
+    >>> rows = FiledRows(path, "csv")
+    >>> rows.n_rows, rows.column_names, rows.load().column("job").to_pylist()
+    (2, ['zip', 'job'], [None, 'nurse'])
+    """
+
+    def __init__(self, path: Path, format_: str, *, n_rows: int | None = None) -> None:
+        self.path, self.format = Path(path), format_
+        self.sha256 = ""
+        self._n_rows = n_rows
+
+    def __repr__(self) -> str:
+        return f"<FiledRows in {self.path}>"
+
+    def source(self) -> Source:
+        """The file, to be read batch by batch."""
+        return open_own_csv(self.path, lazy=True) if self.format == "csv" else open_table(self.path)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.source().names)
+
+    @property
+    def n_rows(self) -> int:
+        if self._n_rows is None:
+            source = self.source()
+            known = source.n_rows
+            n_rows = (batch.num_rows for batch in source.batches(source.names[:1]))
+            self._n_rows = sum(n_rows) if known < 0 else known
+        return self._n_rows
+
+    def tables(self, names: Sequence[str] | None = None, *, rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
+        """All rows in their order, some at a time; as in a release that was read, empty cells of CSV are missing."""
+        source = self.source()
+        wanted = list(source.names if names is None else names)
+        for batch in source.batches(wanted, rows=rows or ROWS_AT_ONCE):
+            columns = batch.columns
+            if self.format == "csv":
+                columns = [
+                    texts(c, Attribute(name, Role.OTHER)) for c, name in zip(columns, wanted, strict=True)
+                ]
+            yield pa.Table.from_arrays(columns, names=wanted)
+
+    def load(self, names: Sequence[str] | None = None) -> pa.Table:
+        """All rows in memory."""
+        source = open_own_csv(self.path) if self.format == "csv" else open_table(self.path)
+        wanted = list(source.names if names is None else names)
+        columns = [source.column(name) for name in wanted]
+        if self.format == "csv":
+            columns = [texts(c, Attribute(name, Role.OTHER)) for c, name in zip(columns, wanted, strict=True)]
+        return pa.Table.from_arrays(columns, names=wanted)
+
+    def distinct(self, names: Sequence[str]) -> tuple[pa.Table, Ints]:
+        """The distinct rows of some columns, and how many rows each stands for; one row of no columns."""
+        if not names:
+            return pa.table({N_ROWS: [0]}), np.array([self.n_rows])
+        held: list[pa.Table] = []
+        most = MOST_LINES
+        for table in self.tables(names):
+            held.append(_counted(table.append_column(N_ROWS, pa.array(np.ones(len(table), dtype=np.int64)))))
+            if sum(lines.num_rows for lines in held) > most:
+                held = [_counted(pa.concat_tables(held))]
+                most = max(MOST_LINES, 2 * held[0].num_rows)
+        found = _counted(pa.concat_tables(held))
+        return found.drop_columns([N_ROWS]), found.column(N_ROWS).to_numpy()
+
+
+def _counted(lines: pa.Table) -> pa.Table:
+    """One line for all that are alike, with plain columns: dictionaries differ from batch to batch."""
+    names = [name for name in lines.column_names if name != N_ROWS]
+    with suppress(pa.ArrowNotImplementedError):  # keys that Arrow cannot compare
+        found = lines.group_by(names, use_threads=False).aggregate([(N_ROWS, "sum")])
+        lines = found.rename_columns([*names, N_ROWS])
+    return pa.Table.from_arrays([_plain(column) for column in lines.columns], names=lines.column_names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_dictionary else column
