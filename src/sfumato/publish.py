@@ -129,8 +129,8 @@ def _on_disk(
     )  # fmt: skip
     figures: dict[str, Any] = {"splits": written.n_splits}
     if policy.selections:
-        found = zip(policy.selections, written.returned, written.true, strict=True)
-        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in found]
+        each = zip(policy.selections, written.returned, written.true, strict=True)
+        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
     figures["io"] = written.io
     tables.give_back_memory()
     rows = FiledRows(written.path, file_format)

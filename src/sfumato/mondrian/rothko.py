@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import summary, tables
-from sfumato.engines.collect import Collector, Judge
-from sfumato.engines.groups import Decision, State, whole
+from sfumato.engines.collect import Collector, Judge, State
+from sfumato.engines.groups import Decision
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
 from sfumato.engines.rows import MOST_FILES, Block, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.compile import is_warm
@@ -238,7 +238,7 @@ class Rothko:
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the leaves."""
         self.progress("splitting" if is_warm() else "compiling (once)", 0, self.rows.n_rows)
-        state = whole(self.judge, [domain.n_codes for domain in self.problem.domains])
+        state = self.judge.whole([domain.n_codes for domain in self.problem.domains])
         root = Leaf(0, state, self.rows.n_rows)
         yield from self._divide(root, self.rows, 0, self.sample)
 
