@@ -68,6 +68,9 @@ Key = tuple[float, int, int]
 CHUNK = 1 << 18
 """Words that are walked in one go."""
 
+EAGER, ALWAYS = 32, 1 << 20
+"""Bytes per row, and in all, up to which it is cheaper to know the requirement of every code than to try some."""
+
 FIRST_TRIAL = 64
 """Candidates that are tried for the requirement at first; every further trial takes many times more."""
 
@@ -300,7 +303,8 @@ class Decision:
         evidence: list[Evidence] = []
         if not judge.rules.count_only:
             evidence = [Evidence(judge, window.axis, window.n_lines, low=window.low) for window in windows]
-            if sum(each.n_bytes for each in evidence) > room:
+            n_bytes = sum(each.n_bytes for each in evidence)
+            if n_bytes > min(room, max(EAGER * self.n_rows, ALWAYS)):
                 evidence = []
         return Collector(
             judge,
