@@ -166,12 +166,10 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
     extent = Extent(attribute)
     extent.add(present)
     base, unit = _units(extent, lambda digits: _is_whole_at(present - extent.base, digits))
-    codes = _number_codes(cells, base, unit)
-    is_missing = _is_null(cells)
-    if is_missing is not None:
-        known = codes[~is_missing]
-        codes[is_missing] = _mean_code(int(known.sum()), len(known)) if missing is None else missing
-    return Measure(base + unit.origin, unit.unit, unit.is_exact, codes.astype(np.uint32))
+    codes = _number_codes(present, base, unit)
+    missing = _mean_code(int(codes.sum()), len(codes)) if missing is None else missing
+    codes = _with_missing(codes.astype(np.uint32), _is_null(cells), missing)
+    return Measure(base + unit.origin, unit.unit, unit.is_exact, codes)
 
 
 def axes_of(
@@ -565,11 +563,7 @@ class NumberTreeEncoder:
             leaves = hierarchy.locate(attribute, tree, distinct.astype(kind)).astype(np.int64)
             _refuse_unknown(pa.array(distinct).dictionary_encode(), leaves, attribute)
             found = leaves.astype(np.uint32)[at]
-        if not cells.null_count:
-            return found
-        out = np.full(len(cells), self.domain.n_codes - 1, dtype=np.uint32)
-        out[~np.asarray(cells.is_null())] = found
-        return out
+        return _with_missing(found, _is_null(cells), self.domain.n_codes - 1)
 
 
 def _refuse_unknown(
@@ -732,9 +726,7 @@ class NumberEncoder:
         self.sums = Sums()
 
     def observe_again(self, cells: pa.Array) -> None:
-        codes = _number_codes(cells, *self._rest)
-        is_missing = _is_null(cells)
-        self.sums.add(codes if is_missing is None else codes[~is_missing])
+        self.sums.add(_number_codes(_present(cells), *self._rest))
 
     def finish(self) -> None:
         n_missing = self.extent.n_rows - self.extent.n_present
@@ -750,11 +742,8 @@ class NumberEncoder:
         return int(NO_NUMBER) if has_missing and self.missing == NO_NUMBER else self.sums.greatest
 
     def codes(self, cells: pa.Array) -> Codes:
-        codes = _number_codes(cells, *self._rest)
-        is_missing = _is_null(cells)
-        if is_missing is not None:
-            codes[is_missing] = self.missing or 0
-        return codes.astype(np.uint32)
+        codes = _number_codes(_present(cells), *self._rest)
+        return _with_missing(codes.astype(np.uint32), _is_null(cells), self.missing or 0)
 
 
 # ---- small pieces ----------------------------------------------------------------------------------
@@ -770,10 +759,10 @@ def _spread(
     return known[indices], n + (1 if cells.null_count else 0)
 
 
-def _with_missing(codes: Codes, is_missing: NDArray[np.bool_] | None) -> Codes:
+def _with_missing(codes: Codes, is_missing: NDArray[np.bool_] | None, missing: int = 0) -> Codes:
     if is_missing is None:
         return codes
-    out = np.zeros(len(is_missing), dtype=np.uint32)
+    out = np.full(len(is_missing), missing, dtype=np.uint32)
     out[~is_missing] = codes
     return out
 
@@ -787,10 +776,6 @@ def _is_null(cells: pa.Array) -> NDArray[np.bool_] | None:
 def _present(cells: pa.Array) -> NDArray[Any]:
     """The cells that are not missing."""
     return np.asarray((cells.drop_null() if cells.null_count else cells).to_numpy(zero_copy_only=False))
-
-
-def _filled(cells: pa.Array) -> NDArray[Any]:
-    return np.asarray((cells.fill_null(0) if cells.null_count else cells).to_numpy(zero_copy_only=False))
 
 
 def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
@@ -818,9 +803,9 @@ def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Sca
     return base, Scale(origin, max(span / room, float(np.finfo(np.float64).tiny)), is_exact=False)
 
 
-def _number_codes(cells: pa.Array, base: int, scale: Scale) -> NDArray[np.int64]:
-    """Codes; those of missing cells mean nothing."""
-    return np.rint((_filled(cells) - base - scale.origin) / scale.unit).astype(np.int64)
+def _number_codes(present: NDArray[Any], base: int, scale: Scale) -> NDArray[np.int64]:
+    """The codes of numbers that are there."""
+    return np.rint((present - base - scale.origin) / scale.unit).astype(np.int64)
 
 
 def _mean_code(total: int, n: int) -> int:
