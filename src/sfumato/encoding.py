@@ -11,6 +11,7 @@ the batches, domain and codes are the same.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
-from sfumato.distinct import Dictionary, NumberFile, Numbers, let_go, places
+from sfumato.distinct import Dictionary, NumberFile, Numbers, at, places
 from sfumato.errors import HierarchyError, InputError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.problem import NO_NUMBER, Axes
@@ -57,7 +58,8 @@ HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 class OrderedDomain:
     """Values in ascending order; code i is ``values[i]``, or ``origin + i * step`` where ``values`` is None.
 
-    Very many values stay in a file, of which ``values`` is a map: look at it through ``value``.
+    Very many values stay in a file, of which ``values`` is a map: look at it through ``value``, for it holds
+    positions, where missing stands with the least value.
 
     ``low`` and ``high`` are the outer ends that a release may show: the declared bounds, or the range of
     the table. ``grid`` is the distance of neighbouring values (1 for whole numbers and days), None if any
@@ -76,11 +78,7 @@ class OrderedDomain:
     def value(self, code: Any) -> Any:
         """The value of each code; missing is -inf."""
         codes = np.asarray(code)
-        if self.values is not None:
-            values = self.values[codes]
-            let_go(self.values)
-            return values
-        found = self.origin + codes * (self.grid or 1.0)
+        found = self.origin + codes * (self.grid or 1.0) if self.values is None else at(self.values, codes)
         return np.where(codes == 0, MISSING, found) if self.has_missing else found
 
 
@@ -397,11 +395,11 @@ class OrderedEncoder:
         """The domain. Ranks that are too many for memory, and any others where ``ranks`` are given, go to that file."""
         self.domain = self.extent.grid_domain()
         if self.domain is None:
-            missing = np.full(int(self.extent.has_missing), MISSING)
             if ranks is None:
-                known = np.append(missing, self.numbers.values())
+                known = np.append([MISSING] * self.extent.has_missing, self.numbers.values())
             else:
-                self.place = ranks.append([missing, *self.numbers.blocks()])
+                missing = np.full(int(self.extent.has_missing), float(self.extent.least))
+                self.place = ranks.append(itertools.chain([missing], self.numbers.blocks()))
                 known = ranks.map()[self.place]
             self.domain = self.extent.ranked_domain(known)
         self.numbers.drop()
@@ -411,7 +409,9 @@ class OrderedEncoder:
         assert self.domain is not None
         if self.domain.values is None:
             return _grid_codes(cells, self.domain)
-        found = places(self.domain.values, _present(cells)).astype(np.uint32)
+        found = places(self.domain.values, _present(cells)).astype(
+            np.uint32
+        )  # the last of equals: no missing
         return _with_missing(found, _is_null(cells))
 
 
@@ -827,17 +827,6 @@ def _positions(domain: Domain) -> Floats:
     if not domain.has_missing:
         return domain.values
     return np.append(domain.values[1:2] if domain.n_codes > 1 else [0.0], domain.values[1:])
-
-
-def ranks_in(
-    ranks: NumberFile, domains: tuple[Domain, ...], where: list[slice | None]
-) -> tuple[Floats, NDArray[np.int64]]:
-    """What ``axes_of`` wants of ranked domains that are in a file, each at its place."""
-    position = np.asarray(ranks.map())
-    for domain, place in zip(domains, where, strict=True):
-        if place is not None and isinstance(domain, OrderedDomain) and domain.has_missing:
-            position[place.start] = position[place.start + 1] if domain.n_codes > 1 else 0.0
-    return position, np.array([-1 if place is None else place.start for place in where], dtype=np.int64)
 
 
 def _least_code(domain: Domain) -> int:

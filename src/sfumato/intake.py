@@ -35,7 +35,7 @@ from sfumato.columns import (
     Target,
     wanted,
 )
-from sfumato.distinct import Dictionary, NumberFile, Numbers
+from sfumato.distinct import Dictionary, NumberFile, Numbers, let_go
 from sfumato.encoding import (
     Domain,
     Extent,
@@ -63,6 +63,10 @@ AxisEncoder = OrderedEncoder | TreeEncoder | NumberTreeEncoder
 
 FEW_TEXTS = 1 << 16
 """Different texts of a published column up to which it is kept by a dictionary."""
+
+
+ROWS_TO_RANK = 1 << 18
+"""Rows whose values are looked for in a file of ranks in one go: each time, most of it is read."""
 
 
 class Intake:
@@ -99,6 +103,7 @@ class Intake:
         )
         self._payload = Payload(source, policy)
         self._ranks: NumberFile | None = None
+        self._position: Any = None
         self._true_counts: list[int] | None = None
 
     def _encoder(self, attribute: Attribute, n_ordered: int) -> AxisEncoder:
@@ -194,6 +199,15 @@ class Intake:
         return [*(domain.n_codes - 1 for domain in self.domains), *self.columns.greatest]
 
     @property
+    def statistic_types(self) -> dict[str, pa.DataType]:
+        """The types of the published statistics: what is whole in one group need not be so in all."""
+        return {
+            name: pa.float64() if name.endswith("_mean") and not pa.types.is_date(kind) else kind
+            for column, kind in self._payload.kinds.items()
+            for name in summary.names_of(self.schema[column], self.policy)
+        }
+
+    @property
     def layout(self) -> Layout:
         """How the rows are stored most narrowly."""
         return Layout.of(self.greatest)
@@ -205,8 +219,14 @@ class Intake:
             places = [
                 encoder.place if isinstance(encoder, OrderedEncoder) else None for encoder in self._encoders
             ]
-            ranks = encoding.ranks_in(self._ranks, self.domains, places)
+            starts = np.array([-1 if place is None else place.start for place in places], dtype=np.int64)
+            self._position = self._ranks.map()
+            ranks = np.asarray(self._position), starts
         return encoding.axes_of(self.domains, split_only=split_only, ranks=ranks)
+
+    def let_go(self) -> None:
+        """Give back the memory that looking at ranks in a file took; call it now and then."""
+        let_go(self._position)
 
     @property
     def true_counts(self) -> list[int]:
@@ -225,11 +245,15 @@ class Intake:
         tally = Tally(self) if self._true_counts is None else None
         self.spill.counters.input_passes += 1
         n_rows = 0
-        for batch in self._batches(names):
+        size = BLOCK_ROWS if self._ranks is None else ROWS_TO_RANK
+        for batch in self._batches(names, size):
             n_rows += batch.n_rows
             if tally is not None:
                 tally.add(batch)
-            yield Block(self._codes(batch), self._payload.of(batch) if payload else None)
+            codes, beside = self._codes(batch), self._payload.of(batch) if payload else None
+            for start in range(0, batch.n_rows, BLOCK_ROWS):
+                end = start + BLOCK_ROWS
+                yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
             raise tables.changed(self.source.where)
@@ -248,10 +272,10 @@ class Intake:
     def _axis_names(self) -> list[str]:
         return [encoder.attribute.name for encoder in self._encoders]
 
-    def _batches(self, names: Iterable[str]) -> Iterator[Batch]:
+    def _batches(self, names: Iterable[str], rows: int | None = None) -> Iterator[Batch]:
         first_row = 0
         for batch in self.source.batches(
-            list(dict.fromkeys(names)), rows=BLOCK_ROWS, memory=self.memory // 4, count=self._count
+            list(dict.fromkeys(names)), rows=rows or BLOCK_ROWS, memory=self.memory // 4, count=self._count
         ):
             yield Batch(batch, first_row, self.schema)
             first_row += batch.num_rows

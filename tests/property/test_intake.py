@@ -107,12 +107,7 @@ def policy_of(case: Case) -> Any:
 
 def in_memory(source: Source, policy: Any) -> Prepared:
     return prepare(
-        source,
-        policy.schema,
-        policy.requirements,
-        workload=policy.workload,
-        options=policy.method,
-        threads=1,
+        source, policy.schema, policy.requirements, workload=policy.workload, options=policy.method, threads=1
     )
 
 
@@ -122,7 +117,12 @@ def assert_same(found: Taken, expected: Prepared) -> None:
         assert one.attribute == other.attribute
         assert (one.has_missing, one.n_codes) == (other.has_missing, other.n_codes)
         if isinstance(one, OrderedDomain):
-            assert (one.low, one.high, one.grid, one.origin) == (other.low, other.high, other.grid, other.origin)
+            assert (one.low, one.high, one.grid, one.origin) == (
+                other.low,
+                other.high,
+                other.grid,
+                other.origin,
+            )
             assert (one.values is None) == (other.values is None)
             if one.values is not None:
                 assert one.values.tobytes() == other.values.tobytes()
@@ -230,9 +230,7 @@ def schema_of(**given: Any) -> Schema:
     return Schema.of(x={"role": "quasi-identifier", **given}, y="other")
 
 
-HIERARCHIES = st.sampled_from(
-    [None, "flat", {"intervals": [5, 50]}, {"intervals": [0.5]}, {"balanced": 2}]
-)
+HIERARCHIES = st.sampled_from([None, "flat", {"intervals": [5, 50]}, {"intervals": [0.5]}, {"balanced": 2}])
 
 
 @given(columns("whole", "float", "decimal"), HIERARCHIES, st.integers(1, 7), st.sampled_from(FORMATS))
@@ -240,7 +238,9 @@ HIERARCHIES = st.sampled_from(
 def test_numbers_with_and_without_hierarchies(column, hierarchy, rows, form):
     word, cells = column
     if hierarchy and word != "decimal":
-        cells = pa.array([None if x is None else min(max(x, -300), 300) for x in cells.to_pylist()], cells.type)
+        cells = pa.array(
+            [None if x is None else min(max(x, -300), 300) for x in cells.to_pylist()], cells.type
+        )
     policy = asked(schema_of(kind="number", hierarchy=hierarchy), ())
     same_or_same_fault(pa.table({"x": cells, "y": ["a"] * len(cells)}), policy, form, rows)
 
@@ -282,13 +282,15 @@ def test_numbers_to_be_predicted_and_to_be_diverse(column, rows, at_least):
 
 
 LABELS = st.one_of(
-    st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", " a", "é", "e\u0301", "", "?"])), min_size=1).map(
-        lambda cells: pa.array(cells, pa.string())
-    ),
+    st.lists(
+        st.one_of(st.none(), st.sampled_from(["a", "b", " a", "é", "e\u0301", "", "?"])), min_size=1
+    ).map(lambda cells: pa.array(cells, pa.string())),
     st.lists(st.one_of(st.none(), st.sampled_from([1.0, 2.0, 2.5, float("nan")])), min_size=1).map(
         lambda cells: pa.array(cells, pa.float64())
     ),
-    st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1).map(lambda cells: pa.array(cells, pa.int8())),
+    st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1).map(
+        lambda cells: pa.array(cells, pa.int8())
+    ),
     st.lists(st.booleans(), min_size=1).map(pa.array),
 )
 
