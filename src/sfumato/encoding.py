@@ -163,7 +163,8 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
         return Measure(0.0, 1.0, True, np.full(len(cells), missing or 0, dtype=np.uint32))
     extent = Extent(attribute)
     extent.add(present)
-    base, unit = _units(extent, lambda digits: _is_whole_at(present - extent.base, digits))
+    rest = present - extent.base if extent.base else present
+    base, unit = _units(extent, lambda digits: _is_whole_at(rest, digits))
     codes = _number_codes(present, base, unit)
     missing = _mean_code(int(codes.sum()), len(codes)) if missing is None else missing
     codes = _with_missing(codes.astype(np.uint32), _is_null(cells), missing)
@@ -781,7 +782,12 @@ def _present(cells: pa.Array) -> NDArray[Any]:
 def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
     """Have these numbers no more decimals than that?"""
     scale = 10**digits
-    return np.array_equal(np.rint(present * scale) / scale, present)
+    if digits == 0 and present.dtype.kind == "i":
+        return True
+    scaled = present * float(scale)
+    np.rint(scaled, out=scaled)
+    scaled /= scale
+    return np.array_equal(scaled, present)
 
 
 def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Scale]:
@@ -805,7 +811,9 @@ def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Sca
 
 def _number_codes(present: NDArray[Any], base: int, scale: Scale) -> NDArray[np.int64]:
     """The codes of numbers that are there."""
-    return np.rint((present - base - scale.origin) / scale.unit).astype(np.int64)
+    steps = (present - base if base else present) - scale.origin
+    steps /= scale.unit
+    return np.rint(steps, out=steps).astype(np.int64)
 
 
 def _mean_code(total: int, n: int) -> int:
