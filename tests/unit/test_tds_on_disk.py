@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from blocks import EncodedRows
 
-from sfumato.errors import RequirementUnreachable
+from sfumato.errors import InputError, RequirementUnreachable
 from sfumato.intake import Intake
 from sfumato.mondrian.problem import problem_of
 from sfumato.policy import Policy
@@ -172,6 +172,14 @@ def test_without_a_requirement_no_group_is_counted_while_candidates_are_taken(ta
 def test_fewer_rows_than_k_cannot_be_published(table):
     with pytest.raises(RequirementUnreachable, match="2000-anonymity cannot be met"):
         found_on_disk(table.slice(0, 1000), policy(2000), memory=10**6, at_once=100)
+
+
+def test_cuts_of_too_many_pieces_are_refused(table, monkeypatch):
+    monkeypatch.setattr("sfumato.specialization.groups.FEWEST_PIECES", 40)
+    with pytest.raises(
+        InputError, match="more than 40 pieces, too many to be held in memory; ask for larger"
+    ):
+        found_on_disk(table.slice(0, 1000), policy(1), memory=10_000, at_once=100)
 
 
 def test_a_group_larger_than_memory_comes_in_portions_that_follow_each_other():

@@ -184,6 +184,10 @@ class _Sorted:
         self._end_run()
         if len(self.runs) != 1:
             self._merge()
+        (run,) = self.runs
+        if isinstance(run, _StoredRun) and run.n * run.LINE <= self.most * SORT_BYTES:
+            self.runs = [_Run([run.read(0, run.n)])]  # nothing is sorted any more, so there is room
+            run.delete()
 
     def between(self, low: int, high: int) -> Iterator[Entries]:
         """Chunks of entries, cut between codes: what begins a code at the end of one is kept for the next."""
