@@ -82,10 +82,11 @@ def _written(
     returned = [0] * len(conditions)
     with TableWriter(path) as writer:
         for chunk in run.chunks():
-            rows = _published(chunk, intake.source, policy, random)
+            rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
                 returned[i] += int(selection.selected(condition, rows, chunk.groups.recoding, policy).sum())
             writer.append(rows)
+            intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None
     return Written(
         path, recoding, run.n_splits(), returned, intake.true_counts if conditions else [], _io(policy, spill)
@@ -161,14 +162,16 @@ def _sample_size(source: Source, policy: Policy, shares: Shares) -> int:
     return Rothko.sample_size(n_rows, options, shares.rows)
 
 
-def _published(chunk: Chunk, source: Source, policy: Policy, random: Random) -> pa.Table:
-    """The rows of some finished groups."""
-    n_rows = len(chunk.groups.row_numbers)
-    payload = chunk.payload
-    own = Source(
-        source.names, n_rows, source.kind, source.where, _no_column if payload is None else payload.column
-    )
-    return published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+    n_rows, source = len(chunk.groups.row_numbers), intake.source
+    read = _no_column if chunk.payload is None else chunk.payload.column
+    own = Source(source.names, n_rows, source.kind, source.where, read)
+    rows = published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+    for name, kind in intake.statistic_types.items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
+    return rows
 
 
 def _no_column(name: str) -> pa.ChunkedArray:
