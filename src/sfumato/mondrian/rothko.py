@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sfumato import summary, tables
 from sfumato.engines.collect import Collector, Judge, State
-from sfumato.engines.groups import Decision
+from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
 from sfumato.engines.rows import MOST_FILES, Block, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.compile import is_warm
@@ -50,9 +50,6 @@ FULL = 0.8
 
 NODE_BYTES = 64
 """Of a node of a tree, in memory."""
-
-
-NO_LIMIT = 1 << 62
 
 
 class Chunk(NamedTuple):
@@ -289,10 +286,7 @@ class Rothko:
             return False
         if n_leaves + len(decisions) > self.shares.files:
             return False
-        return (
-            sum(collector.n_bytes for one in decisions if (collector := one.next(NO_LIMIT)))
-            <= self.shares.groups
-        )
+        return sum(one.wanted for one in decisions) <= self.shares.groups
 
     def _gather(self, leaf: Leaf, rows: Rows, waiting: Sequence[Leaf], decisions: Sequence[Decision]) -> None:
         """Decide on some leaves below ``leaf``, whose rows these are: usually one pass, more where memory is short."""
@@ -304,9 +298,9 @@ class Rothko:
             undecided = [at for at, decision in enumerate(decisions) if not decision.is_decided]
             if not undecided:
                 return
-            share = self.shares.groups // len(undecided)
+            room = shares([decisions[at] for at in undecided], self.shares.groups)
             collectors: list[Collector | None] = [None] * (len(waiting) + 1)
-            for at in undecided:
+            for at, share in zip(undecided, room, strict=True):
                 collectors[at] = decisions[at].next(share)
             self.counters.frequency_groups += len(undecided)
             for block in self._told("counting", rows):
