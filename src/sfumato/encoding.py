@@ -165,9 +165,9 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
     extent.add(present)
     rest = present - extent.base if extent.base else present
     base, unit = _units(extent, lambda digits: _is_whole_at(rest, digits))
-    codes = _number_codes(present, base, unit)
-    missing = _mean_code(int(codes.sum()), len(codes)) if missing is None else missing
-    codes = _with_missing(codes.astype(np.uint32), _is_null(cells), missing)
+    wide = _number_codes(present, base, unit)
+    missing = _mean_code(int(wide.sum()), len(wide)) if missing is None else missing
+    codes = _with_missing(wide.astype(np.uint32), _is_null(cells), missing)
     return Measure(base + unit.origin, unit.unit, unit.is_exact, codes)
 
 

@@ -415,7 +415,7 @@ def _sizes(group: Any, schema: pa.Schema, names: Sequence[str]) -> tuple[int, in
 
 
 def _is_as_wanted(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    return kind == wanted or (pa.types.is_dictionary(kind) and kind.value_type == wanted)
+    return bool(kind == wanted or (pa.types.is_dictionary(kind) and kind.value_type == wanted))
 
 
 def _joined_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.DataType:
