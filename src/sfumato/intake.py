@@ -10,6 +10,7 @@ and features, some columns are read once more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -106,7 +107,7 @@ class Intake:
         """Read the table once, and learn what its codes are; keep a simple random sample of so many rows."""
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
-        reservoir = Reservoir(sample, random, names) if sample and random is not None else None
+        reservoir = Reservoir(sample, random, names, self.n_rows) if sample and random is not None else None
 
         def observe(batch: Batch) -> None:
             for encoder in encoders:
@@ -283,14 +284,19 @@ class Intake:
 
 
 class Reservoir:
-    """A simple random sample without replacement: the rows with the least of random keys."""
+    """A simple random sample without replacement: the rows with the least of random keys.
 
-    def __init__(self, size: int, random: Random, names: Sequence[str]) -> None:
+    Where it is known how many rows will come, those with greater keys than the sample can have are not even
+    looked at. Should fewer be left than were wanted, which is six standard deviations away, the sample is smaller.
+    """
+
+    def __init__(self, size: int, random: Random, names: Sequence[str], n_rows: int = 0) -> None:
         self.size, self.random, self.names = size, random, list(dict.fromkeys(names))
         self._keys: list[NDArray[np.uint64]] = []
         self._rows: list[pa.RecordBatch] = []
         self._held = 0
-        self._bound: int | None = None
+        enough = size + 6 * math.sqrt(size) + 6
+        self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
 
     def add(self, batch: Batch) -> None:
         """Look at some more rows."""

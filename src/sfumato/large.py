@@ -29,6 +29,10 @@ SAMPLE_SEED = 0
 """Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
 
 
+RAW_BYTES = 32
+"""Memory that a cell of the sample may take while it is drawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """What was written, and what the certificate says of the run."""
@@ -57,7 +61,7 @@ def write_rows(
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
     shares = _shares(policy, memory)
     draw = seeded(SAMPLE_SEED if seed is None else seed)
-    intake.scan(sample=_sample_size(source, policy, shares), random=draw)
+    intake.scan(sample=_sample_size(source, policy, shares, memory), random=draw)
     spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
@@ -153,13 +157,17 @@ def _shares(policy: Policy, memory: int) -> Shares:
     )
 
 
-def _sample_size(source: Source, policy: Policy, shares: Shares) -> int:
-    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards."""
+def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) -> int:
+    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
+
+    They are held as they are stored, with a copy while some are thrown out, until the codes are known.
+    """
     options = policy.method
     if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
         return 0
     n_rows = shares.rows if source.n_rows == UNKNOWN else source.n_rows
-    return Rothko.sample_size(n_rows, options, shares.rows)
+    most = max(memory // (RAW_BYTES * len(source.names)), 1000)
+    return Rothko.sample_size(n_rows, options, min(shares.rows, most))
 
 
 def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:

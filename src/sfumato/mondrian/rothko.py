@@ -757,7 +757,8 @@ def begin(
         leaf = Open(0, len(matrix), state.bounds, state.region)
         return Begun(one_node(leaf, 1), {0: leaf}), None
     at = Descent(nodes, axes).leaves(matrix)
-    order = np.argsort(at.astype(np.uint32), kind="stable")
+    few = len(nodes.axis) <= np.iinfo(np.uint16).max  # then they are sorted by counting
+    order = np.argsort(at.astype(np.uint16 if few else np.uint32), kind="stable")
     table = np.empty(len(nodes.axis), dtype=NODE)
     for name in Nodes._fields:
         table[name] = getattr(nodes, name)
