@@ -36,6 +36,7 @@ from sfumato.axes import (
 )
 from sfumato.errors import TableError
 from sfumato.policy import Output
+from sfumato.schema import Kind
 from sfumato.tables import Source, UnreadableCells
 
 Floats = NDArray[np.float64]
@@ -131,7 +132,7 @@ class Recoder(ABC):
 
     @abstractmethod
     def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:
-        """``apply_to`` some rows at a time, in their order.
+        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact.
 
         What does not fit in memory lies ``beside`` a file, or where temporary files belong.
         """
@@ -185,7 +186,7 @@ class Recoder(ABC):
         return tables.hand_back(self.apply_to(source), source)
 
     def apply_to(self, source: Source) -> pa.Table:
-        return self.put_together(source, self.recoded(source))
+        return tables.compact(self.put_together(source, self.recoded(source)))
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""
@@ -200,7 +201,7 @@ class Recoder(ABC):
                 )
             elif name not in self.left_out:
                 out[name] = passed_on(source.column(name), name)
-        return tables.compact(pa.table(out))
+        return pa.table(out)
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
         """Those of the published columns that stand for attribute ``name``."""
@@ -278,7 +279,7 @@ class Boxes(Recoder):
     def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 - for others
         """``apply_to`` some rows at a time, in their order."""
         ready, known, n_rows = self.ready(), known_of(self.axes), 0
-        for part in parts_of(source):
+        for part in parts_of(evenly_spelled(source, self.axes)):
             with after(n_rows):
                 recoded = ready.recoded(part, known)
             yield self.put_together(part, recoded)
@@ -295,6 +296,42 @@ def parts_of(source: Source, names: Sequence[str] | None = None) -> Iterator[Sou
         if batch.num_rows:
             read = pa.Table.from_batches([batch]).column
             yield replace(source, names=tuple(names), n_rows=batch.num_rows, read=read, stream=None)
+
+
+def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
+    """The table as its parts may be read one by one, each cell with the text that it has in the whole table.
+
+    Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
+    date, if all of them are), so they are read at once; text is what it is.
+    """
+    categories = [axis.attribute for axis in axes if axis.attribute.kind is Kind.CATEGORY]
+    if source.kind == "csv" or not categories:
+        return source
+    first = next(source.batches([attribute.name for attribute in categories], rows=1))
+    odd = {
+        attribute.name: tables.texts(source.column(attribute.name), attribute)
+        for attribute, field in zip(categories, first.schema, strict=True)
+        if not is_text(field.type)
+    }
+
+    def stream(names: Sequence[str], memory: int | None, count: tables.Count) -> Iterator[pa.RecordBatch]:
+        others = [name for name in source.names if name not in odd and name in names]
+        n_rows = 0
+        for batch in source.batches(others or source.names[:1], memory=memory, count=count):
+            columns = [
+                odd[name].slice(n_rows, batch.num_rows) if name in odd else batch.column(name)
+                for name in names
+            ]
+            n_rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, list(names))
+
+    return replace(source, stream=stream) if odd else source
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Is a cell of this type text however many others there are? So are whole numbers, days and truth values."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return not (pa.types.is_floating(value) or pa.types.is_timestamp(value))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from sfumato.partition import Progress
 from sfumato.policy import ROTHKO_S, MondrianOptions, Policy, TdsOptions
 from sfumato.published import published_rows
 from sfumato.randomness import Random, generator, seeded
-from sfumato.recoding_file import NoTree, TreeWriter
+from sfumato.recoding_file import AnyTree, NoTree, TreeWriter
 from sfumato.specialization import tds
 from sfumato.spill import Spill
 from sfumato.tables import UNKNOWN, Source, TableWriter
@@ -56,33 +56,37 @@ def write_rows(
     """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
     shares = _shares(policy, memory)
-    intake.scan(
-        sample=_sample_size(source, policy, shares), random=seeded(SAMPLE_SEED if seed is None else seed)
-    )
+    draw = seeded(SAMPLE_SEED if seed is None else seed)
+    intake.scan(sample=_sample_size(source, policy, shares), random=draw)
     spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
-    run: Rothko | Tds
     if isinstance(policy.method, TdsOptions):
         run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
-    else:
-        tree = (
-            TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
-            if policy.keeps_recoding
-            else NoTree()
-        )
-        run = Rothko(
-            intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
-            tree=tree, policy=policy, random=random, threads=threads, progress=progress,
-        )  # fmt: skip
+        return _written(run, intake, policy, path, spill, random)
+    tree: AnyTree = NoTree()
+    if policy.keeps_recoding:
+        tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
+    rothko = Rothko(
+        intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
+        tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
+    )  # fmt: skip
+    return _written(rothko, intake, policy, path, spill, random)
+
+
+def _written(
+    run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, spill: Spill, random: Random
+) -> Written:
+    """Write the groups as they are found."""
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
     with TableWriter(path) as writer:
         for chunk in run.chunks():
-            rows = _published(chunk, source, policy, random)
+            rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
                 returned[i] += int(selection.selected(condition, rows, chunk.groups.recoding, policy).sum())
             writer.append(rows)
+            intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None
     return Written(
         path, recoding, run.n_splits(), returned, intake.true_counts if conditions else [], _io(policy, spill)
@@ -158,14 +162,16 @@ def _sample_size(source: Source, policy: Policy, shares: Shares) -> int:
     return Rothko.sample_size(n_rows, options, shares.rows)
 
 
-def _published(chunk: Chunk, source: Source, policy: Policy, random: Random) -> pa.Table:
-    """The rows of some finished groups."""
-    n_rows = len(chunk.groups.row_numbers)
-    payload = chunk.payload
-    own = Source(
-        source.names, n_rows, source.kind, source.where, _no_column if payload is None else payload.column
-    )
-    return published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+    n_rows, source = len(chunk.groups.row_numbers), intake.source
+    read = _no_column if chunk.payload is None else chunk.payload.column
+    own = Source(source.names, n_rows, source.kind, source.where, read)
+    rows = published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+    for name, kind in intake.statistic_types.items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
+    return rows
 
 
 def _no_column(name: str) -> pa.ChunkedArray:

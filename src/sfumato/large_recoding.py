@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.axes import Axis, Floats, TreeAxis, axis_from_dict, distinct_boxes, join
-from sfumato.boxes import Cells, Recoder, after, known_of, parts_of
+from sfumato.boxes import Cells, Recoder, after, evenly_spelled, known_of, parts_of
 from sfumato.buckets import Buckets, Records
 from sfumato.errors import InputError
 from sfumato.policy import Output
@@ -39,8 +39,8 @@ BATCH_NODES = 1 << 16
 """Nodes that are read from the file at a time."""
 
 LEAST_BLOCK = 4
-MOST_PART = 1 << 16
-"""Rows that come back at a time."""
+LEAST_PART, MOST_PART = 16, 1 << 16
+"""Rows that are sent down, and come back, at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -122,7 +122,7 @@ class LargeRecoding(Recoder):
         self, source: Source, beside: Path | None = None
     ) -> Iterator[tuple[Source, Floats, Floats]]:
         """The rows in their order, some at a time, with the ends of their boxes."""
-        known = known_of(self.axes)
+        known, source = known_of(self.axes), evenly_spelled(source, self.axes)
         with Spill(beside) as spill, closing(_Merge(self, spill)) as merge:
             for part in parts_of(source, [axis.attribute.name for axis in self.axes]):
                 with after(merge.n_rows):
@@ -334,7 +334,7 @@ class _Merge:
         ends = np.dtype([("row", np.int64), ("low", np.float64, (n_axes,)), ("high", np.float64, (n_axes,))])
         self.waiting = Buckets(spill, waiting, memory=recoding.memory // 16)
         self.found = Buckets(spill, ends, memory=recoding.memory // 16)
-        self.part = int(np.clip(recoding.memory // (16 * ends.itemsize), 1, MOST_PART))
+        self.part = int(np.clip(recoding.memory // (16 * ends.itemsize), LEAST_PART, MOST_PART))
         self.n_rows = 0
         self.last = -1
         """The last block that rows wait for."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,16 +15,17 @@ import pyarrow as pa
 from sfumato import predicate, report, selection, summary, tables
 from sfumato.errors import InputError
 from sfumato.evaluate.result import Evaluation
+from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.published import published_rows
 from sfumato.randomness import generator
-from sfumato.release import Certificate, FiledRows, Release, check_target
+from sfumato.release import Certificate, Release, check_target
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
-from sfumato.verify import claims, judged, measure, verify_folder
+from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
 from sfumato.workload import Select
 
 BYTES_PER_CELL = 4
@@ -74,7 +77,7 @@ def publish(
     except BaseException:
         spill.__exit__(None, None, None)
         raise
-    weakref.finalize(release.rows, spill.__exit__, None, None, None)
+    weakref.finalize(release.rows, spill.__exit__, None, None, None)  # the file lives as long as the release
     return release
 
 
@@ -99,7 +102,9 @@ def _in_memory(
             _imprecision(task, source, policy, groups, rows) for task in policy.selections
         ]
     recoding = groups.recoding if policy.keeps_recoding else None
-    return _release(rows, policy, recoding, figures, evaluation, file_format, source, progress)
+    found = measure(rows, policy)
+    release = _release(rows, policy, recoding, found, figures, evaluation, file_format, source)
+    return _reported(replace(release, check=_verified), progress)
 
 
 def _on_disk(
@@ -124,39 +129,49 @@ def _on_disk(
     )  # fmt: skip
     figures: dict[str, Any] = {"splits": written.n_splits}
     if policy.selections:
-        found = zip(policy.selections, written.returned, written.true, strict=True)
-        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in found]
+        each = zip(policy.selections, written.returned, written.true, strict=True)
+        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
     figures["io"] = written.io
     tables.give_back_memory()
     rows = FiledRows(written.path, file_format)
-    return _release(rows, policy, written.recoding, figures, evaluation, file_format, source, progress)
+    progress("verifying", 0, 1)
+    found = examine(rows, policy, memory=memory, scratch=spill.folder)
+    release = _release(
+        rows, policy, written.recoding, found.measures, figures, evaluation, file_format, source
+    )
+    check = partial(_verified, memory=memory, known=found, scratch=spill.folder)
+    return _reported(replace(release, check=check), progress)
+
+
+def _verified(folder: Path, **known: Any) -> None:
+    verify_folder(folder, **known).raise_if_failed()
 
 
 def _release(
-    rows: Any,
+    rows: pa.Table | FiledRows,
     policy: Policy,
     recoding: Any,
+    measures: Measures,
     figures: dict[str, Any],
     evaluation: Evaluation | None,
     file_format: str | None,
     source: Source,
-    progress: Progress,
 ) -> Release:
-    """The release of published rows: judged, with certificate and report."""
-    progress("verifying", 0, 1)
-    measures = measure(rows, policy)
+    """The release of published rows that have been judged, without its report."""
     judged(measures).raise_if_failed()
     if evaluation is not None:
         figures["utility"] = {key: part for key, part in evaluation.as_dict().items() if key != "policy"}
-    release = Release(
+    return Release(
         rows,
         Certificate.of(policy, claims(measures), figures=figures),
         policy,
         recoding,
         format=file_format or tables.release_format(source),
         kind=source.kind,
-        check=lambda folder: verify_folder(folder).raise_if_failed(),
     )
+
+
+def _reported(release: Release, progress: Progress) -> Release:
     tables.give_back_memory()
     progress("reporting", 0, 1)
     return release.with_report(report.render(release))

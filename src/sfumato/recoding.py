@@ -171,7 +171,7 @@ def read(folder: Path, schema: Schema, *, memory: int | None = None) -> AnyRecod
                 return large
         return Recoding.from_document(document, schema, path.parent)
     except FileNotFoundError:
-        raise InputError(f"{folder} has no recoding to apply.") from None
+        raise InputError(f"{folder} has no recoding to apply; was it published without one?") from None
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise InputError(f"{path} is not a recoding that this version can read.") from None
 

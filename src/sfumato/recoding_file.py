@@ -8,7 +8,6 @@ finished. How a recoding is used that does not fit in memory, :mod:`sfumato.larg
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +44,9 @@ SMALL = 1_000_000
 
 ROW_GROUP = 1 << 17
 """Nodes of a row group of the file."""
+
+ROW_BYTES = 512
+"""Memory for a row that waits to be written, with the copies that writing makes of it."""
 
 _STORED = {
     "axis": np.int32,
@@ -117,30 +119,30 @@ class TreeWriter:
     def __init__(self, folder: Path, n_axes: int, *, memory: int | None = None) -> None:
         self.folder, self.n_axes, self.memory = folder, n_axes, memory
         self.pieces: list[_Piece] = []
-        self.used: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * n_axes
-        with spilling(folder):
-            self.file = (folder / "tree").open("w+b")
+        self.used = np.zeros(0, dtype=np.bool_)
+        """Is a hierarchy node in use? All hierarchies are numbered in one sequence."""
+        self.path = folder / "tree"
 
     def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
         """Write a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
-        self._note(nodes, covers)
-        with spilling(self.folder):
-            offset = self.file.seek(0, os.SEEK_END)
+        above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
+        self._note(nodes_in_use(nodes, covers, above, covers[0] >= 0))  # only a hierarchy covers
+        with spilling(self.folder), self.path.open("ab") as file:
+            offset = file.tell()
             for name, kind in _STORED.items():
-                self.file.write(np.ascontiguousarray(getattr(nodes, name), dtype=kind).data)
-            self.file.write(np.ascontiguousarray(covers, dtype=np.int64).data)
+                file.write(np.ascontiguousarray(getattr(nodes, name), dtype=kind).data)
+            file.write(np.ascontiguousarray(covers, dtype=np.int64).data)
         one_leaf = covers[0].copy() if nodes.axis[0] < 0 else None
         root = (int(nodes.axis[0]), int(nodes.threshold[0]), int(nodes.n_children[0]), one_leaf)
         self.pieces.append(_Piece(*root, offset, len(nodes.axis), len(covers)))
         return len(self.pieces) - 1
 
-    def _note(self, nodes: Nodes, covers: NDArray[np.int64]) -> None:
-        """Remember the hierarchy nodes in use. A leaf's cover tells which axes have a hierarchy."""
-        if not len(covers):
-            return
-        above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
-        found = nodes_in_use(nodes, covers, above, covers[0] >= 0)
-        self.used = [np.union1d(old, new) for old, new in zip(self.used, found, strict=True)]
+    def _note(self, found: Sequence[NDArray[np.int64]]) -> None:
+        for nodes in found:
+            if len(nodes) and nodes[-1] >= len(self.used):
+                more = np.zeros(int(nodes[-1]) + 1, dtype=np.bool_)
+                self.used = np.concatenate([self.used, more])
+            self.used[nodes] = True
 
     def finish(
         self,
@@ -159,9 +161,10 @@ class TreeWriter:
         whole_top, covers = self._top(top, hung, leaf_covers)
         above = axis_above(top.axis, top.first_child, top.n_children)
         is_tree = np.array([isinstance(domain, TreeDomain) for domain in domains])
-        found = nodes_in_use(top, covers, above, is_tree)
-        used = [np.union1d(old, new) for old, new in zip(self.used, found, strict=True)]
-        decoder = Decoder.of(used, domains, roots)
+        self._note(nodes_in_use(top, covers, above, is_tree))
+        decoder = Decoder.of(
+            [self._in_use(*pair) for pair in zip(domains, roots, strict=True)], domains, roots
+        )
         n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in hung.values())
         narrow = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
         trees = (
@@ -177,8 +180,12 @@ class TreeWriter:
             _write_trees(path, trees, decoder.axes)
             return LargeRecoding(decoder.axes, path, output, left_out, memory)
         finally:
-            self.file.close()
-            (self.folder / "tree").unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
+
+    def _in_use(self, domain: Domain, root: int) -> NDArray[np.int64]:
+        if isinstance(domain, OrderedDomain):
+            return np.zeros(0, dtype=np.int64)
+        return root + np.flatnonzero(self.used[root : root + domain.hierarchy.n_nodes])
 
     def _top(
         self, top: Nodes, hung: Mapping[int, int], leaf_covers: Mapping[int, NDArray[np.int64]]
@@ -227,14 +234,12 @@ class TreeWriter:
                 behind += piece.n_nodes - 1
 
     def _read(self, piece: _Piece) -> tuple[Nodes, NDArray[np.int64]]:
-        with spilling(self.folder):
-            self.file.flush()
-            self.file.seek(piece.offset)
+        with spilling(self.folder), self.path.open("rb") as file:
+            file.seek(piece.offset)
             found = {
-                name: np.fromfile(self.file, dtype=kind, count=piece.n_nodes)
-                for name, kind in _STORED.items()
+                name: np.fromfile(file, dtype=kind, count=piece.n_nodes) for name, kind in _STORED.items()
             }
-            covers = np.fromfile(self.file, dtype=np.int64, count=piece.n_leaves * self.n_axes)
+            covers = np.fromfile(file, dtype=np.int64, count=piece.n_leaves * self.n_axes)
         no_rows = np.zeros(piece.n_nodes, dtype=np.int64)
         return Nodes(**found, start=no_rows, end=no_rows), covers.reshape(piece.n_leaves, self.n_axes)
 
@@ -342,7 +347,10 @@ def apply_to_file(folder: Path, schema: Schema, table: Any, out: Path, *, memory
     """
     recoding = recodings.read(folder, schema, memory=memory)
     check_file_target(out)
-    with Spill(out) as spill, TableWriter(out) as writer:
+    row_group = (
+        tables.ROW_GROUP if memory is None else int(np.clip(memory // ROW_BYTES, 1 << 13, tables.ROW_GROUP))
+    )
+    with Spill(out) as spill, TableWriter(out, row_group=row_group) as writer:
         source = tables.open_table(table, lazy=True, spool=spill.path("stdin"))
         for part in recoding.stream(source, beside=out):
             writer.append(part)

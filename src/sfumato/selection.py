@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato import predicate as predicates
 from sfumato import tables
 from sfumato.axes import OrderedAxis, TreeAxis, read_ordered
-from sfumato.boxes import Boxes
+from sfumato.boxes import Recoder
 from sfumato.encoding import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import Policy
@@ -121,7 +121,7 @@ def _first_code(domain: OrderedDomain, value: float) -> int:
     least, last = int(domain.has_missing), domain.n_codes - 1
     if domain.values is not None:
         half = (domain.grid or 0.0) / 2  # values of a grid may differ in the last bit
-        return min(int(np.searchsorted(domain.values, value - half)), last)
+        return min(max(int(np.searchsorted(domain.values, value - half)), least), last)
     return min(max(int(np.rint((value - domain.origin) / (domain.grid or 1.0))), least), last)
 
 
@@ -157,19 +157,19 @@ class Imprecision(NamedTuple):
     imprecision: int
 
 
-def selected(predicate: Predicate, rows: pa.Table, recoding: Boxes | None, policy: Policy) -> Flags:
+def selected(predicate: Predicate, rows: pa.Table, recoding: Recoder | None, policy: Policy) -> Flags:
     """Which published rows a selection returns: those whose box overlaps the predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
     return groups.may(predicate.rectangles)[groups.of_row]
 
 
-def overlap(predicate: Predicate, rows: pa.Table, recoding: Boxes, policy: Policy) -> Floats:
+def overlap(predicate: Predicate, rows: pa.Table, recoding: Recoder, policy: Policy) -> Floats:
     """The share in [0, 1] of each published row's box that lies in the predicate; 0 iff they do not overlap."""
     found = overlaps(predicate, rows, recoding, policy)
     return np.where(found.may, np.maximum(found.share, TOUCH), 0.0)
 
 
-def overlaps(predicate: Predicate, rows: pa.Table, recoding: Boxes, policy: Policy) -> Overlap:
+def overlaps(predicate: Predicate, rows: pa.Table, recoding: Recoder, policy: Policy) -> Overlap:
     """How the box of each published row lies to a predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
     found = groups.overlap(predicate.rectangles)
@@ -177,7 +177,7 @@ def overlaps(predicate: Predicate, rows: pa.Table, recoding: Boxes, policy: Poli
 
 
 def imprecision(
-    predicate: Predicate, source: Source, schema: Schema, rows: pa.Table, recoding: Boxes, policy: Policy
+    predicate: Predicate, source: Source, schema: Schema, rows: pa.Table, recoding: Recoder, policy: Policy
 ) -> Imprecision:
     """What a selection from the published ``rows`` returns, against the rows of ``source`` that satisfy it.
 
@@ -228,7 +228,7 @@ class Groups:
         return Overlap(may, surely, share)
 
     def _surely(self, rectangles: Sequence[Rectangle]) -> Flags:
-        """Boxes of which nothing may lie outside all rectangles (in doubt, those that lie within one of them)."""
+        """Recoder of which nothing may lie outside all rectangles (in doubt, those that lie within one of them)."""
         rest = predicates.outside(rectangles, at_most=MAX_PIECES)
         rests = [Rectangle({}).minus(one) for one in rectangles] if rest is None else [rest]
         found = np.zeros(self.n, dtype=np.bool_)
@@ -246,7 +246,7 @@ def disjoint(rectangles: Sequence[Rectangle]) -> Sequence[Rectangle]:
 def group_rows(
     names: Sequence[str],
     rows: pa.Table,
-    recoding: Boxes | None,
+    recoding: Recoder | None,
     policy: Policy,
     *,
     with_ranges: bool = False,
@@ -310,7 +310,7 @@ class Cells:
         return low[self.at], high[self.at]
 
 
-def _published(recoding: Boxes | None, name: str, rows: pa.Table, policy: Policy) -> tuple[Cells, Codes]:
+def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Policy) -> tuple[Cells, Codes]:
     """The cells of one quasi-identifier, and which of them each row has."""
     if recoding is None:
         raise InputError("The release has no recoding, which says what its boxes are; publish it again.")

@@ -27,7 +27,7 @@ LAYERS = """
     evaluate | risk
     methods
     mondrian | specialization | tradeoff
-    intake
+    intake, stream
     engines | verify, verify_summary, verify_portions, verify_groups | privacy
     release, answers, filed, selection, spread, published, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
@@ -92,6 +92,7 @@ ALGORITHMS = (
     "distinct",
     "columns",
     "intake",
+    "stream",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 

@@ -14,7 +14,6 @@ from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
 from sfumato.engines import groups
-from sfumato.engines.groups import whole
 from sfumato.mondrian.grow import Problem, prepare
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.tables import open_table
@@ -50,7 +49,7 @@ def same_tree(problem: Problem, *, memory: int, block: int, queries: Any = None)
     judge = judge_of(problem, queries)
     rows = problem.engine.rows.copy()
     expected = {leaf[0]: leaf for leaf in leaves_in_memory(problem, queries)}
-    found = leaves(judge, whole(judge, n_codes(problem.domains)), rows, memory=memory, block=block)
+    found = leaves(judge, judge.whole(n_codes(problem.domains)), rows, memory=memory, block=block)
     assert {leaf[0]: leaf for leaf in found} == expected
     assert len(found) == len(expected)
 

@@ -45,7 +45,7 @@ def same_groups(rows: EncodedRows, case: Case, found: Any, portions: Any) -> int
     return len(portions)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(cases(max_rows=60), MEMORY, st.integers(1, 70), st.integers(1, 20))
 def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, at_once: int, size: int):
     rows = EncodedRows(case.table(), case.policy, size=size)
@@ -85,7 +85,7 @@ def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any
     return taken, groups
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(cases(max_rows=60).filter(lambda case: case.k > 1), MEMORY)
 def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, memory: int):
     rows = EncodedRows(case.table(), case.policy, size=16)

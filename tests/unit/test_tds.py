@@ -211,6 +211,24 @@ def test_a_node_with_one_child_in_use_is_descended_at_once():
     assert found.recoding.columns(found.leaf)["zip"].to_pylist() == ["5371*", "5372*"]
 
 
+def test_what_divides_nothing_does_not_hide_the_groups_that_were_divided_before_it():
+    """Zones are taken first; then zone 2, of one child, at once; then it must be seen that hours leave one row."""
+    given = Policy.parse(
+        "{attributes: {zone: {role: quasi-identifier, hierarchy: {tree: {any: {1: [a, b], 2: [c]}}}}, "
+        "hours: {role: quasi-identifier, type: number}, class: {role: other}}, "
+        "require: [k-anonymity: 2], workload: [classify: class], method: tds}"
+    )
+    table = pa.table(
+        {
+            "zone": list("aaabbbb") + ["c"] * 4,
+            "hours": [1, 2, 2, 2, 2, 2, 2, 1, 1, 2, 2],
+            "class": list("xxxxxxx") + list("xyyy"),
+        }
+    )
+    found = grouped(table, given)
+    assert found.recoding.n_splits() == {"zone": 2, "hours": 0}
+
+
 def test_several_targets_and_joint_ones_are_all_served():
     table = pa.table({"a": [1, 2, 3, 4], "u": list("xxyy"), "v": list("xyyy")})
     attributes = {

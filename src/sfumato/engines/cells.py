@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.cuts import add_cells, find_cells
+from sfumato.kernels.cuts import add_cells, fill_cells, find_cells
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 CellNumbers = NDArray[np.uint64]
 """(n, words): a cell's number may need several words; the first axis is the most significant."""
 
-DENSE = 1 << 16
+DENSE = 1 << 18
 """Codes up to which an axis has a list that says where each code is."""
 
 STEP = 65_536
@@ -46,7 +47,8 @@ class Mesh:
     size: tuple[int, ...]
     word: tuple[int, ...]
     radix: tuple[int, ...]
-    dense: tuple[NDArray[np.uint64] | None, ...]
+    lists: tuple[NDArray[Any], ...]
+    """All this once more, as ``fill_cells`` wants it."""
 
     @classmethod
     def of(cls, ends: Sequence[Ints], place: Sequence[Ints] | None = None) -> Mesh:
@@ -54,36 +56,32 @@ class Mesh:
         size = [int(here.max()) + 1 for here in places]
         word: list[int] = []
         within = 1
-        for n in size:  # which word each axis is in
+        for n in size:
             begins = bool(word) and within * n > 2**63
             within = n if begins else within * n
             word.append(word[-1] + begins if word else 0)
         radix = [1] * len(size)
         for a in range(len(size) - 2, -1, -1):
             radix[a] = radix[a + 1] * size[a + 1] if word[a] == word[a + 1] else 1
-        dense = [
-            np.repeat(here.astype(np.uint64) * np.uint64(r), np.diff(end, prepend=0))
-            if n > 1 and end[-1] <= DENSE
-            else None
-            for end, here, n, r in zip(ends, places, size, radix, strict=True)
-        ]
-        return cls(tuple(ends), tuple(places), tuple(size), tuple(word), tuple(radix), tuple(dense))
+        lists = _lists(ends, places, size, word, radix)
+        return cls(tuple(ends), tuple(places), tuple(size), tuple(word), tuple(radix), lists)
 
     @property
     def n_words(self) -> int:
         return self.word[-1] + 1
 
+    def is_like(self, other: Mesh) -> bool:
+        """Have they the same cells?"""
+        return all(
+            np.array_equal(one, two)
+            for mine, its in ((self.ends, other.ends), (self.place, other.place))
+            for one, two in zip(mine, its, strict=True)
+        )
+
     def cells(self, rows: Codes) -> CellNumbers:
         """The cells of rows (n, axes or more) of codes."""
         out = np.zeros((len(rows), self.n_words), dtype=np.uint64)
-        for a, dense in enumerate(self.dense):
-            if self.size[a] == 1:
-                continue
-            if dense is not None:
-                out[:, self.word[a]] += dense[rows[:, a]]
-            else:
-                at = np.searchsorted(self.ends[a], rows[:, a], side="right")
-                out[:, self.word[a]] += self.place[a][at].astype(np.uint64) * np.uint64(self.radix[a])
+        fill_cells(rows, *self.lists, out)
         return out
 
     def numbered(self, places: Ints) -> CellNumbers:
@@ -99,6 +97,30 @@ class Mesh:
         for a, (n, radix) in enumerate(zip(self.size, self.radix, strict=True)):
             out[:, a] = cells[:, self.word[a]] // np.uint64(radix) % np.uint64(n)
         return out
+
+
+def _lists(
+    ends: Sequence[Ints],
+    places: Sequence[Ints],
+    size: Sequence[int],
+    word: Sequence[int],
+    radix: Sequence[int],
+) -> tuple[NDArray[Any], ...]:
+    value = [place.astype(np.uint64) * np.uint64(x) for place, x in zip(places, radix, strict=True)]
+    start, listed = [], [np.zeros(0, dtype=np.uint64)]
+    for a, end in enumerate(ends):
+        is_short = size[a] > 1 and end[-1] <= DENSE
+        start.append(sum(map(len, listed)) if is_short else -1)
+        if is_short:
+            listed.append(np.repeat(value[a], np.diff(end, prepend=0)))
+    return (
+        np.cumsum([0, *map(len, ends)]),
+        np.concatenate(ends).astype(np.int64),
+        np.concatenate(value),
+        np.array(start),
+        np.concatenate(listed),
+        np.array([w if n > 1 else -1 for w, n in zip(word, size, strict=True)]),
+    )
 
 
 def hashes_of(cells: CellNumbers) -> NDArray[np.uint64]:

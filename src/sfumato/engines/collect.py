@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.memory import information_table
+from sfumato.engines.memory import everywhere, information_table
 from sfumato.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
 from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets, grid_of
 from sfumato.kernels.sets import (
@@ -36,7 +36,18 @@ TABLE = 1 << 20
 ENTRY = 3 * 8
 """Bytes of an entry of a sparse set: key, rows, sum."""
 
+STRETCH = 2 * 8
+"""Bytes of a stretch of codes: its rows, and those of a block."""
+
 NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What is known of a node before its rows are seen."""
+
+    bounds: Ints  # (4, axes) outer bounds of the codes of the whole table, cover, is that exact? see ``fill_subtree``
+    region: Ints | None = None  # (2, axes) while the selections have the first say, see ``split_for_queries``
 
 
 class Judge:
@@ -67,6 +78,13 @@ class Judge:
         self._values = np.zeros(self.n_values, dtype=np.int64)
         most = int(rules.recursive["l"].max(initial=1))
         self._top = np.zeros((len(rules.recursive), most), dtype=np.int64)
+
+    def whole(self, n_codes: Sequence[int]) -> State:
+        """The state of the root: each axis has codes from 0 up to so many."""
+        bounds = np.zeros((4, self.n_axes), dtype=np.int64)
+        bounds[1] = np.array(n_codes, dtype=np.int64) - 1
+        bounds[2] = self.axes.root
+        return State(bounds, None if self.queries is None else everywhere(self.n_axes))
 
     def first_allowable(self, at: Ints, rows: Ints, n_rows: int, evidence: Evidence) -> int:
         """The first of some thresholds that is allowable, -1 if none is; they come after the bins ``at``."""
@@ -148,6 +166,24 @@ def windows_of(spans: Iterable[tuple[int, int, int]]) -> list[Window]:
         windows.append(Window(axis, low, high, start))
         start += high - low + 1
     return windows
+
+
+class Stretches:
+    """The rows in stretches of 2^by codes of one axis, and the last code below the first of them."""
+
+    def __init__(self, axis: int, low: int, high: int, by: int) -> None:
+        self.axis, self.low, self.high, self.by = axis, low, high, by
+        self.counts = np.zeros(((high - low) >> by) + 1, dtype=np.int64)
+        self.n_bytes = len(self.counts) * STRETCH
+        self.last_below = -1
+
+    def add(self, rows: Codes) -> None:
+        codes = rows[:, self.axis]
+        below = codes[codes < self.low]
+        self.last_below = max(self.last_below, int(below.max(initial=0)) if len(below) else -1)
+        codes = codes[(codes >= self.low) & (codes <= self.high)]
+        stretch = (codes - np.uint32(self.low)) >> np.uint32(self.by)
+        self.counts += np.bincount(stretch, minlength=len(self.counts))
 
 
 # ---- the requirement -------------------------------------------------------------------------------
@@ -313,6 +349,7 @@ class Collector:
         wants_totals: bool = False,
         evidence: Sequence[Evidence] = (),
         cells: Sequence[Sequence[CellSet]] = (),
+        stretches: Stretches | None = None,
         keep: int = 1,
     ) -> None:
         self.judge, self.layout, self.windows = judge, layout, windows
@@ -320,11 +357,13 @@ class Collector:
         self.wants_ranges, self.wants_totals = wants_ranges, wants_totals
         self.evidence = {each.axis: each for each in evidence}
         self.cells = dict(zip((window.axis for window in windows), cells, strict=False))
+        self.stretches = stretches
         self.keep = keep  # candidates to keep
         self.n_lines = sum(window.n_lines for window in windows)
         self.n_bytes = (
             self.n_lines * layout.n_bytes
             + sum(each.n_bytes for each in evidence)
+            + (0 if stretches is None else stretches.n_bytes)
             + sum(each.n_bytes for sets in cells for each in sets)
             + (sum(16 * feature.n_ids for feature in judge.features) if wants_totals else 0)
         )
@@ -355,6 +394,8 @@ class Collector:
             self._add_ranges(rows)
         if self.wants_totals:
             self._add_totals(rows)
+        if self.stretches is not None:
+            self.stretches.add(rows)
         for evidence in self.evidence.values():
             evidence.add(rows)
         if self.is_part:

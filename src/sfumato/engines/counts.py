@@ -27,6 +27,12 @@ Entries = tuple[NDArray[np.uint64], Ints]
 CHUNK = 65_536
 """Entries that are looked at in one go where they are not all in memory."""
 
+MARK = 1024
+"""Every so manieth entry of a file is known by its key."""
+
+FEWEST_KEYS = 16_384
+"""That are sorted at once, however little memory there is."""
+
 MOST_RUNS = 32
 """Sorted files that are merged at once."""
 
@@ -108,7 +114,7 @@ class ColumnCounts:
         is_matrix[np.argsort(needed, kind="stable")[narrow]] = True
         most = memory // 2 // SORT_BYTES // max(1, int((~is_matrix).sum()))
         columns: list[_Column] = [
-            _Matrix(n, classes) if small else _Sorted(classes, spill, most)
+            _Matrix(n, classes) if small else _Sorted(classes, spill, max(most, FEWEST_KEYS))
             for n, small in zip(n_codes, is_matrix.tolist(), strict=True)
         ]
         n_rows = 0
@@ -159,7 +165,7 @@ class _Sorted:
     """A column of many values: sorted runs of keys, merged into one. Without a spill folder all is in memory."""
 
     def __init__(self, classes: Classes, spill: Spill | None, most: int) -> None:
-        self.start, self.spill, self.most = classes.start.astype(np.uint64), spill, max(most, 1)
+        self.start, self.spill, self.most = classes.start.astype(np.uint64), spill, most
         self.keys: list[NDArray[np.uint64]] = []
         self.n_held = 0
         self.runs: list[_Run] = []
@@ -178,17 +184,18 @@ class _Sorted:
         self._end_run()
         if len(self.runs) != 1:
             self._merge()
+        (run,) = self.runs
+        if isinstance(run, _StoredRun) and run.n * run.LINE <= self.most * SORT_BYTES:
+            self.runs = [_Run([run.read(0, run.n)])]  # nothing is sorted any more, so there is room
+            run.delete()
 
     def between(self, low: int, high: int) -> Iterator[Entries]:
         """Chunks of entries, cut between codes: what begins a code at the end of one is kept for the next."""
         kept: Entries = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
         first, last = (np.uint64(code << CLASS_BITS) for code in (low, high))
-        for found in self.runs[0].since(first):
+        for found in self.runs[0].around(first, last):
             begin, end = np.searchsorted(found[0], np.array([first, last]))
             key, n = (np.concatenate([old, new[begin:end]]) for old, new in zip(kept, found, strict=True))
-            if end < len(found[0]):
-                kept = key, n
-                break
             if len(key):
                 whole = np.searchsorted(key, key[-1] >> np.uint64(CLASS_BITS) << np.uint64(CLASS_BITS))
                 kept = key[whole:], n[whole:]
@@ -230,9 +237,9 @@ class _Run:
     def append(self, entries: Entries) -> None:
         self.parts.append(entries)
 
-    def since(self, key: np.uint64) -> Iterator[Entries]:
-        """The entries in order, from somewhere at or before this key."""
-        yield from (part for part in self.parts if len(part[0]) and part[0][-1] >= key)
+    def around(self, first: np.uint64, last: np.uint64) -> Iterator[Entries]:  # noqa: ARG002 - no matter in memory
+        """The entries in order that have keys in [first, last), and perhaps some others."""
+        yield from self.parts
 
     def read(self, begin: int, end: int) -> Entries:
         (key, n) = self.parts[0] if self.parts else (np.zeros(0, np.uint64), np.zeros(0, np.int64))
@@ -249,22 +256,22 @@ class _StoredRun(_Run):
 
     def __init__(self, spill: Spill) -> None:
         self.spill, self.path = spill, spill.path("counts")
-        self.first: list[int] = []
-        """The first key of each chunk."""
+        self.marks = np.zeros(0, dtype=np.uint64)
         self.n = 0
 
     def append(self, entries: Entries) -> None:
         lines = np.stack([entries[0], entries[1].astype(np.uint64)], axis=1)
-        self.first += entries[0][-self.n % CHUNK :: CHUNK].tolist()
+        self.marks = np.append(self.marks, entries[0][-self.n % MARK :: MARK])
         self.n += len(lines)
         with spilling(self.spill.folder), self.path.open("ab") as file:
             lines.tofile(file)
         self.spill.counters.bytes_written += lines.nbytes
 
-    def since(self, key: np.uint64) -> Iterator[Entries]:
-        begin = max(int(np.searchsorted(np.array(self.first, dtype=np.uint64), key, side="right")) - 1, 0)
-        for at in range(begin * CHUNK, self.n, CHUNK):
-            yield self.read(at, at + CHUNK)
+    def around(self, first: np.uint64, last: np.uint64) -> Iterator[Entries]:
+        begin = max(int(np.searchsorted(self.marks, first, side="right")) - 1, 0) * MARK
+        end = min(int(np.searchsorted(self.marks, last)) * MARK, self.n)
+        for at in range(begin, end, CHUNK):
+            yield self.read(at, min(at + CHUNK, end))
 
     def read(self, begin: int, end: int) -> Entries:
         n = min(end, self.n) - begin

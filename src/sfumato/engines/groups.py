@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from sfumato.engines.cell_walk import CellWalk, NodeIds, node_ids
 from sfumato.engines.collect import (
     ENTRY,
+    STRETCH,
     CellSet,
     Codes,
     Collector,
@@ -37,13 +39,14 @@ from sfumato.engines.collect import (
     Judge,
     Lines,
     SparseCells,
+    State,
+    Stretches,
     Window,
     bytes_per_bin,
     bytes_per_code,
     layout_of,
     windows_of,
 )
-from sfumato.engines.memory import everywhere
 from sfumato.kernels.problem import Queries
 from sfumato.kernels.sets import (
     best_of,
@@ -57,7 +60,7 @@ from sfumato.kernels.sets import (
     score_of_parts,
 )
 
-__all__ = ["Collector", "Decision", "Judge", "Split", "State", "whole"]
+__all__ = ["Collector", "Decision", "Judge", "Split", "State", "shares"]
 
 Floats = NDArray[np.float64]
 Key = tuple[float, int, int]
@@ -65,27 +68,14 @@ Key = tuple[float, int, int]
 CHUNK = 1 << 18
 """Words that are walked in one go."""
 
+EAGER, ALWAYS = 32, 1 << 20
+"""Bytes per row, and in all, up to which it is cheaper to know the requirement of every code than to try some."""
+
 FIRST_TRIAL = 64
 """Candidates that are tried for the requirement at first; every further trial takes many times more."""
 
-KEPT = 24
-"""Bytes of a candidate that is kept: code, rows, score."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """What is known of a node before its rows are seen."""
-
-    bounds: Ints  # (4, axes) outer bounds of the codes of the whole table, cover, is that exact? see ``fill_subtree``
-    region: Ints | None = None  # (2, axes) while the selections have the first say, see ``split_for_queries``
-
-
-def whole(judge: Judge, n_codes: Sequence[int]) -> State:
-    """The state of the root: each axis has codes from 0 up to so many."""
-    bounds = np.zeros((4, judge.n_axes), dtype=np.int64)
-    bounds[1] = np.array(n_codes, dtype=np.int64) - 1
-    bounds[2] = judge.axes.root
-    return State(bounds, None if judge.queries is None else everywhere(judge.n_axes))
+KEPT, MOST_KEPT = 24, 1 << 16
+"""Bytes of a candidate that is kept: code, rows, score; and how many of an axis there are at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +163,9 @@ class Race:
     last_code: int = -1  # the last code walked that some row has
     is_part: bool = False  # are its codes walked in several passes?
     is_done: bool = False
+    middle: tuple[int, int, int] | None = (
+        None  # a stretch of codes with the middle row, and the rows before it
+    )
     best: dict[Phase, Candidate] = field(default_factory=dict)  # known to be allowable
     waiting: dict[Phase, Candidate] = field(default_factory=dict)  # tree: to be tried
     lists: dict[Phase, Shortlist] = field(default_factory=dict)  # ordered: to be tried
@@ -245,16 +238,19 @@ class Decision:
         """
         if self.is_decided:
             return None
-        waiting = [race for race in self.races.values() if not race.is_done]
-        if not waiting and self.races and not self._wants_ranges([]):
+        if self.races and not self._wants_ranges([]) and self._can_try():
             return self._trial(memory)
+        waiting = self._waiting()
+        if waiting and waiting[0].middle is not None:
+            return self._near_middle(waiting[0], memory)
         judge, layout = self.judge, self.layout
         spans = [(race.axis, race.next_code, int(self.bounds[1, race.axis])) for race in waiting]
         per_code = layout.n_bytes + self._cell_bytes()
         n_lines = sum(high - low + 1 for _, low, high in spans)
         if n_lines * per_code <= memory and not any(race.is_part for race in waiting):
             return self._all_at_once(spans, memory - n_lines * per_code)
-        if self._wants_ranges([]) or self.ids is None:
+        is_unsure = self._is_plain() and not self.is_exact[[race.axis for race in waiting]].all()
+        if self._wants_ranges([]) or self.ids is None or is_unsure:
             return Collector(judge, layout, wants_ranges=True, wants_totals=True)
         room = max(1, memory // per_code)
         chosen: list[tuple[int, int, int]] = []
@@ -269,7 +265,36 @@ class Decision:
             windows = windows_of(chosen)
             cells = [self._dense(window) for window in windows]
             return Collector(judge, layout, windows, cells=cells, keep=keep)
+        if self._is_plain() and judge.rules.count_only and not waiting[0].is_tree:
+            return self._near_middle(waiting[0], memory)
         return self._slice(*spans[0], memory, room, keep)
+
+    @property
+    def wanted(self) -> int:
+        """The bytes that let the next pass tell all it can; with fewer, there are more passes."""
+        if self.is_decided:
+            return 0
+        if self.races and not self._wants_ranges([]) and self._can_try():
+            return self._room_to_try() * bytes_per_bin(self.judge)
+        n_lines = sum(int(self.bounds[1, race.axis]) - race.next_code + 1 for race in self._waiting())
+        return n_lines * (self.layout.n_bytes + self._cell_bytes())
+
+    def _waiting(self) -> list[Race]:
+        """Whose codes are still to be walked: those in the midst of it first, then for Median the widest."""
+        waiting = [race for race in self.races.values() if not race.is_done]
+        if self._is_plain() and self.is_exact[[race.axis for race in waiting]].all():
+            waiting = [race for race in self._by_width() if not race.is_done]
+        return sorted(waiting, key=lambda race: not race.is_part)
+
+    def _is_plain(self) -> bool:
+        """Is it Median from the first, so that the widest axes may be all that matters?"""
+        return not self.judge.is_scored and self.region is None
+
+    def _near_middle(self, race: Race, memory: int) -> Collector:
+        """Rows of an axis too wide for ``memory``: of ever finer stretches of codes around the middle row."""
+        low, high, _ = race.middle or (race.next_code, int(self.bounds[1, race.axis]), 0)
+        by = ((high - low) // max(2, memory // STRETCH)).bit_length()
+        return Collector(self.judge, self.layout, stretches=Stretches(race.axis, low, high, by))
 
     def _all_at_once(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
         """What there is to know of all axes; with what the requirement needs, if there is room for it."""
@@ -278,7 +303,8 @@ class Decision:
         evidence: list[Evidence] = []
         if not judge.rules.count_only:
             evidence = [Evidence(judge, window.axis, window.n_lines, low=window.low) for window in windows]
-            if sum(each.n_bytes for each in evidence) > room:
+            n_bytes = sum(each.n_bytes for each in evidence)
+            if n_bytes > min(room, max(EAGER * self.n_rows, ALWAYS)):
                 evidence = []
         return Collector(
             judge,
@@ -326,7 +352,7 @@ class Decision:
         """How many candidates of an axis to keep."""
         if self.judge.rules.count_only:
             return 1
-        return max(FIRST_TRIAL, memory // (4 * KEPT * max(1, len(self.races))))
+        return max(FIRST_TRIAL, min(MOST_KEPT, memory // (16 * KEPT * max(1, len(self.races)))))
 
     def _wants_ranges(self, told: Sequence[int]) -> bool:
         """Are the ranges of some trees unknown, beside those that will be told?"""
@@ -341,6 +367,10 @@ class Decision:
         collector.close()
         if not collector.windows and collector.evidence:
             self._judge_trial(collector)
+            self._settle()
+            return
+        if collector.stretches is not None:
+            self._narrow(collector.stretches)
             self._settle()
             return
         if collector.low is not None and collector.high is not None:
@@ -399,6 +429,26 @@ class Decision:
             if race.is_tree:
                 self._weigh_tree(race, window, collector)
             race.cells = None
+
+    def _narrow(self, found: Stretches) -> None:
+        """Look for the middle row in a finer stretch, or take the best threshold beside it."""
+        race = self.races[found.axis]
+        before = 0 if race.middle is None else race.middle[2]
+        up_to = before + np.cumsum(found.counts)
+        at = int(np.searchsorted(up_to, (self.n_rows - 1) // 2, side="right"))
+        if found.by > 0:
+            low = found.low + (at << found.by)
+            high = min(found.high, low + (1 << found.by) - 1)
+            race.middle = low, high, int(up_to[at - 1]) if at else before
+            return
+        code = np.flatnonzero(found.counts)
+        cuts, rows = np.append(found.last_below, found.low + code), np.append(before, up_to[code])
+        least = self.judge.rules.least_rows
+        first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
+        nothing = Collector(self.judge, self.layout)
+        score = np.zeros(max(0, last - first))
+        self._enter(race, Phase.MEDIAN, cuts[first:last], rows[first:last], score, nothing)
+        race.middle, race.is_done = None, True
 
     def _weigh(
         self, race: Race, before: int, code: Ints, total: Ints, sets: Sequence[CellSet], collector: Collector
@@ -592,7 +642,7 @@ class Decision:
         ranks = {race.axis: i for i, race in enumerate(self._by_width())}
         columns: list[Ints] = []
         score: list[Floats] = []
-        for race in self.races.values():
+        for race in self._ready():
             rank = ranks[race.axis] if phase is Phase.MEDIAN else 0
             if phase in race.waiting:
                 tree = race.waiting[phase]
@@ -625,8 +675,7 @@ class Decision:
         judge = self.judge
         phase = self._open_phase()
         axis, cost = self._sorted(phase)
-        room = max(2, memory // bytes_per_bin(judge))
-        room = min(room, FIRST_TRIAL << (6 * self._n_trials)) if self._n_trials < 4 else room
+        room = min(max(2, memory // bytes_per_bin(judge)), self._room_to_try())
         is_new = np.zeros(len(axis), dtype=np.int64)
         is_new[np.unique(axis, return_index=True)[1]] = 1  # every axis has one more bin than edges
         n = max(1, int(np.searchsorted(np.cumsum(cost + is_new), room, side="right")))
@@ -640,6 +689,13 @@ class Decision:
             )
             evidence.append(Evidence(judge, race.axis, len(edges) + 1, edges=edges))
         return Collector(judge, self.layout, evidence=evidence)
+
+    def _room_to_try(self) -> int:
+        """Bins that the next trial is worth."""
+        n_open = sum(len(race.lists[phase].code) for race in self._ready() for phase in race.lists) + sum(
+            len(tree.sizes) for race in self._ready() for tree in race.waiting.values()
+        )
+        return min(FIRST_TRIAL << 6 * min(self._n_trials, 6), n_open + 2 * len(self.races))
 
     def _part_edges(self, tree: Candidate, room: int) -> Ints:
         """Where the next parts of a tree that were not yet tried begin and end, as many as there is room for."""
@@ -697,10 +753,10 @@ class Decision:
 
     def _settle(self) -> None:
         """Decide, if all is known."""
-        if any(not race.is_done for race in self.races.values()) or self._wants_ranges([]):
+        if self._wants_ranges([]):
             return
         self.is_decided = not self.races
-        while not self.is_decided:
+        while not self.is_decided and self._ready():
             phase = self._open_phase()
             if not self._is_known(phase):
                 return
@@ -715,18 +771,38 @@ class Decision:
             self._passed.add(phase)
             self.is_decided = is_last
 
+    def _ready(self) -> list[Race]:
+        """The axes that can be compared: all, as soon as all are walked; or the widest for Median."""
+        races = list(self.races.values())
+        if all(race.is_done for race in races):
+            return races
+        if self._is_plain() and self.is_exact[list(self.races)].all():
+            return list(takewhile(lambda race: race.is_done, self._by_width()))
+        return []
+
+    def _can_try(self) -> bool:
+        """Are there candidates to be tried?"""
+        if self.judge.rules.count_only or not self._ready():
+            return False
+        phase = self._open_phase()
+        return any(
+            phase in race.waiting or (phase in race.lists and len(race.lists[phase].code) > 0)
+            for race in self._ready()
+        )
+
     def _is_known(self, phase: Phase) -> bool:
         """Is the best allowable candidate known, or that there is none?"""
-        if phase in self._outcome or self.judge.rules.count_only:
+        ready = self._ready()
+        if phase in self._outcome:
             return True
-        is_open = False
-        for race in self.races.values():
+        is_found = any(phase in race.best for race in ready)
+        if self.judge.rules.count_only or not any(race.lists or race.waiting for race in ready):
+            return is_found or len(ready) == len(self.races)
+        for race in ready:
             listed = race.lists.get(phase)
-            is_open |= phase in race.waiting or (listed is not None and len(listed.code) > 0)
             if listed is not None and listed.is_cut and len(listed.code) == 0:
                 race.again(phase, int(self.bounds[0, race.axis]))
-                is_open = True
-        return not is_open
+        return not self._can_try() and len(self._ready()) == len(self.races)
 
     def _first(self, phase: Phase) -> Candidate | None:
         """The best of those that are known to be allowable."""
@@ -766,3 +842,15 @@ class Decision:
             states.append(State(bounds, region))
         threshold = self._cover(axis) if is_tree else int(best.edges[0])
         self.result = Split(axis, threshold, best.branches, best.sizes.tolist(), best.edges, states)
+
+
+def shares(decisions: Sequence[Decision], memory: int) -> list[int]:
+    """What each of some decisions may take in one pass: what it wants and a part of what is left.
+
+    If not all can have what they want, everyone gets as much of it in proportion.
+    """
+    wanted = [decision.wanted for decision in decisions]
+    left = memory - sum(wanted)
+    if left < 0:
+        return [each * memory // sum(wanted) for each in wanted]
+    return [each + left // len(decisions) for each in wanted]

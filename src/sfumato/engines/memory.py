@@ -18,25 +18,16 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.choose import fill_information
 from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
-from sfumato.kernels.problem import (
-    BLOCK,
-    FIXED_POINT,
-    NODE,
-    Axes,
-    Cells,
-    Queries,
-    Rules,
-    Scratch,
-    Table,
-    Targets,
-    grid_of,
-)
+from sfumato.kernels.problem import BLOCK, NODE, Axes, Cells, Queries, Rules, Scratch, Table, Targets, grid_of
 from sfumato.kernels.select import split_for_queries
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
+
+SUBMITTED = "submitted"
 
 Progress = Callable[[int], None]
 """Told how many more rows have found their group."""
@@ -97,10 +88,10 @@ class MemoryEngine:
         threads: int | None = None,
     ) -> MemoryEngine:
         """An engine over these rows, put into this order; their last column is free for the row number."""
-        engine = cls.__new__(cls)
         codes = rows[:, :n_axes].copy()
         rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
-        engine._hold(rows if order is None else rows[order], codes, threads)
+        engine = cls.__new__(cls)
+        engine._hold(rows if order is None else rows[order], codes, threads)  # noqa: SLF001 - its own
         return engine
 
     def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
@@ -171,8 +162,8 @@ class _Grower:
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         self.local = threading.local()
         self.stopped = False
-        self.events: SimpleQueue[Future[int] | None] = SimpleQueue()
-        """A task was submitted (None) or is finished."""
+        self.events: SimpleQueue[Future[int] | str | None] = SimpleQueue()
+        """A task was submitted (None) or is finished, or all leaves have been submitted."""
 
     def run(self, begun: Begun) -> Piece:
         top = Piece(begun.nodes)
@@ -181,16 +172,17 @@ class _Grower:
         self.widest = max(int(leaf.bounds[1].max(initial=0)) for leaf in begun.leaves.values()) + 1
         pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
+            n_open = 1  # as long as leaves are still submitted
             for at, leaf in begun.leaves.items():
                 self.submit(pool, leaf, top, at)
-            n_open = 0
+            self.events.put(SUBMITTED)
             while True:
                 event = self.events.get()
                 n_open += 1 if event is None else -1
-                if event is not None:
+                if isinstance(event, Future):
                     self.progress(event.result())
-                    if n_open == 0:
-                        return top
+                if n_open == 0:
+                    return top
         finally:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
@@ -309,11 +301,9 @@ def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
 
 def information_table(n: int) -> NDArray[np.float64]:
     """X log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
-    x = np.arange(n + 1, dtype=np.float64)
-    x[0] = 1.0
-    x *= np.log2(x)
-    x *= FIXED_POINT
-    return np.rint(x)
+    table = np.empty(n + 1)
+    fill_information(table)
+    return table
 
 
 def new_scratch(

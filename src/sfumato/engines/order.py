@@ -57,16 +57,15 @@ class RowsByCell:
     def files(self, rows: Rows, counts: CellCounts | None = None) -> list[Rows]:
         """The rows in files of at most ``at_once``, or as they are if they are no more than that.
 
-        ``counts`` are those of all cells, if they are known.
+        ``counts`` are those of the cells, or of coarser ones, if they are known.
         """
         if rows.n_rows <= self.at_once:
             return [rows]
         if counts is None:
             counts = count_cells(rows, self.mesh, self.memory)
-        is_finest = counts.mesh is self.mesh
         file_of_cell, n_files = self._ranges(counts)
         if n_files == 1:
-            assert is_finest  # a coarser mesh than needed would have had at least two cells
+            assert counts.mesh.is_like(self.mesh)  # of one cell, it need not have become coarser
             return list(self._at_random(rows))
         parts = Partitions(self.spill, n_files, self.layout, memory=self.memory)
         for block in rows.blocks():

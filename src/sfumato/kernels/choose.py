@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import inner
+from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import (
     add_packed,
     add_row,
@@ -46,6 +46,17 @@ def information(x, table):
     if x < table.shape[0]:
         return table[x]
     return np.rint(x * np.log2(x) * FIXED_POINT)
+
+
+@kernel
+def fill_information(out):
+    """F(x) for x = 0, 1, ...; out is (n,) float64.
+
+    The table must not differ from what is computed beyond it: numpy has another logarithm on some processors.
+    """
+    nothing = np.zeros(1)
+    for x in range(np.int64(out.shape[0])):
+        out[x] = information(x, nothing)
 
 
 @inner

@@ -220,6 +220,38 @@ def lower_least(codes, weight, first, candidate, part, most_parts, rows, start, 
 # ---- cells -----------------------------------------------------------------------------------------
 
 
+@kernel
+def fill_cells(rows, first, ends, value, start, listed, word, out):
+    """The cell of each row.
+
+    rows    (n, axes or more) uint32: codes                                                          IN
+    first   (axes + 1,) int64: where the pieces of each axis begin in the next two                   IN
+    ends    (pieces of all axes,) int64: the code that ends each                                     IN
+    value   (pieces of all axes,) uint64: what it adds to the number of a cell                       IN
+    start   (axes,) int64: where code 0 stands among ``listed``; -1: it has to be looked for         IN
+    listed  (codes of some axes,) uint64: what each adds                                             IN
+    word    (axes,) int64: to which word of the number; -1: the axis has one piece and adds nothing  IN
+    out     (n, words) uint64, zero                                                                  OUT
+    """
+    for a in range(word.shape[0]):
+        if word[a] < 0:
+            continue
+        for i in range(rows.shape[0]):
+            code = np.int64(rows[i, a])
+            if start[a] >= 0:
+                out[i, word[a]] += listed[start[a] + code]
+                continue
+            low, n = first[a], first[a + 1] - first[a]
+            while n > 0:
+                half = n // 2
+                if ends[low + half] <= code:
+                    low += half + 1
+                    n -= half + 1
+                else:
+                    n = half
+            out[i, word[a]] += value[low]
+
+
 @inner
 def is_same(key, k, cells, i):
     for w in range(key.shape[1]):  # noqa: SIM110 - numba knows no all()

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import summary, tables
-from sfumato.engines.collect import Collector, Judge
-from sfumato.engines.groups import Decision, State, whole
+from sfumato.engines.collect import Collector, Judge, State
+from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
 from sfumato.engines.rows import MOST_FILES, Block, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.compile import is_warm
@@ -50,9 +50,6 @@ FULL = 0.8
 
 NODE_BYTES = 64
 """Of a node of a tree, in memory."""
-
-
-NO_LIMIT = 1 << 62
 
 
 class Chunk(NamedTuple):
@@ -216,6 +213,7 @@ class Rothko:
         shares: Shares,
         tree: AnyTree,
         policy: Policy,
+        draw: Random,
         random: Random,
         threads: int | None = None,
         progress: Progress = no_progress,
@@ -227,7 +225,7 @@ class Rothko:
             problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries
         )
         self.tree, self.policy = tree, policy
-        self.random, self.threads, self.progress = random, threads, progress
+        self.draw, self.random, self.threads, self.progress = draw, random, threads, progress
         self.top = Top()
         self.hung: dict[int, int] = {}
         self.final: dict[int, NDArray[np.int64]] = {}
@@ -237,7 +235,7 @@ class Rothko:
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the leaves."""
         self.progress("splitting" if is_warm() else "compiling (once)", 0, self.rows.n_rows)
-        state = whole(self.judge, [domain.n_codes for domain in self.problem.domains])
+        state = self.judge.whole([domain.n_codes for domain in self.problem.domains])
         root = Leaf(0, state, self.rows.n_rows)
         yield from self._divide(root, self.rows, 0, self.sample)
 
@@ -288,10 +286,7 @@ class Rothko:
             return False
         if n_leaves + len(decisions) > self.shares.files:
             return False
-        return (
-            sum(collector.n_bytes for one in decisions if (collector := one.next(NO_LIMIT)))
-            <= self.shares.groups
-        )
+        return sum(one.wanted for one in decisions) <= self.shares.groups
 
     def _gather(self, leaf: Leaf, rows: Rows, waiting: Sequence[Leaf], decisions: Sequence[Decision]) -> None:
         """Decide on some leaves below ``leaf``, whose rows these are: usually one pass, more where memory is short."""
@@ -303,9 +298,9 @@ class Rothko:
             undecided = [at for at, decision in enumerate(decisions) if not decision.is_decided]
             if not undecided:
                 return
-            share = self.shares.groups // len(undecided)
+            room = shares([decisions[at] for at in undecided], self.shares.groups)
             collectors: list[Collector | None] = [None] * (len(waiting) + 1)
-            for at in undecided:
+            for at, share in zip(undecided, room, strict=True):
                 collectors[at] = decisions[at].next(share)
             self.counters.frequency_groups += len(undecided)
             for block in self._told("counting", rows):
@@ -480,7 +475,7 @@ class Rothko:
 
     def _drawn(self, rows: Rows) -> NDArray[np.uint32]:
         """A simple random sample without replacement."""
-        drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.random)
+        drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.draw)
         for block in self._told("sampling", rows, payload=False):
             drawn.add(block.rows)
         return drawn.rows()
@@ -541,12 +536,12 @@ class Rothko:
         self.final[leaf.node] = leaf.covers
         statistics = self._statistics(rows)
         for part in self._shuffled(rows):
-            matrix = np.empty((part.n_rows, self.problem.n_columns + 1), dtype=np.uint32)
-            payload = self._loaded(part, matrix)
+            n_rows = part.n_rows
+            payload = self._loaded(part, np.empty((n_rows, self.problem.n_columns + 1), dtype=np.uint32))
             self._done_with(part)
-            self._grown(part.n_rows)
-            members = np.arange(part.n_rows, dtype=np.uint32)
-            yield Chunk(Partition(recoding, places, np.array([part.n_rows]), members), payload, statistics)
+            self._grown(n_rows)
+            members = np.arange(n_rows, dtype=np.uint32)
+            yield Chunk(Partition(recoding, places, np.array([n_rows]), members), payload, statistics)
 
     def _statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         """What is published of a group as a whole."""
@@ -569,7 +564,8 @@ class Rothko:
         stored = parts.close()
         self._done_with(rows)
         for part in stored:
-            yield from self._shuffled(part)
+            if part.n_rows:
+                yield from self._shuffled(part)
 
     # -- small pieces ------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ from sfumato.cuts import Cuts
 from sfumato.encoding import Codes, Domain
 from sfumato.engines.cells import CellCounts, Mesh
 from sfumato.engines.counts import ColumnCounts
-from sfumato.engines.order import RowsByCell
-from sfumato.engines.rows import Layout, Rows
+from sfumato.engines.order import RowsByCell, count_cells
+from sfumato.engines.rows import Block, Layout, Partitions, Rows, StoredRows
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.problem import Targets
@@ -191,7 +191,7 @@ class BestScore:
             if self.k == 1:  # all are valid and will be taken, so their order does not matter
                 return int(self.open[-1])
             best = self._best()
-            if self.facts[best]["is_free"] or self.groups.is_exact(best):
+            if self.groups.is_exact(best):
                 return best
             self.groups.lower(best, self.least, self.open, self.anonymity)
 
@@ -215,6 +215,30 @@ class BestScore:
 
 
 # ---- rows outside memory ---------------------------------------------------------------------------
+
+
+class KeptCodes:
+    """Codes that are stored in the first pass over some rows, so that the next ones need not encode them again."""
+
+    def __init__(self, rows: Rows, parts: Partitions) -> None:
+        self.rows, self.n_rows = rows, rows.n_rows
+        self._parts: Partitions | None = parts
+        self._stored: list[StoredRows] = []
+
+    def blocks(self, *, payload: bool = False) -> Iterator[Block]:
+        """One pass over them, without what else is published."""
+        assert not payload
+        if self._parts is None:
+            yield from (block for stored in self._stored for block in stored.blocks(payload=False))
+            return
+        for block in self.rows.blocks(payload=False):
+            self._parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
+            yield block
+        self._stored, self._parts = self._parts.close(), None
+
+    def delete(self) -> None:
+        for stored in self._stored:
+            stored.delete()
 
 
 class Encoded(Rows, Protocol):
@@ -247,19 +271,21 @@ def grow_on_disk(
 ) -> tuple[Cuts, Iterator[tuple[Partition, pa.Table | None]]]:
     """The cuts that ``partition`` would make, and its groups in the same order, some at a time.
 
-    Rows are read in passes: one for the counts of columns, a few for those of cells, one to bring them in order.
-    ``memory`` bytes are taken for each of these, and ``at_once`` rows are held to be published. Row numbers are
-    those of the payload that comes with them. A group of more rows than that comes in several portions, its rows
-    divided among them at random.
+    Rows are read twice: once for the counts of columns, and to keep their codes, which a few passes for counts of
+    cells then read; once to bring them in order. ``memory`` bytes are taken for each of these, and ``at_once`` rows
+    are held to be published. Row numbers are those of the payload that comes with them. A group of more rows than
+    that comes in several portions that follow each other, its rows divided among them at random.
     """
     progress("checking", 0, 1)
     k = _least_rows(rows.n_rows, policy)
     progress("specializing" if is_warm() else "compiling (once)", 0, rows.n_rows)
-    grid, counts = _grid_on_disk(rows, policy, k=k, spill=spill, memory=memory, progress=progress)
+    grid, counts = _grid_on_disk(
+        rows, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
+    )
     mesh = Mesh.of(grid.ends, grid.place)
     by_cell = RowsByCell(mesh, spill, layout, at_once=at_once, memory=memory // 2, random=random)
     files = by_cell.files(rows, counts)
-    n_groups = by_cell.n_cells(files) if counts is None else counts.n
+    n_groups = counts.n if counts.mesh.is_like(mesh) else by_cell.n_cells(files)
     recoding = grid.recoding(n_groups, policy.output, policy.schema.left_out)
     del counts
 
@@ -271,12 +297,13 @@ def grow_on_disk(
 
 
 def _grid_on_disk(
-    rows: Encoded, policy: Policy, *, k: int, spill: Spill, memory: int, progress: Progress
-) -> tuple[Grid, CellCounts | None]:
-    """The grid, and the rows of its groups if they are known in the end."""
+    rows: Encoded, policy: Policy, *, k: int, spill: Spill, layout: Layout, memory: int, progress: Progress
+) -> tuple[Grid, CellCounts]:
+    """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
     domains, labels = rows.problem.domains, rows.problem.targets.label
+    kept = KeptCodes(rows, Partitions(spill, 1, layout, memory=memory // 2))
     counts = ColumnCounts.gather(
-        rows,
+        kept,
         n_codes=[domain.n_codes for domain in domains],
         labels=labels["column"].tolist(),
         n_classes=labels["n_classes"].tolist(),
@@ -284,10 +311,13 @@ def _grid_on_disk(
         memory=memory // 2,
     )
     gains = Gains(counts, _weights(policy))
-    groups = CountedGroups(rows, gains, domains, k=k, memory=memory // 2)
+    groups = CountedGroups(kept, gains, domains, k=k, memory=memory // 2)
     chooser = BestScore(gains, groups, k=k, n_rows=rows.n_rows, progress=progress)
     grid = Grid.of(specialize(domains, chooser), domains)
-    return grid, groups.counted(Mesh.of(grid.ends, grid.place))
+    mesh = Mesh.of(grid.ends, grid.place)
+    of_groups = groups.counted(mesh) or count_cells(kept, mesh, memory // 2)
+    kept.delete()
+    return grid, of_groups
 
 
 __all__ = ["grow_on_disk", "partition"]
