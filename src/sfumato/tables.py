@@ -1053,15 +1053,31 @@ def compact(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
-def _without_history(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """The same cells, with a sorted dictionary of the values that occur."""
+def trimmed(table: pa.Table) -> pa.Table:
+    """The same cells, each column in one chunk with a dictionary of the values that occur, in any order.
+
+    For what stays inside: it is cheaper than ``compact``.
+    """
+    columns = [
+        _without_history(column, is_sorted=False)
+        if _is(column.type, "dictionary")
+        else column.combine_chunks()
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _without_history(column: pa.ChunkedArray, *, is_sorted: bool = True) -> pa.DictionaryArray:
+    """The same cells, with a dictionary of the values that occur."""
     if any(chunk.dictionary.null_count for chunk in column.chunks) or not column.num_chunks:
         encoded = _encoded(column)
         return _reordered(encoded, pc.sort_indices(encoded.dictionary).to_numpy())
     used = [_used_places(chunk) for chunk in column.chunks]
+    if column.num_chunks == 1 and not is_sorted:
+        return _reordered(column.chunk(0), used[0])
     values = [chunk.dictionary.take(pa.array(at)) for chunk, at in zip(column.chunks, used, strict=True)]
     known = pa.concat_arrays(values).unique()
-    known = known.take(pc.sort_indices(known))
+    known = known.take(pc.sort_indices(known)) if is_sorted else known
     parts = []
     for chunk, at, own in zip(column.chunks, used, values, strict=True):
         place = np.zeros(len(chunk.dictionary), dtype=np.int32)

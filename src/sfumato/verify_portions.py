@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, UnreadableCells, compact, numbers, open_table, texts
+from sfumato.tables import Source, UnreadableCells, numbers, open_table, texts, trimmed
 from sfumato.verify_groups import Codes, Groups, codes_of, group, joint, summed
 
 Ints = NDArray[np.int64]
@@ -186,7 +186,7 @@ class Lines:
 
     def condensed(self) -> Lines:
         """One line for all that agree in their keys."""
-        keys = compact(self.keys)  # all chunks in one
+        keys = trimmed(self.keys)  # all chunks in one
         found = group(codes_of(column, PLAIN) for column in keys.columns)
         return Lines(
             keys.take(pa.array(found.one_row())),
@@ -242,7 +242,7 @@ def lines_of(batch: pa.RecordBatch, judged: Judged) -> Lines:
         attribute.name: Moments.of(numbers(batch.column(attribute.name), attribute)).joined(of_row, n)
         for attribute in judged.numbers
     }
-    return Lines(compact(keys), size.astype(np.int64), moments)
+    return Lines(trimmed(keys), size.astype(np.int64), moments)
 
 
 def _comparable(column: pa.Array, name: str) -> pa.Array:
@@ -360,7 +360,7 @@ class Portions:
             for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
                 if start < end:
                     file = self._files[number] = self._files[number] or _File(self.folder, table.schema)
-                    file.append(compact(table.slice(start, end - start)))
+                    file.append(trimmed(table.slice(start, end - start)))
 
     def __iter__(self) -> Iterator[Lines]:
         """Each portion once; what is read is gone."""
