@@ -333,3 +333,29 @@ def test_figures_of_sampling(script, tmp_path, monkeypatch, data_folder):
     assert document["claims"]["none"][2]["verdict"] == "held"  # no sample was drawn: only k matters
     assert {point["panel"] for point in points} == {panel.title for panel in script.PANELS}
     assert list(Path(rothko.folder_of(type("given", (), {"quick": True}), script.NAME)).iterdir())
+
+
+# ---- the real thing, in small ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [*OF_RUNS, tods_fig24], ids=by_name)
+def test_a_quick_run(script, tmp_path, monkeypatch):
+    options = ["--tables", str(tmp_path / "tables")] if script in OF_RUNS else []
+    document, points = play(script, tmp_path, monkeypatch, *options)
+    assert document["quick"]
+    if script is tods_fig18:
+        counted = [p["mean"] for p in points if p["source"] == "counted" and p["measure"] == "reads"]
+        assert all(1 <= reads < 30 for reads in counted)
+    if script is tods_fig24:
+        assert any(p["mean"] > 0 for p in points if p["measure"] == "pruned" and p["tests"] == "no")
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("script", ON_CENSUS, ids=by_name)
+def test_a_quick_run_with_census(script, tmp_path, monkeypatch, data_folder):
+    monkeypatch.setenv("SFUMATO_DATA", str(data_folder))
+    document, points = play(script, tmp_path, monkeypatch)
+    assert {p["sample"] for p in points} == {0, 200, 1_000}
+    assert len(document["claims"]["none"]) == 3
