@@ -16,6 +16,7 @@ from sfumato import predicate, report, selection, summary, tables
 from sfumato.errors import InputError
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
+from sfumato.large_recoding import LargeRecoding
 from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
@@ -206,6 +207,8 @@ def publish_to(
         tables.give_back_memory()
         progress("writing and verifying", 0, 1)
         release.write(folder, overwrite=overwrite, within=spill.folder)
+    if isinstance(release.recoding, LargeRecoding):
+        release = replace(release, recoding=release.recoding.at(Path(folder)))
     return release
 
 
