@@ -365,4 +365,4 @@ def sampled(
     )
     asked = replace(policy, method=method, **({} if require is None else {"requirements": tuple(require)}))
     release = publish(table, asked, engine="disk", memory=memory, seed=seed, threads=1)
-    return Sampled(release.rows, release.certificate.claims.groups, release.certificate.figures["io"])
+    return Sampled(release.table, release.certificate.claims.groups, release.certificate.figures["io"])

@@ -346,7 +346,7 @@ def test_quick_runs_of_figures_that_share_runs(tmp_path, monkeypatch):
         if script is tods_fig18:
             counted = [p["mean"] for p in points if p["source"] == "counted" and p["measure"] == "reads"]
             assert all(1 <= reads < 30 for reads in counted)
-    assert len(list((tmp_path / "build" / "runs-quick").iterdir())) == 15
+    assert len(list((tmp_path / "build" / "runs-quick").iterdir())) == 14
 
 
 @pytest.mark.slow
