@@ -38,6 +38,7 @@ class Written:
     """What was written, and what the certificate says of the run."""
 
     path: Path
+    n_rows: int
     recoding: Any
     n_splits: dict[str, int]
     returned: list[int]
@@ -93,7 +94,13 @@ def _written(
             intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None
     return Written(
-        path, recoding, run.n_splits(), returned, intake.true_counts if conditions else [], _io(policy, spill)
+        path,
+        writer.n_rows,
+        recoding,
+        run.n_splits(),
+        returned,
+        intake.true_counts if conditions else [],
+        _io(policy, spill),
     )
 
 

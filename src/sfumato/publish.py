@@ -134,7 +134,7 @@ def _on_disk(
         figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
     figures["io"] = written.io
     tables.give_back_memory()
-    rows = FiledRows(written.path, file_format)
+    rows = FiledRows(written.path, file_format, n_rows=written.n_rows)
     progress("verifying", 0, 1)
     found = examine(rows, policy, memory=memory, scratch=spill.folder)
     release = _release(
