@@ -68,7 +68,7 @@ def write_rows(
     problem, random = problem_of(intake, policy), generator(seed)
     if isinstance(policy.method, TdsOptions):
         run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
-        return _written(run, intake, policy, path, spill, random)
+        return _written(run, intake, policy, path, random)
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
@@ -76,12 +76,10 @@ def write_rows(
         intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
         tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
     )  # fmt: skip
-    return _written(rothko, intake, policy, path, spill, random)
+    return _written(rothko, intake, policy, path, random)
 
 
-def _written(
-    run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, spill: Spill, random: Random
-) -> Written:
+def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, random: Random) -> Written:
     """Write the groups as they are found."""
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
@@ -100,7 +98,7 @@ def _written(
         run.n_splits(),
         returned,
         intake.true_counts if conditions else [],
-        _io(policy, spill),
+        _io(policy, run),
     )
 
 
@@ -198,6 +196,7 @@ def _check_room(intake: Intake, spill: Spill) -> None:
     spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")
 
 
-def _io(policy: Policy, spill: Spill) -> dict[str, Any]:
+def _io(policy: Policy, run: Rothko | Tds) -> dict[str, Any]:
     method = policy.method.scale if isinstance(policy.method, MondrianOptions) else policy.method.name
-    return {"engine": "disk", "method": method, **spill.counters.as_figures()}
+    figures = run.spill.counters.as_figures()
+    return {"engine": "disk", "method": method, "rows-in-memory": run.shares.rows, **figures}
