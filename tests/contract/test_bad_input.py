@@ -273,7 +273,6 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 LATER = {
     "diffgen": "method: {diffgen: {epsilon: 1.0}}\n",
     "risk-utility": "method: risk-utility\n",
-    "scale": "method: {mondrian: {scale: rothko-t}}\n",
     "unit": "unit: disease\n",
     "suppress": "suppress: {at-most: 1%}\n",
 }
