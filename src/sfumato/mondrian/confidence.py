@@ -30,9 +30,10 @@ entropy l-diversity (ours; the paper has none)
 
 **Parts and requirements.** m is 2 for a threshold; for a hierarchy the number of children that occur in the sample.
 A child that does not is taken to be empty: no test could tell it from one with a few rows. A violation of one
-requirement in one part is overlooked only if that one test errs, so a wrong split passes with chance
-:math:`\alpha / m` at most, whatever the others say: several requirements need no further division of alpha (an
-intersection-union test [B82]). The division by m, which the paper makes, is on the safe side.
+requirement in one part is overlooked only if that one test errs. A wrong split therefore passes no more often than
+that, with chance :math:`\alpha / m` if the test keeps its level, whatever the others say: several requirements need
+no further division of alpha (an intersection-union test [B82]). The division by m, which the paper makes, is on the
+safe side.
 
 The level is that of one candidate. A search that tries many thresholds errs more often than that; whatever slips
 through is undone by pruning. The tests save work, they promise nothing.
