@@ -406,6 +406,11 @@ class OrderedEncoder:
         self.numbers.drop()
         return self.domain
 
+    @property
+    def ends(self) -> None:
+        """All codes of its domain may occur."""
+        return
+
     def codes(self, cells: pa.Array) -> Codes:
         assert self.domain is not None
         if self.domain.values is None:
@@ -503,6 +508,11 @@ class TreeEncoder:
         self.domain, self._code = _tree_of(cells, self.attribute, self.dictionary.count)
         return self.domain
 
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """Least and greatest code, where they are known."""
+        return (int(self._code.min()), int(self._code.max())) if len(self._code) else None
+
     def codes(self, column: pa.Array) -> Codes:
         return self.dictionary.codes(column, self._code)
 
@@ -551,6 +561,13 @@ class NumberTreeEncoder:
             values = pa.concat_arrays([values, pa.nulls(1, kind)])
         self.domain, self._code = _tree_of(values.dictionary_encode(), attribute)
         return self.domain
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """Least and greatest code, where they are known."""
+        if self.numbers is None:
+            return None
+        return (int(self._code.min()), int(self._code.max())) if len(self._code) else None
 
     def codes(self, cells: pa.Array) -> Codes:
         assert self.domain is not None

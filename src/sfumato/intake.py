@@ -196,6 +196,13 @@ class Intake:
         }
 
     @property
+    def ends(self) -> Codes:
+        """(2, axes) least and greatest code of the table, as far as that is known without another pass."""
+        every = [encoder.ends or (0, domain.n_codes - 1)
+                 for encoder, domain in zip(self._encoders, self.domains, strict=True)]  # fmt: skip
+        return np.array(every, dtype=np.uint32).T
+
+    @property
     def layout(self) -> Layout:
         """How the rows are stored most narrowly."""
         return Layout.of(self.greatest)

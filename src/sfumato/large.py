@@ -73,7 +73,7 @@ def write_rows(
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
     rothko = Rothko(
-        intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
+        intake, problem, intake.layout, policy.method, sample=intake.sample, ends=intake.ends, spill=spill, shares=shares,
         tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
     )  # fmt: skip
     return _written(rothko, intake, policy, path, random)

@@ -84,7 +84,7 @@ class Shares:
     ) -> Shares:
         """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones."""
         # rows and their codes, two orders, and the published columns with a copy on their way out
-        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 24 + 12 * n_published
+        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 40 + 20 * n_published
         return cls(
             rows=options.rows_in_memory or max(memory // row_bytes, 1000),
             groups=memory // 2,
@@ -209,6 +209,7 @@ class Rothko:
         options: MondrianOptions,
         *,
         sample: NDArray[np.uint32] | None = None,
+        ends: NDArray[np.uint32] | None = None,
         spill: Spill,
         shares: Shares,
         tree: AnyTree,
@@ -219,7 +220,7 @@ class Rothko:
         progress: Progress = no_progress,
     ) -> None:
         self.rows, self.problem, self.layout, self.options = rows, problem, layout, options
-        self.sample = sample
+        self.sample, self.ends = sample, ends
         self.spill, self.counters, self.shares = spill, spill.counters, shares
         self.judge = Judge(
             problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries
@@ -236,6 +237,8 @@ class Rothko:
         """The groups, in the order of the leaves."""
         self.progress("splitting" if is_warm() else "compiling (once)", 0, self.rows.n_rows)
         state = self.judge.whole([domain.n_codes for domain in self.problem.domains])
+        if self.ends is not None:
+            state = Ends(self.problem.axes, self.ends).narrowed(state)
         root = Leaf(0, state, self.rows.n_rows)
         yield from self._divide(root, self.rows, 0, self.sample)
 
@@ -356,7 +359,7 @@ class Rothko:
     ) -> Iterator[Chunk]:
         """Grow on a sample, send all rows down, undo what breaks the requirement, go on below."""
         if sample is None or not len(sample):
-            sample = self._drawn(rows)
+            sample = self._drawn(leaf, rows)
         nodes = self._optimistic(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -473,11 +476,14 @@ class Rothko:
         leaf.covers = self._covers(rows)
         yield from self._large_group(leaf, rows)
 
-    def _drawn(self, rows: Rows) -> NDArray[np.uint32]:
-        """A simple random sample without replacement."""
+    def _drawn(self, leaf: Leaf, rows: Rows) -> NDArray[np.uint32]:
+        """A simple random sample without replacement; on the way all rows tell what covers them."""
         drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.draw)
+        ends = Ends(self.problem.axes)
         for block in self._told("sampling", rows, payload=False):
             drawn.add(block.rows)
+            ends.add(block.rows)
+        leaf.state = ends.narrowed(leaf.state)
         return drawn.rows()
 
     @staticmethod
@@ -490,18 +496,10 @@ class Rothko:
 
     def _covers(self, rows: Rows) -> NDArray[np.int64]:
         """The lowest node of each hierarchy that covers all rows."""
-        low = high = None
-        n_axes = len(self.problem.axes.is_tree)
+        ends = Ends(self.problem.axes)
         for block in self._told("counting", rows, payload=False):
-            codes = block.rows[:, :n_axes]
-            low = codes.min(axis=0) if low is None else np.minimum(low, codes.min(axis=0))
-            high = codes.max(axis=0) if high is None else np.maximum(high, codes.max(axis=0))
-        assert low is not None
-        assert high is not None
-        ends = np.zeros((2, n_axes + 1), dtype=np.uint32)
-        ends[0, :-1], ends[1, :-1] = low, high
-        one = Nodes(*(np.array([value]) for value in (-1, -1, -1, 0, -1, 0, 2)))
-        return np.asarray(MemoryEngine.of_rows(ends, n_axes, threads=1).covers(one, self.problem.axes)[0])
+            ends.add(block.rows)
+        return ends.covers()
 
     # -- in memory ---------------------------------------------------------------------------------
 
@@ -613,6 +611,35 @@ class Rothko:
     def _grown(self, n_rows: int) -> None:
         self.done += n_rows
         self.progress("splitting", self.done, self.rows.n_rows)
+
+
+class Ends:
+    """The least and the greatest code of each attribute among rows that pass by, and what covers them."""
+
+    def __init__(self, axes: Axes, codes: NDArray[np.uint32] | None = None) -> None:
+        self.axes, self.n_axes = axes, len(axes.is_tree)
+        self.codes = codes
+        """(2, axes), None before the first row."""
+
+    def add(self, rows: NDArray[np.uint32]) -> None:
+        """Look at some more rows."""
+        own = rows[:, : self.n_axes]
+        seen = own if self.codes is None else np.concatenate([self.codes, own])
+        self.codes = np.stack([seen.min(axis=0), seen.max(axis=0)])
+
+    def covers(self) -> NDArray[np.int64]:
+        """The lowest node of each hierarchy that covers the rows, -1 elsewhere."""
+        assert self.codes is not None
+        both = np.zeros((2, self.n_axes + 1), dtype=np.uint32)
+        both[:, :-1] = self.codes
+        one = Nodes(*(np.array([value]) for value in (-1, -1, -1, 0, -1, 0, 2)))
+        return np.asarray(MemoryEngine.of_rows(both, self.n_axes, threads=1).covers(one, self.axes)[0])
+
+    def narrowed(self, state: State) -> State:
+        """What is known of a node whose rows these are, hierarchies narrowed to what covers them."""
+        bounds = state.bounds.copy()
+        bounds[2] = np.where(self.axes.is_tree, self.covers(), bounds[2])
+        return State(bounds, state.region)
 
 
 class Kept:
