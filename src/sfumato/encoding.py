@@ -422,7 +422,7 @@ class OrderedEncoder:
 
 
 def _ranked(values: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
-    """The distinct values, ascending, and the rank of each; by marking where whole numbers lie close."""
+    """The distinct values, ascending, and the rank of each; by marking where whole numbers lie close. -0.0 is 0.0."""
     if values.dtype.kind == "i" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < 16 * len(values):
@@ -431,7 +431,7 @@ def _ranked(values: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
             rank = np.cumsum(seen) - 1
             return (np.flatnonzero(seen) + low).astype(np.float64), rank[values - low]
     distinct, codes = np.unique(values, return_inverse=True)
-    return distinct.astype(np.float64), codes.astype(np.int64)
+    return distinct.astype(np.float64) + 0.0, codes.astype(np.int64)
 
 
 def _count_off(present: NDArray[Any], attribute: Attribute) -> int:
