@@ -173,3 +173,11 @@ def test_a_seed_repeats_the_bytes_and_none_repeats_the_boxes(path):
     third, fourth = (sf.publish(path, policy, engine="disk", memory=LITTLE) for _ in range(2))
     assert rows_of(third.table) == rows_of(fourth.table)
     assert not third.table.equals(fourth.table)
+
+
+@pytest.mark.parametrize("engine", ["auto", "disk"])
+def test_a_table_that_can_be_read_but_once_is_read_once(engine):
+    reader = pa.RecordBatchReader.from_batches(PEOPLE.schema, PEOPLE.to_batches(max_chunksize=90))
+    policy = the_policy("mondrian", "nothing", "k")
+    release = sf.publish(reader, policy, engine=engine)
+    assert rows_of(release.table) == rows_of(sf.publish(PEOPLE, policy).table)
