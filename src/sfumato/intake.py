@@ -34,7 +34,7 @@ from sfumato.encoding import (
     OrderedEncoder,
     TreeEncoder,
 )
-from sfumato.engines.rows import BLOCK_ROWS, Block, Layout, nbytes
+from sfumato.engines.rows import BLOCK_ROWS, Block, Layout
 from sfumato.errors import TableError
 from sfumato.kernels.problem import Axes
 from sfumato.partition import Progress, no_progress
@@ -48,6 +48,9 @@ from sfumato.tables import Source
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 AxisEncoder = OrderedEncoder | TreeEncoder | NumberTreeEncoder
+
+MOST_TEXT = 1 << 18
+"""Bytes of these texts up to which that pays."""
 
 FEW_TEXTS = 1 << 16
 """Different texts of a published column up to which it is kept by a dictionary."""
@@ -194,6 +197,16 @@ class Intake:
             for column, kind in self._payload.kinds.items()
             for name in summary.names_of(self.schema[column], self.policy)
         }
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of a row, what is published as it is."""
+        return self._payload.decoded_bytes(self.n_rows)
+
+    def take_sample(self) -> Codes:
+        """The sample; it is not held any longer."""
+        sample, self.sample = self.sample, np.zeros((0, 0), dtype=np.uint32)
+        return sample
 
     @property
     def ends(self) -> Codes:
@@ -387,15 +400,19 @@ class Payload:
                 self._texts.pop(name, None)
             if name in self._texts:
                 self._texts[name].add(_passed_on(column, name), batch.first_row)
-                if self._texts[name].is_full:
+                if self._texts[name].is_full or self._texts[name].held > MOST_TEXT:
                     del self._texts[name]
-            self._bytes[name] += nbytes(pa.RecordBatch.from_arrays([column], [name]))
+            self._bytes[name] += _decoded_bytes(column)
         for name, extent in self._extents.items():
             extent.add_cells(batch.cells(name))
 
     def finish(self) -> None:
-        for name, texts in self._texts.items():
+        for name in list(self._texts):
+            texts = self._texts[name]
             texts.finish()
+            if texts.held > MOST_TEXT:  # every file of rows would hold it
+                del self._texts[name]
+                continue
             order = pc.sort_indices(texts.values).to_numpy()
             rank = np.empty(len(order) + 1, dtype=np.uint32)
             rank[order] = np.arange(len(order))
@@ -410,6 +427,10 @@ class Payload:
         return sum(
             n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
         )
+
+    def decoded_bytes(self, n_rows: int) -> int:
+        """Of a row once its texts are spelled out, about."""
+        return sum(self._bytes[name] or 8 * n_rows for name in self.names) // max(n_rows, 1)
 
     def of(self, batch: Batch) -> pa.RecordBatch | None:
         """The payload of some rows, None if there is none."""
@@ -432,6 +453,15 @@ class Payload:
         kind = _index_type(len(dictionary))
         indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
         return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """Bytes of a column, its texts spelled out."""
+    if not isinstance(column, pa.DictionaryArray):
+        return int(column.nbytes)
+    if not _is_text(column.type) or len(column.dictionary) == 0:
+        return int(column.indices.nbytes)
+    return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
 
 
 def _free(attribute: Attribute) -> Attribute:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato import predicate, selection
 from sfumato.cuts import Cuts
@@ -60,9 +62,10 @@ def write_rows(
 ) -> Written:
     """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
-    shares = _shares(policy, memory)
+    n_sample = _sample_size(source, policy, _shares(policy, memory), memory)
     draw = seeded(SAMPLE_SEED if seed is None else seed)
-    intake.scan(sample=_sample_size(source, policy, shares, memory), random=draw)
+    intake.scan(sample=n_sample, random=draw)
+    shares = _shares(policy, memory, intake.payload_bytes)
     spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
@@ -73,9 +76,21 @@ def write_rows(
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
     rothko = Rothko(
-        intake, problem, intake.layout, policy.method, sample=intake.sample, ends=intake.ends, spill=spill, shares=shares,
-        tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
-    )  # fmt: skip
+        intake,
+        problem,
+        intake.layout,
+        policy.method,
+        sample=_sample(intake, policy.method, shares, draw),
+        ends=intake.ends,
+        spill=spill,
+        shares=shares,
+        tree=tree,
+        policy=policy,
+        draw=draw,
+        random=random,
+        threads=threads,
+        progress=progress,
+    )
     return _written(rothko, intake, policy, path, random)
 
 
@@ -148,7 +163,7 @@ class Tds:
         return self.recoding().n_splits()
 
 
-def _shares(policy: Policy, memory: int) -> Shares:
+def _shares(policy: Policy, memory: int, payload_bytes: int = 0) -> Shares:
     n_axes = len(policy.schema.quasi_identifiers)
     targets = {name for task in policy.predictions for name in task.targets}
     sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
@@ -159,6 +174,7 @@ def _shares(policy: Policy, memory: int) -> Shares:
         n_extra=len(targets | sensitive) + 1,
         n_published=len(policy.schema.published),
         options=options,
+        payload_bytes=payload_bytes,
     )
 
 
@@ -170,9 +186,19 @@ def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) ->
     options = policy.method
     if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
         return 0
-    n_rows = shares.rows if source.n_rows == UNKNOWN else source.n_rows
-    most = max(memory // (RAW_BYTES * len(source.names)), 1000)
-    return Rothko.sample_size(n_rows, options, min(shares.rows, most))
+    most = min(shares.rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
+    if source.n_rows == UNKNOWN:
+        return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
+    return Rothko.sample_size(source.n_rows, options, most)
+
+
+def _sample(intake: Intake, options: MondrianOptions, shares: Shares, draw: Random) -> NDArray[np.uint32]:
+    """What was drawn, or as much of it as the policy asks for."""
+    sample = intake.take_sample()
+    wanted = Rothko.sample_size(intake.n_rows, options, shares.rows)
+    if len(sample) <= wanted:
+        return sample
+    return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]
 
 
 def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:

@@ -37,6 +37,7 @@ TEXT_COPIES = 4
 """And for text, in bytes of its file."""
 ZIPPED = 6
 """How much longer text is than its gzip-ed file."""
+LEAST_BUDGET = 64 << 20
 FREE = 0.6
 """Of the memory that the machine has free, the part that a run takes unless it is told."""
 
@@ -139,9 +140,11 @@ class _Job:
         """The memory of a run on disk; None if the table is published in memory."""
         if engine not in ("auto", "memory", "disk"):
             raise InputError("The engine is auto, memory or disk.")
-        limit = memory or int(FREE * free_memory())
+        limit = memory or max(int(FREE * free_memory()), LEAST_BUDGET)
         if engine == "disk":
             return limit
+        if self.path == "-" and engine == "auto" and memory is not None:
+            return limit  # nobody knows how much will come
         needed = self._needed()
         if needed <= limit or (engine == "memory" and memory is None):
             return None
@@ -155,7 +158,7 @@ class _Job:
     def _needed(self) -> int:
         """About how much memory publishing takes there."""
         if self.path == "-":
-            return 0  # nobody knows
+            return 0
         source = self.frame or tables.open_table(self.path, lazy=True)
         if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
             path = Path(source.where)
@@ -199,6 +202,8 @@ class _Job:
             threads=self.threads,
             progress=self.progress,
         )
+        if self.evaluation is not None:
+            _check_evaluated_rows(self.evaluation, written.n_rows)
         figures: dict[str, Any] = {"splits": written.n_splits}
         if policy.selections:
             each = zip(policy.selections, written.returned, written.true, strict=True)
@@ -294,7 +299,14 @@ def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Sou
         raise InputError(
             "The evaluation was made with another policy than this release; evaluate with this one first."
         )
-    if "folds" in evaluation.protocol and evaluation.protocol.get("rows", source.n_rows) != source.n_rows:
+    _check_evaluated_rows(evaluation, source.n_rows)
+
+
+def _check_evaluated_rows(evaluation: Evaluation, n_rows: int) -> None:
+    if "folds" in evaluation.protocol and n_rows not in (
+        tables.UNKNOWN,
+        evaluation.protocol.get("rows", n_rows),
+    ):
         raise InputError(
             "The evaluation was made of another table than this release; evaluate this one first."
         )

@@ -80,13 +80,23 @@ class Shares:
 
     @classmethod
     def of(
-        cls, memory: int, *, n_axes: int, n_extra: int, n_published: int, options: MondrianOptions
+        cls,
+        memory: int,
+        *,
+        n_axes: int,
+        n_extra: int,
+        n_published: int,
+        options: MondrianOptions,
+        payload_bytes: int = 0,
     ) -> Shares:
-        """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones."""
+        """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones.
+
+        ``payload_bytes`` of a row are published as they are.
+        """
         # rows and their codes, two orders, and the published columns with a copy on their way out
-        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 40 + 20 * n_published
+        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 40 + 20 * n_published + 3 * payload_bytes
         return cls(
-            rows=options.rows_in_memory or max(memory // row_bytes, 1000),
+            rows=options.rows_in_memory or max(memory // row_bytes, 100),
             groups=memory // 2,
             writers=memory // 2,
             files=int(np.clip(memory // 2 // (4 * BLOCK_BYTES), 2, MOST_FILES)),
@@ -240,7 +250,7 @@ class Rothko:
         if self.ends is not None:
             state = Ends(self.problem.axes, self.ends).narrowed(state)
         root = Leaf(0, state, self.rows.n_rows)
-        yield from self._divide(root, self.rows, 0, self.sample)
+        yield from self._divide(root, self.rows, 0)
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split; after all chunks have been taken."""
@@ -255,13 +265,11 @@ class Rothko:
             self.policy.output, self.policy.schema.left_out,
         )  # fmt: skip
 
-    def _divide(
-        self, leaf: Leaf, rows: Rows, level: int, sample: NDArray[np.uint32] | None = None
-    ) -> Iterator[Chunk]:
+    def _divide(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         if rows.n_rows <= self.shares.rows:
             yield self._grow_piece(leaf, rows)
         elif self.options.scale == ROTHKO_S:
-            yield from self._by_sample(leaf, rows, level, sample)
+            yield from self._by_sample(leaf, rows, level)
         else:
             yield from self._by_groups(leaf, rows, level)
 
@@ -338,7 +346,7 @@ class Rothko:
             return
         nodes, own = self.top.below(leaf.node)
         place = {one.node: at for at, one in enumerate(leaves)}
-        at_node = np.array([place.get(node, 0) for node in own], dtype=np.uint16)
+        at_node = np.array([place.get(node, 0) for node in own], dtype=np.uint32)
         descent = Descent(nodes, self.problem.axes)
         parts = self._partitions(len(leaves))
         for block in self._told("dividing", rows):
@@ -354,10 +362,9 @@ class Rothko:
 
     # -- Rothko-S ----------------------------------------------------------------------------------
 
-    def _by_sample(
-        self, leaf: Leaf, rows: Rows, level: int, sample: NDArray[np.uint32] | None
-    ) -> Iterator[Chunk]:
+    def _by_sample(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """Grow on a sample, send all rows down, undo what breaks the requirement, go on below."""
+        sample, self.sample = self.sample, None
         if sample is None or not len(sample):
             sample = self._drawn(leaf, rows)
         nodes = self._optimistic(leaf, rows, sample)
@@ -555,7 +562,7 @@ class Rothko:
         if rows.n_rows <= self.shares.rows:
             yield rows
             return
-        n_parts = min(self.shares.files, -(-rows.n_rows // int(FULL * self.shares.rows)))
+        n_parts = min(self.shares.files, -(-rows.n_rows // max(int(FULL * self.shares.rows), 1)))
         parts = self._partitions(n_parts)
         for block in self._told("dividing", rows):
             parts.add(block, self.random.integers(n_parts, size=len(block.rows)))
