@@ -208,7 +208,7 @@ class Partitions:
         for c in range(len(self._columns)):
             column = np.concatenate(self._columns[c])
             self._columns[c] = []
-            columns.append(pa.array(column if order is None else column[order]))
+            columns.append(pa.array(column if order is None else column.take(order)))
             names.append(f"{_CODE}{c}")
         if self._payloads:
             table = pa.Table.from_batches(self._payloads).combine_chunks()

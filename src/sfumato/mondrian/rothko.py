@@ -204,7 +204,7 @@ def _parted(
     start = 0
     for at, end in enumerate(ends.tolist()):
         if end > start:
-            yield at, rows[order[start:end]]
+            yield at, rows.take(order[start:end], axis=0)
         start = end
 
 
