@@ -23,13 +23,16 @@ from sfumato.policy import ROTHKO_S, MondrianOptions, Policy, TdsOptions
 from sfumato.published import published_rows
 from sfumato.randomness import Random, generator, seeded
 from sfumato.recoding_file import AnyTree, NoTree, TreeWriter
+from sfumato.requirement import KAnonymity
 from sfumato.specialization import tds
 from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, Source, TableWriter
+from sfumato.tables import ROW_GROUP, UNKNOWN, Source, TableWriter
 
 SAMPLE_SEED = 0
 """Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
 
+
+LEAST_ROW_GROUP = 1 << 14
 
 RAW_BYTES = 32
 """Memory that a cell of the sample may take while it is drawn."""
@@ -98,7 +101,8 @@ def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, rand
     """Write the groups as they are found."""
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
-    with TableWriter(path) as writer:
+    row_group = min(ROW_GROUP, max(run.shares.rows, LEAST_ROW_GROUP))  # the writer holds one
+    with TableWriter(path, row_group=row_group) as writer:
         for chunk in run.chunks():
             rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
@@ -175,6 +179,7 @@ def _shares(policy: Policy, memory: int, payload_bytes: int = 0) -> Shares:
         n_published=len(policy.schema.published),
         options=options,
         payload_bytes=payload_bytes,
+        least_rows=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
     )
 
 

@@ -48,6 +48,9 @@ from sfumato.spill import Spill
 FULL = 0.8
 """How full a file of rows that must fit in memory is planned: a sample only estimates."""
 
+LABEL_BYTES = 400
+"""Of the label of a group and what leads to it: a node of the tree, its box, texts and their copies."""
+
 NODE_BYTES = 64
 """Of a node of a tree, in memory."""
 
@@ -88,13 +91,16 @@ class Shares:
         n_published: int,
         options: MondrianOptions,
         payload_bytes: int = 0,
+        least_rows: int = 1,
     ) -> Shares:
         """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones.
 
-        ``payload_bytes`` of a row are published as they are.
+        ``payload_bytes`` of a row are published as they are, and a group, whose labels take room too, has at
+        least so many rows.
         """
         # rows and their codes, two orders, and the published columns with a copy on their way out
         row_bytes = 4 * (2 * n_axes + n_extra + 1) + 40 + 20 * n_published + 3 * payload_bytes
+        row_bytes += LABEL_BYTES * n_axes // least_rows
         return cls(
             rows=options.rows_in_memory or max(memory // row_bytes, 100),
             groups=memory // 2,
