@@ -364,3 +364,13 @@ def test_a_quick_run_with_census(script, tmp_path, monkeypatch, data_folder):
     document, points = play(script, tmp_path, monkeypatch)
     assert {p["sample"] for p in points} == {0, 200, 1_000}
     assert len(document["claims"]["none"]) == 3
+
+
+@pytest.mark.parametrize("number", range(17, 25))
+def test_every_figure_on_large_tables_is_on_record(number):
+    folder = ROOT / "docs" / "reproduction"
+    document = json.loads((folder / f"tods_fig{number}.json").read_text(encoding="utf-8"))
+    assert not document["quick"]
+    assert set(document["claims"]) == {record.NO_LEARNERS}
+    assert (folder / f"tods_fig{number}.png").stat().st_size > 10_000
+    assert record.read_points(folder / f"tods_fig{number}.csv")
