@@ -166,7 +166,7 @@ def wait_until(happened, *, seconds: float = 120) -> None:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_the_folder_is_being_written_leaves_nothing(here, sent):
     """The signal comes when the temporary folder appears; where it comes too late, the release is whole."""
-    write_agrawal(80_000, here / "t.parquet", seed=1)
+    write_agrawal(200_000, here / "t.parquet", seed=1)
     known = {"salary", "age", "elevel", "car"}
     attributes = {
         name: {"role": "quasi-identifier", "type": "number"} if name in known else {"role": "other"}
@@ -175,7 +175,7 @@ def test_a_signal_while_the_folder_is_being_written_leaves_nothing(here, sent):
     (here / "policy.yaml").write_text(
         json.dumps({"attributes": attributes, "require": [{"k-anonymity": 10}]})
     )
-    for _ in range(5):
+    for _ in range(15):
         process = subprocess.Popen(
             command("publish", "t.parquet", "--policy", "policy.yaml", "--out", "out"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
