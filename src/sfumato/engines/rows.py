@@ -103,17 +103,6 @@ class StoredRows:
                 _fill(rows, part)
                 yield Block(rows, _payload(part, n_codes) if payload else None)
 
-    def load(self, rows: Codes) -> pa.Table | None:
-        """All rows at once, codes into the first columns of ``rows``; returns the payload, None if there is none."""
-        at, payloads = 0, []
-        for batch in self._batches():
-            _fill(rows[at : at + batch.num_rows], batch)
-            at += batch.num_rows
-            found = _payload(batch, _n_codes(batch))
-            if found is not None:
-                payloads.append(found)
-        return pa.Table.from_batches(payloads) if payloads else None
-
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.spill.counters.passes += 1
         for path, _ in self.files:

@@ -164,17 +164,8 @@ class Top:
 
     def below(self, node: int) -> tuple[Nodes, list[int]]:
         """The tree below a node, and which node of the top each of its nodes is."""
-        own, at = [node], 0
-        first_child = []
-        while at < len(own):
-            here = own[at]
-            first_child.append(len(own) if self.n_children[here] else -1)
-            own += range(self.first_child[here], self.first_child[here] + self.n_children[here])
-            at += 1
         whole = self.nodes()
-        chosen = np.array(own)
-        picked = whole._replace(**{name: getattr(whole, name)[chosen] for name in Nodes._fields})
-        return picked._replace(first_child=np.array(first_child, dtype=np.int32)), own
+        return below(whole, node), descendants(whole, node)
 
 
 @dataclass(slots=True)
@@ -293,7 +284,8 @@ class Rothko:
             if not is_first and not self._fit(decisions, len(leaves)):
                 break
             self._gather(leaf, rows, waiting, decisions)
-            leaves = [child for one in leaves for child in self._taken(one, waiting, decisions)]
+            of_node = {one.node: decision for one, decision in zip(waiting, decisions, strict=True)}
+            leaves = [child for one in leaves for child in self._taken(one, of_node.get(one.node))]
             is_first = False
         yield from self._scatter(leaf, rows, leaves, level)
 
@@ -320,7 +312,7 @@ class Rothko:
             for at, share in zip(undecided, room, strict=True):
                 collectors[at] = decisions[at].next(share)
             self.counters.frequency_groups += len(undecided)
-            for block in self._told("counting", rows):
+            for block in self._told("counting", rows, payload=False):
                 if len(own) == 1:
                     _add(collectors[0], block.rows)
                     continue
@@ -330,20 +322,19 @@ class Rothko:
                 if (collector := collectors[at]) is not None:
                     decisions[at].take(collector)
 
-    def _taken(self, one: Leaf, waiting: Sequence[Leaf], decisions: Sequence[Decision]) -> list[Leaf]:
-        """A leaf, or its children if it was split."""
-        for decided, decision in zip(waiting, decisions, strict=True):
-            if decided is one:
-                split = decision.result
-                if split is None:
-                    one.covers = decision.covers
-                    return [one]
-                children = self.top.split(one.node, split.axis, split.threshold, split.branches)
-                return [
-                    Leaf(node, state, n_rows)
-                    for node, state, n_rows in zip(children, split.states, split.sizes, strict=True)
-                ]
-        return [one]
+    def _taken(self, one: Leaf, decision: Decision | None) -> list[Leaf]:
+        """A leaf, or its children if it was decided on and split."""
+        if decision is None:
+            return [one]
+        split = decision.result
+        if split is None:
+            one.covers = decision.covers
+            return [one]
+        children = self.top.split(one.node, split.axis, split.threshold, split.branches)
+        return [
+            Leaf(node, state, n_rows)
+            for node, state, n_rows in zip(children, split.states, split.sizes, strict=True)
+        ]
 
     def _scatter(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Chunk]:
         """Divide the rows of ``leaf`` over its leaves, and go on with each."""
