@@ -225,3 +225,34 @@ class Partitions:
         self._open[p][0].write_batch(batch)
         path, n_rows = self._written[p][-1]
         self._written[p][-1] = path, n_rows + batch.num_rows
+
+
+class Kept:
+    """Rows that are written down in their first pass, so that later ones need not encode them again.
+
+    Without ``payload`` only their codes are kept, and only those are given.
+    """
+
+    def __init__(self, rows: Rows, parts: Partitions, *, payload: bool = True) -> None:
+        self.rows, self.has_payload = rows, payload
+        self._parts = parts
+        self._stored: StoredRows | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over them."""
+        if self._stored is not None:
+            yield from self._stored.blocks(payload=payload and self.has_payload)
+            return
+        for block in self.rows.blocks(payload=self.has_payload):
+            self._parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
+            yield block
+        (self._stored,) = self._parts.close()
+
+    def delete(self) -> None:
+        """Remove the file: nobody will read these rows again."""
+        if self._stored is not None:
+            self._stored.delete()

@@ -10,7 +10,7 @@ What is held of the tree is its top: the splits above the pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from sfumato import summary, tables
 from sfumato.engines.collect import Collector, Judge, State
 from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
-from sfumato.engines.rows import MOST_FILES, Block, Layout, Partitions, Rows, StoredRows
+from sfumato.engines.rows import MOST_FILES, Block, Kept, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.descend import Descent
 from sfumato.kernels.grow import Nodes
@@ -591,7 +591,7 @@ class Rothko:
 
     def _kept(self, rows: Rows) -> Rows:
         """The table, encoded, to be read more than once: its first pass is written down."""
-        return Kept(rows, self._partitions) if rows is self.rows else rows
+        return Kept(rows, self._partitions(1)) if rows is self.rows else rows
 
     def _partitions(self, n_parts: int) -> Partitions:
         return Partitions(self.spill, n_parts, self.layout, memory=self.shares.writers)
@@ -644,32 +644,6 @@ class Ends:
         bounds = state.bounds.copy()
         bounds[2] = np.where(self.axes.is_tree, self.covers(), bounds[2])
         return State(bounds, state.region)
-
-
-class Kept:
-    """The rows of a table: read from it once, and from then on from the file that they were written to."""
-
-    def __init__(self, rows: Rows, partitions: Callable[[int], Partitions]) -> None:
-        self.rows, self.partitions = rows, partitions
-        self.stored: StoredRows | None = None
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
-
-    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        if self.stored is not None:
-            yield from self.stored.blocks(payload=payload)
-            return
-        parts = self.partitions(1)
-        for block in self.rows.blocks():
-            parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
-            yield block
-        (self.stored,) = parts.close()
-
-    def delete(self) -> None:
-        if self.stored is not None:
-            self.stored.delete()
 
 
 class Reservoir:
