@@ -96,7 +96,7 @@ ALGORITHMS = (
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 
-PRIVATE = ("sfumato.specialization.diffgen", "sfumato.ledger", "sfumato.declared")
+PRIVATE = ("sfumato.specialization.diffgen", "sfumato.privacy.ledger", "sfumato.declared")
 """Modules of the private release: what is random in them is drawn by Mechanisms, which the caller hands over."""
 
 # ---- reading sources ------------------------------------------------------------------------------
