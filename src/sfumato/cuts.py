@@ -95,6 +95,11 @@ class Cuts(Boxes):
         """The published columns of the pieces of axis ``a``, a line each, in the order of their codes."""
         return self.columns_along(a, *self._group_ends(a))
 
+    def piece_labels(self, a: int) -> pa.Array:
+        """What the pieces of axis ``a`` are called; null is missing alone."""
+        axis, (low, high) = self.axes[a], self._group_ends(a)
+        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high)
+
     def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], Any]:
         places = np.empty((cells.n_rows, len(self.axes)), dtype=np.int64)
         for a, axis in enumerate(self.axes):

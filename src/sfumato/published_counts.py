@@ -7,7 +7,7 @@ cut from left to right, within each those of the second, and so on; within a cel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato import hierarchy
 from sfumato.cuts import Cuts
+from sfumato.diffgen_policy import EXPANDED
 from sfumato.errors import InputError
 from sfumato.filed import FiledRows
 from sfumato.policy import Policy
@@ -39,13 +41,17 @@ class Lines:
 
     shape: tuple[int, ...]
     columns: dict[str, tuple[int, pa.Array]]
+    target: str
+    classes: tuple[str, ...]
     is_expanded: bool
 
     @classmethod
-    def of(cls, recoding: Cuts, policy: Policy, classes: Sequence[str]) -> Lines:
+    def of(cls, recoding: Cuts, policy: Policy) -> Lines:
         """The lines that these cuts make; the columns stand in the order of the policy."""
+        target, classes = class_values(policy)
         at = {axis.attribute.name: a for a, axis in enumerate(recoding.axes)}
-        columns, shape = {}, [0] * len(at)
+        columns: dict[str, tuple[int, pa.Array]] = {}
+        shape = [0] * len(at)
         for attribute in policy.schema.published:
             if attribute.name in at:
                 a = at[attribute.name]
@@ -54,7 +60,7 @@ class Lines:
                 shape[a] = len(next(iter(pieces.values())))
             else:  # no other column is published
                 columns[attribute.name] = (len(at), pa.array(classes, pa.string()).dictionary_encode())
-        return cls((*shape, len(classes)), columns, policy.rows == EXPANDED)
+        return cls((*shape, len(classes)), columns, target, classes, policy.rows == EXPANDED)
 
     @property
     def n_cells(self) -> int:
@@ -71,8 +77,10 @@ class Lines:
         n_rows = self.n if ends is None else int(ends[-1])
         for start in range(0, max(n_rows, 1), ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, n_rows))
-            yield self._table(rows, of_line) if ends is None else self._table(
-                np.searchsorted(ends, rows, side="right"), None
+            yield (
+                self._table(rows, of_line)
+                if ends is None
+                else self._table(np.searchsorted(ends, rows, side="right"), None)
             )
 
     def _table(self, lines: Ints, of_line: Ints | None) -> pa.Table:
@@ -104,6 +112,14 @@ class Lines:
                     raise _strange()
                 digits[place] = found.to_numpy()
         return np.ravel_multi_index([digits[place] for place in range(len(self.shape))], self.shape)
+
+
+def class_values(policy: Policy) -> tuple[str, tuple[str, ...]]:
+    """The column of the classes, and all of them in the order in which they were declared."""
+    target = policy.schema[policy.predictions[0].targets[0]]
+    tree = hierarchy.build(target, ())
+    labels = (tree.labels[node] for node in tree.leaf_nodes.tolist())
+    return target.name, tuple(label for label in labels if label is not None)
 
 
 def _strange() -> InputError:

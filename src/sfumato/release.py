@@ -40,8 +40,8 @@ from sfumato import recoding as recodings
 from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
-from sfumato.machine import free_memory
 from sfumato.hierarchy import Hierarchy
+from sfumato.machine import free_memory
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Kind
 from sfumato.spill import Spill
@@ -67,7 +67,7 @@ NO_PROMISE = "nothing is promised"
 
 DEFINITION = "epsilon-differential privacy"
 NEIGHBOURS = "one row added or removed"
-SECRET = "secret"
+FROM_NOBODY = "secret"
 """How the statement about the randomness begins if the release is private."""
 
 IN_MEMORY = 16
@@ -158,7 +158,7 @@ class Privacy:
     @property
     def is_secret(self) -> bool:
         """Was the noise secret? Whoever can repeat it can take it away."""
-        return self.randomness.startswith(SECRET)
+        return self.randomness.startswith(FROM_NOBODY)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -21,6 +21,7 @@ A certificate protects against mistakes and partial tampering; who issued it mus
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import tempfile
@@ -36,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import verify_summary
+from sfumato import verify_private, verify_summary
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
@@ -45,12 +46,13 @@ from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
     LITTER,
-    MISSING,
     POLICY,
+    RECODINGS,
     RELEASES,
     Certificate,
     Claim,
     Claims,
+    missing_rule,
     read_piece,
     sha256_of,
 )
@@ -428,6 +430,11 @@ def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Ve
     (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
     not fit in ``memory`` is judged in portions.
     """
+    if policy.is_private:
+        raise InputError(
+            "No table shows by itself that it is differentially private: that lies in how it was drawn. "
+            "Verify the release folder, whose certificate holds the ledger."
+        )
     memory = _memory(memory)
     source = open_table(table, lazy=not _is_small(table, memory))
     _check_columns(source.names, policy)
@@ -549,12 +556,15 @@ def _folder_checks(
         return
     yield _complete(certificate)
     yield _same_policy(folder, certificate, policy)
-    yield _same_requirements(certificate, policy)
+    yield _same_promise(certificate, policy)
     hashes = _hashes(folder, certificate.claims)
     yield from _files(folder, certificate.claims, hashes)
     yield _nothing_else(folder)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
+            if policy.is_private:
+                yield from _private(folder, folder / name, word, certificate, policy)
+                continue
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             path, found = folder / name, known if is_known else None
             yield from _rows(path, word, certificate.claims, policy, found, memory, scratch)
@@ -581,16 +591,16 @@ def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Chec
         return Check(claim, False, "they differ")
     if certificate.method != policy.method.as_policy():
         return Check(claim, False, "the certificate names another method, or other options of it")
-    if certificate.missing != MISSING:
+    if certificate.missing != missing_rule(policy):
         return Check(claim, False, "the certificate says otherwise how missing values were matched")
     return Check(claim, True)
 
 
-def _same_requirements(certificate: Certificate, policy: Policy) -> Check:
+def _same_promise(certificate: Certificate, policy: Policy) -> Check:
     claimed = [(claim.requirement, claim.figure) for claim in certificate.claims.requirements]
     required = [(item.as_policy(), item.figure) for item in policy.requirements]
-    detail = "" if claimed == required else "they differ"
-    return Check("the certificate claims what the policy requires", claimed == required, detail)
+    is_same = claimed == required and policy.is_private == (certificate.privacy is not None)
+    return Check("the certificate claims what the policy requires", is_same, "" if is_same else "they differ")
 
 
 def _hashes(folder: Path, claimed: Claims) -> dict[str, str]:
@@ -624,6 +634,23 @@ def _nothing_else(folder: Path) -> Check:
     n_others = sum(path.name not in known for path in folder.iterdir())
     detail = f"there are {n_others:,} other files or folders" if n_others else ""
     return Check("the folder holds a release and nothing else", not n_others, detail)
+
+
+def _private(
+    folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy
+) -> Iterator[Check]:
+    """The claims of a differentially private release."""
+    claim = "recoding and rows can be read"
+    try:
+        document = json.loads(read_piece(folder, RECODINGS[0]))
+        names = _header(path) if word == "csv" else _stored_names(path)
+    except InputError as error:
+        yield Check(claim, False, without_stop(error))
+        return
+    except (OSError, ValueError, RecursionError, csv.Error):
+        yield Check(claim, False, "they are damaged")
+        return
+    yield from verify_private.checks(policy, certificate, document, FiledRows(path, word), names)
 
 
 def _rows(
@@ -692,4 +719,3 @@ def _same_figure(item: Measured, claimed: float) -> Check:
     is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
     claim = f"the {item.requirement.figure} is {claimed:.12g} for {item.requirement}"
     return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")
-
