@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.mechanisms import COUNTS_AT_ONCE, secret, seeded
+from sfumato.privacy.mechanisms import COUNTS_AT_ONCE, secret, seeded
 
 FALSE_ALARM = 1e-6
 SCALES = [

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import mechanisms
+from sfumato.privacy import mechanisms
 from sfumato.errors import InternalError, MissingExtra
-from sfumato.mechanisms import noiseless, rounded_up, secret, seeded
+from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, seeded
 
 BACKENDS = {"secret": secret, "seeded": lambda: seeded(20110821), "noiseless": noiseless}
 TINY, HUGE = Fraction(1, 10**6), Fraction(10**6)
@@ -33,7 +33,7 @@ def select(request, backend):
 
 
 def test_sfumato_does_not_import_opendp():
-    code = "import sys, sfumato, sfumato.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
+    code = "import sys, sfumato, sfumato.privacy.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
