@@ -28,7 +28,7 @@ THRASHES = 5.0
 
 def runs(given: Any) -> dict[int, dict[str, Run]]:
     """In memory and by Rothko-S, at each size."""
-    sizes = given.at or (SIZES[:3] if given.quick else SIZES)
+    sizes = given.at or ((MILLION, rothko.SCALE_UP[0]) if given.quick else SIZES)
     shared = {"cap": CAP}
     return {
         n: {

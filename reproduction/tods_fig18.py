@@ -20,6 +20,10 @@ ABOVE = 1.1
 """Measured I/O of at most this share of the model's agrees with it: the paper's own stayed below, by the page cache."""
 
 
+FRAMES = 1.02
+"""What the format of files may add to the rows in them, which are counted without."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A run at its place in the figure."""
@@ -30,13 +34,12 @@ class Point:
 
 
 def asked(given: Any) -> list[Point]:
-    n_rows = given.rows or rothko.ROWS
-    plan = [(CACHE, groups, Run(T, n_rows, frequency_groups=groups)) for groups in GROUPS]
-    plan += [(SAMPLE, sample, Run(S, n_rows, sample=sample)) for sample in SAMPLES]
+    n_rows = rothko.rows(given, rothko.ROWS)
+    few = slice(None, None, 3) if given.quick else slice(None)
+    plan = [(CACHE, groups, Run(T, n_rows, frequency_groups=groups)) for groups in GROUPS[few]]
+    plan += [(SAMPLE, sample, Run(S, n_rows, sample=sample)) for sample in SAMPLES[few]]
     for size in rothko.sizes(given):
         plan += [(SCALE, size, Run(T, size, frequency_groups=8)), (SCALE, size, Run(S, size))]
-    if given.quick:
-        plan = [each for each in plan if each[1] in (1, 8, 250_000, 2_000_000, 5_000_000, 25_000_000)]
     return [Point(panel, x, rothko.scaled(given, run)) for panel, x, run in plan]
 
 
@@ -92,7 +95,7 @@ def claims(points: Measured, plan: list[Point]) -> list[Claim]:
     once = [
         Finding(
             f"a sample of {point.x:,} rows: at most 3 reads and 1 write",
-            tables.of(point, "reads") <= 3 and tables.of(point, "writes") <= 1,
+            tables.of(point, "reads") <= 3 * FRAMES and tables.of(point, "writes") <= FRAMES,
             f"{tables.of(point, 'reads'):.2f} reads, {tables.of(point, 'writes'):.2f} writes, "
             f"repartitioned {tables.of(point, 'levels'):g} time(s)",
         )

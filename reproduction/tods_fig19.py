@@ -16,10 +16,9 @@ SIMILAR = 2.0
 
 def asked(given: Any) -> list[list[Run]]:
     """For each size Rothko-T with one and with eight frequency groups, and Rothko-S."""
-    sizes = rothko.sizes(given)[:2] if given.quick else rothko.sizes(given)
     return [
         [rothko.scaled(given, run) for run in (Run(T, n, frequency_groups=1), Run(T, n, frequency_groups=8), Run(S, n))]
-        for n in sizes
+        for n in rothko.sizes(given)
     ]  # fmt: skip
 
 

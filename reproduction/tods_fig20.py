@@ -23,7 +23,7 @@ def asked(given: Any) -> list[list[Run]]:
         {"method": T, "frequency_groups": 1}, {"method": T, "frequency_groups": 8}, {"method": S},
     )  # fmt: skip
     return [
-        [rothko.scaled(given, Run(**method, n_rows=given.rows or ROWS, k=k)) for k in ks]
+        [rothko.scaled(given, Run(**method, n_rows=rothko.rows(given, ROWS), k=k)) for k in ks]
         for method in methods
     ]
 

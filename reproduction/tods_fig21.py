@@ -15,13 +15,12 @@ NAME = "tods_fig21"
 
 def asked(given: Any) -> list[list[Run]]:
     """For each size Rothko-T with one and with four frequency groups, and Rothko-S."""
-    sizes = rothko.sizes(given)[:2] if given.quick else rothko.sizes(given)
     methods: tuple[dict[str, Any], ...] = (
         {"method": T, "frequency_groups": 1}, {"method": T, "frequency_groups": 4}, {"method": S},
     )  # fmt: skip
     return [
         [rothko.scaled(given, Run(**method, n_rows=n, criterion="InfoGain")) for method in methods]
-        for n in sizes
+        for n in rothko.sizes(given)
     ]
 
 

@@ -56,7 +56,7 @@ class Sample:
         if not self.tests:
             return k * self.n / self.N
         p = k / self.N
-        error = math.sqrt(p * (1 - p) / (self.n - 1) * (self.N - self.n) / self.N)
+        error = math.sqrt(max(p * (1 - p), 0) / (self.n - 1) * (self.N - self.n) / self.N)
         return min(k, self.n * (p + stats.norm.isf(self.share(n_parts)) * error))
 
     def variance_passes(self, least: float, numbers, n_parts: int) -> bool:

@@ -249,8 +249,13 @@ def scaled(given: Namespace, run: Run) -> Run:
 
 
 def sizes(given: Namespace) -> tuple[int, ...]:
-    """The sizes of a scale-up."""
-    return given.at or SCALE_UP
+    """The sizes of a scale-up; one with ``--quick``."""
+    return given.at or (SCALE_UP[:1] if given.quick else SCALE_UP)
+
+
+def rows(given: Namespace, default: int) -> int:
+    """The size of the table where it is not the axis; with ``--quick`` that of the scale-up."""
+    return given.rows or (SCALE_UP[0] if given.quick else default)
 
 
 def entries(
@@ -360,4 +365,4 @@ def sampled(
     )
     asked = replace(policy, method=method, **({} if require is None else {"requirements": tuple(require)}))
     release = publish(table, asked, engine="disk", memory=memory, seed=seed, threads=1)
-    return Sampled(release.rows, release.certificate.claims.groups, release.certificate.figures["io"])
+    return Sampled(release.table, release.certificate.claims.groups, release.certificate.figures["io"])

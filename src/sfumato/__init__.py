@@ -18,10 +18,11 @@ For checking
     :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
 
 A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kernels`` (compiled loops);
-``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow);
-``encoding`` (columns as small integers); ``recoding``, ``cuts``, ``selection``, ``answers`` and ``release``;
-``engines`` and ``verify``; ``mondrian`` and ``specialization``; ``methods``; ``evaluate``; ``compare``;
-``report``; ``publish``; ``cli``. Imports go down this list only.
+``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow) and
+``spill`` (what does not fit in memory); ``encoding`` (columns as small integers); ``recoding``, ``cuts``,
+``selection``, ``answers`` and ``release``; ``engines`` and ``verify``; ``intake`` (a file as blocks of codes);
+``mondrian`` (with ``rothko``, for tables larger than memory) and ``specialization``; ``methods``; ``evaluate``;
+``compare``; ``report``; ``publish`` and ``large``; ``cli``. Imports go down this list only.
 """
 
 from __future__ import annotations

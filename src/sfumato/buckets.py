@@ -31,6 +31,7 @@ class Buckets:
     ...     for bucket, x in ((1, 10), (0, 20), (1, 30), (0, 40)):
     ...         waiting.add(np.array([bucket]), np.array([(x,)], dtype=waiting.kind))
     ...     [waiting.take(bucket)["x"].tolist() for bucket in (0, 1)], waiting.n_runs
+    ...     waiting.close()
     ([[20, 40], [10, 30]], 2)
     """
 

@@ -274,10 +274,13 @@ def _publish(
             f"(imprecision {found['imprecision']:,})"
         )
     figures.pop("utility", None)  # the owner has it already
+    if whole := figures.get("io", {}).get("nonminimal"):
+        click.echo(f"  {whole:,} groups could perhaps be divided further: the sample was too small to tell.")
     if verbose:
         for name, figure in figures.items():
             if isinstance(figure, dict):
-                figure = ", ".join(f"{word} {_plain(number)}" for word, number in figure.items())  # noqa: PLW2901
+                told = {word: number for word, number in figure.items() if number != 0}
+                figure = ", ".join(f"{word} {_plain(number)}" for word, number in told.items())  # noqa: PLW2901
             click.echo(f"  {name}: {figure}")
 
 

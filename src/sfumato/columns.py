@@ -269,7 +269,8 @@ class SumsWithin:
         """Look at some more codes, and the group of each."""
         wide = codes.astype(np.uint64)
         squares = wide * wide
-        parts = (np.uint64(1), wide, squares >> encoding.HALF, squares & encoding.LOW_HALF)
+        one = np.ones(1, dtype=np.uint64)
+        parts = (one, wide, squares >> encoding.HALF, squares & encoding.LOW_HALF)
         for sums, part in zip(self.sums, parts, strict=True):
             np.add.at(sums, group, part)
         np.maximum.at(self.greatest, group, wide)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato import diffgen_policy, tables
 from sfumato.axes import distinct_cells
 from sfumato.declared_trees import declared_tree, leaf_codes, missing_code, with_missing
-from sfumato.diffgen_policy import Cut, class_values, grid_of
+from sfumato.diffgen_policy import LEAVES, Cut, class_values, grid_of, n_codes
 from sfumato.encoding import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.engines.rows import BLOCK_ROWS, Block
 from sfumato.policy import Policy
@@ -55,7 +55,7 @@ def _domain_of(attribute: Attribute) -> Domain:
         float(high),
         grid=float(step),
         has_missing=True,
-        n_codes=int((high - low) / step) + 2,
+        n_codes=n_codes(attribute),
         values=None,
         origin=float(low - step),
         is_declared=True,
@@ -66,7 +66,7 @@ def cut_of(domain: Domain, cut: Cut) -> NDArray[np.int64]:
     """A cut that the policy gives, in codes.
 
     On an ordered domain the first code of each piece but the first, ascending; on a tree the nodes of its
-    hierarchy, from left to right. Missing goes with the first piece, or the last node.
+    hierarchy, from left to right. Missing goes with the first piece, or the last node; at the leaves it is alone.
 
     >>> age = {"role": "quasi-identifier", "kind": "number", "bounds": (18, 65), "step": 1}
     >>> cut_of(domains_of(Schema.of(age=age))[0], (40,)).tolist()
@@ -74,7 +74,11 @@ def cut_of(domain: Domain, cut: Cut) -> NDArray[np.int64]:
     """
     attribute = domain.attribute
     if isinstance(domain, OrderedDomain):
+        if cut == LEAVES:
+            return np.arange(1, domain.n_codes)
         return np.array(diffgen_policy.ordered_cut(attribute, cut), dtype=np.int64) + 1
+    if cut == LEAVES:
+        return domain.hierarchy.leaf_nodes.astype(np.int64)
     return np.array(diffgen_policy.tree_cut(attribute, declared_tree(attribute), cut), dtype=np.int64)
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato import hierarchy
-from sfumato.declared_trees import declared_tree, undeclared, with_missing
+from sfumato.declared_trees import declared_tree, missing_code, undeclared, with_missing
 from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -28,7 +28,7 @@ MAX, INFOGAIN, GINI = "max", "infogain", "gini"
 COUNTS, EXPANDED = "counts", "expanded"
 
 LEAVES = "leaves"
-"""In place of a list, a cut at every value."""
+"""In place of a list, a cut at every value, missing included."""
 
 Cut = tuple[Any, ...] | str
 """Where the pieces of a number or date begin, the labels of a hierarchy's nodes, or ``LEAVES``."""
@@ -237,7 +237,7 @@ def _check_domain(attribute: Attribute) -> None:
 
 def _check_grid(attribute: Attribute, path: Where) -> None:
     low, high, step = grid_of(attribute)
-    if (high - low) / step + 2 > MAX_CODES:
+    if n_codes(attribute) > MAX_CODES:
         raise Misfit(path, "its bounds and step make more than 2^31 values; widen the step.")
     scale = math.lcm(low.denominator, high.denominator, step.denominator)
     if max(abs(low - step), abs(high)) * scale >= 10**MAX_DIGITS:
@@ -255,6 +255,12 @@ def grid_of(attribute: Attribute) -> tuple[Fraction, Fraction, Fraction]:
     low, high = attribute.bounds or (0, 0)
     step = 1 if attribute.step is None else attribute.step
     return Fraction(str(low)), Fraction(str(high)), Fraction(str(step))
+
+
+def n_codes(attribute: Attribute) -> int:
+    """How many codes an ordered column has: one for each point of its grid, and one for missing."""
+    low, high, step = grid_of(attribute)
+    return int((high - low) / step) + 2
 
 
 class _at:  # noqa: N801 - reads as a preposition
@@ -290,11 +296,10 @@ def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
         if isinstance(cut, str) and cut != LEAVES:
             raise Misfit(path, f"must be a list, or the word {LEAVES}.")
         if attribute.is_ordered:
-            low, high, step = grid_of(attribute)
-            n_cells *= int((high - low) / step) + 1 if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
+            n_cells *= n_codes(attribute) if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
         else:
             tree = declared_tree(attribute)
-            n_cells *= tree.n_leaves if cut == LEAVES else len(tree_cut(attribute, tree, cut))
+            n_cells *= missing_code(tree) + 1 if cut == LEAVES else len(tree_cut(attribute, tree, cut))
     if n_cells > max_cells:
         raise Misfit(
             (*METHOD, "cuts"),
@@ -302,7 +307,7 @@ def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
         )
 
 
-def ordered_cut(attribute: Attribute, cut: Cut) -> list[int]:
+def ordered_cut(attribute: Attribute, cut: Iterable[Any]) -> list[int]:
     """How many steps above the lower bound each piece but the first begins.
 
     >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(18, 65), step=1)
@@ -311,8 +316,6 @@ def ordered_cut(attribute: Attribute, cut: Cut) -> list[int]:
     """
     path: Where = (*METHOD, "cuts", attribute.name)
     low, high, step = grid_of(attribute)
-    if cut == LEAVES:
-        return list(range(1, int((high - low) / step) + 1))
     begins = [(_exact(item, attribute, path) - low) / step for item in cut]
     for position, begin in enumerate(begins, start=1):
         if begin.denominator != 1:
@@ -335,7 +338,7 @@ def _exact(item: Any, attribute: Attribute, path: Where) -> Fraction:
     return Fraction(str(item))
 
 
-def tree_cut(attribute: Attribute, tree: Hierarchy, cut: Cut) -> list[int]:
+def tree_cut(attribute: Attribute, tree: Hierarchy, cut: Iterable[Any]) -> list[int]:
     """The nodes of a cut through the declared hierarchy, from left to right.
 
     >>> job = Attribute("job", "quasi-identifier")
@@ -344,8 +347,6 @@ def tree_cut(attribute: Attribute, tree: Hierarchy, cut: Cut) -> list[int]:
     [2, 3]
     """
     path: Where = (*METHOD, "cuts", attribute.name)
-    if cut == LEAVES:
-        return [int(node) for node in tree.leaf_nodes]
     places: dict[str | None, list[int]] = {}
     for node, label in enumerate(tree.labels):
         places.setdefault(label, []).append(node)

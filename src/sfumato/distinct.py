@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato import tables
 from sfumato.errors import InputError
+from sfumato.kernels.ranks import fill_ranks
 from sfumato.schema import Attribute
 from sfumato.spill import Spill, size_of, spilling
 
@@ -23,8 +24,11 @@ Ints = NDArray[np.int64]
 SMALLEST_RUN = 1 << 12
 """Numbers in a run on disk, or in a block of one: below this, files are not worth their while."""
 
-STRETCH = 1 << 22
+STRETCH = 1 << 21
 """Numbers of a file that are looked at before their pages are given back."""
+
+FEW = 1 << 16
+"""Values of several dictionaries that may wait to become one."""
 
 
 # ---- numbers ---------------------------------------------------------------------------------------
@@ -172,28 +176,54 @@ def let_go(values: Any) -> None:
         held.madvise(mmap.MADV_DONTNEED)
 
 
+def is_mapped(values: Any) -> bool:
+    """Do these numbers stay in a file?"""
+    return getattr(values, "_mmap", None) is not None
+
+
+def at(values: Floats, places: NDArray[Any]) -> Any:
+    """The numbers at these places; of a file only a stretch is in memory at a time.
+
+    >>> at(np.array([1.0, 2.0, 5.0]), np.array([2, 0])).tolist()
+    [5.0, 1.0]
+    """
+    if not is_mapped(values):
+        return values[places]
+    flat = np.ravel(places)
+    order = np.argsort(flat, kind="stable")
+    ordered, found = flat[order], np.empty(len(flat))
+    done = 0
+    for start in range(0, len(values), STRETCH):
+        stop = int(np.searchsorted(ordered, start + STRETCH))
+        if stop > done:
+            found[order[done:stop]] = values[start : start + STRETCH][ordered[done:stop] - start]
+            let_go(values)
+        done = stop
+    return found.reshape(np.shape(places))
+
+
 def places(values: Floats, keys: NDArray[Any]) -> Ints:
-    """Where each key stands among ascending values that hold it; of a file only a stretch is in memory at a time.
+    """Where each key stands among ascending values that hold it, at the last of equals.
+
+    Of a file only a stretch is in memory at a time.
 
     >>> places(np.array([1.0, 2.0, 5.0]), np.array([5, 1])).tolist()
     [2, 0]
     """
-    if getattr(values, "_mmap", None) is None:
-        return np.searchsorted(values, keys)
     order = np.argsort(keys)
-    ordered = keys[order]
-    out = np.empty(len(keys), dtype=np.int64)
-    done = 0
-    for start in range(0, len(values), STRETCH):
-        stretch = values[start : start + STRETCH]
-        stop = (
-            len(keys)
-            if start + STRETCH >= len(values)
-            else int(np.searchsorted(ordered, stretch[-1], "right"))
-        )
-        out[order[done:stop]] = start + np.searchsorted(stretch, ordered[done:stop])
+    ordered = keys[order].astype(np.float64)
+    found = np.empty(len(keys), dtype=np.int64)
+    done, size = 0, STRETCH if is_mapped(values) else max(len(values), 1)
+    for start in range(0, len(values), size):
+        stretch = np.asarray(values[start : start + size])
+        is_last = start + size >= len(values)
+        stop = len(keys) if is_last else int(np.searchsorted(ordered, stretch[-1], "right"))
+        fill_ranks(stretch, ordered[done:stop], found[done:stop])
+        found[done:stop] += start
         done = stop
         let_go(values)
+    out = np.empty(len(keys), dtype=np.int64)
+    out[order] = found
     return out
 
 
@@ -246,7 +276,7 @@ class Dictionary:
         self._waiting.append(self._batch.used())
         self._n_waiting += len(self._waiting[-1].values)
         self._batch = None
-        if self._n_waiting > max(1 << 16, len(self._count)):
+        if self._n_waiting > max(FEW, len(self._count)):
             self._merge()
 
     def _merge(self) -> None:

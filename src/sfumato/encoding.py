@@ -11,6 +11,7 @@ the batches, domain and codes are the same.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
-from sfumato.distinct import Dictionary, NumberFile, Numbers, let_go, places
+from sfumato.distinct import Dictionary, NumberFile, Numbers, at, places
 from sfumato.errors import HierarchyError, InputError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.problem import NO_NUMBER, Axes
@@ -57,7 +58,8 @@ HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 class OrderedDomain:
     """Values in ascending order; code i is ``values[i]``, or ``origin + i * step`` where ``values`` is None.
 
-    Very many values stay in a file, of which ``values`` is a map: look at it through ``value``.
+    Very many values stay in a file, of which ``values`` is a map: look at it through ``value``, for it holds
+    positions, where missing stands with the least value.
 
     ``low`` and ``high`` are the outer ends that a release may show: the declared bounds, or the range of
     the table. ``grid`` is the distance of neighbouring values (1 for whole numbers and days), None if any
@@ -78,11 +80,8 @@ class OrderedDomain:
     def value(self, code: Any) -> Any:
         """The value of each code; missing is -inf."""
         codes = np.asarray(code)
-        if self.values is not None:
-            values = self.values[codes]
-            let_go(self.values)
-            return values
-        found = _grid_points(self.origin, self.grid or 1.0, codes)
+        grid = self.grid or 1.0
+        found = _grid_points(self.origin, grid, codes) if self.values is None else at(self.values, codes)
         return np.where(codes == 0, MISSING, found) if self.has_missing else found
 
 
@@ -184,13 +183,12 @@ def encode_number(source: Source, attribute: Attribute, *, missing: int | None =
         return Measure(0.0, 1.0, True, np.full(len(cells), missing or 0, dtype=np.uint32))
     extent = Extent(attribute)
     extent.add(present)
-    base, unit = _units(extent, lambda digits: _is_whole_at(present - extent.base, digits))
-    codes = _number_codes(cells, base, unit)
-    is_missing = _is_null(cells)
-    if is_missing is not None:
-        known = codes[~is_missing]
-        codes[is_missing] = _mean_code(int(known.sum()), len(known)) if missing is None else missing
-    return Measure(base + unit.origin, unit.unit, unit.is_exact, codes.astype(np.uint32))
+    rest = present - extent.base if extent.base else present
+    base, unit = _units(extent, lambda digits: _is_whole_at(rest, digits))
+    wide = _number_codes(present, base, unit)
+    missing = _mean_code(int(wide.sum()), len(wide)) if missing is None else missing
+    codes = _with_missing(wide.astype(np.uint32), _is_null(cells), missing)
+    return Measure(base + unit.origin, unit.unit, unit.is_exact, codes)
 
 
 def axes_of(
@@ -418,26 +416,33 @@ class OrderedEncoder:
         """The domain. Ranks that are too many for memory, and any others where ``ranks`` are given, go to that file."""
         self.domain = self.extent.grid_domain()
         if self.domain is None:
-            missing = np.full(int(self.extent.has_missing), MISSING)
             if ranks is None:
-                known = np.append(missing, self.numbers.values())
+                known = np.append([MISSING] * self.extent.has_missing, self.numbers.values())
             else:
-                self.place = ranks.append([missing, *self.numbers.blocks()])
+                missing = np.full(int(self.extent.has_missing), float(self.extent.least))
+                self.place = ranks.append(itertools.chain([missing], self.numbers.blocks()))
                 known = ranks.map()[self.place]
             self.domain = self.extent.ranked_domain(known)
         self.numbers.drop()
         return self.domain
 
+    @property
+    def ends(self) -> None:
+        """All codes of its domain may occur."""
+        return
+
     def codes(self, cells: pa.Array) -> Codes:
         assert self.domain is not None
         if self.domain.values is None:
             return _grid_codes(cells, self.domain)
-        found = places(self.domain.values, _present(cells)).astype(np.uint32)
+        found = places(self.domain.values, _present(cells)).astype(
+            np.uint32
+        )  # the last of equals: no missing
         return _with_missing(found, _is_null(cells))
 
 
 def _ranked(values: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
-    """The distinct values, ascending, and the rank of each; by marking where whole numbers lie close."""
+    """The distinct values, ascending, and the rank of each; by marking where whole numbers lie close. -0.0 is 0.0."""
     if values.dtype.kind == "i" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < 16 * len(values):
@@ -446,7 +451,7 @@ def _ranked(values: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
             rank = np.cumsum(seen) - 1
             return (np.flatnonzero(seen) + low).astype(np.float64), rank[values - low]
     distinct, codes = np.unique(values, return_inverse=True)
-    return distinct.astype(np.float64), codes.astype(np.int64)
+    return distinct.astype(np.float64) + 0.0, codes.astype(np.int64)
 
 
 def _count_off(present: NDArray[Any], attribute: Attribute) -> int:
@@ -523,6 +528,11 @@ class TreeEncoder:
         self.domain, self._code = _tree_of(cells, self.attribute, self.dictionary.count)
         return self.domain
 
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """Least and greatest code, where they are known."""
+        return (int(self._code.min()), int(self._code.max())) if len(self._code) else None
+
     def codes(self, column: pa.Array) -> Codes:
         return self.dictionary.codes(column, self._code)
 
@@ -572,6 +582,13 @@ class NumberTreeEncoder:
         self.domain, self._code = _tree_of(values.dictionary_encode(), attribute)
         return self.domain
 
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """Least and greatest code, where they are known."""
+        if self.numbers is None:
+            return None
+        return (int(self._code.min()), int(self._code.max())) if len(self._code) else None
+
     def codes(self, cells: pa.Array) -> Codes:
         assert self.domain is not None
         present = _present(cells)
@@ -584,11 +601,7 @@ class NumberTreeEncoder:
             leaves = hierarchy.locate(attribute, tree, distinct.astype(kind)).astype(np.int64)
             _refuse_unknown(pa.array(distinct).dictionary_encode(), leaves, attribute)
             found = leaves.astype(np.uint32)[at]
-        if not cells.null_count:
-            return found
-        out = np.full(len(cells), self.domain.n_codes - 1, dtype=np.uint32)
-        out[~np.asarray(cells.is_null())] = found
-        return out
+        return _with_missing(found, _is_null(cells), self.domain.n_codes - 1)
 
 
 def _refuse_unknown(
@@ -751,9 +764,7 @@ class NumberEncoder:
         self.sums = Sums()
 
     def observe_again(self, cells: pa.Array) -> None:
-        codes = _number_codes(cells, *self._rest)
-        is_missing = _is_null(cells)
-        self.sums.add(codes if is_missing is None else codes[~is_missing])
+        self.sums.add(_number_codes(_present(cells), *self._rest))
 
     def finish(self) -> None:
         n_missing = self.extent.n_rows - self.extent.n_present
@@ -769,11 +780,8 @@ class NumberEncoder:
         return int(NO_NUMBER) if has_missing and self.missing == NO_NUMBER else self.sums.greatest
 
     def codes(self, cells: pa.Array) -> Codes:
-        codes = _number_codes(cells, *self._rest)
-        is_missing = _is_null(cells)
-        if is_missing is not None:
-            codes[is_missing] = self.missing or 0
-        return codes.astype(np.uint32)
+        codes = _number_codes(_present(cells), *self._rest)
+        return _with_missing(codes.astype(np.uint32), _is_null(cells), self.missing or 0)
 
 
 # ---- small pieces ----------------------------------------------------------------------------------
@@ -789,10 +797,10 @@ def _spread(
     return known[indices], n + (1 if cells.null_count else 0)
 
 
-def _with_missing(codes: Codes, is_missing: NDArray[np.bool_] | None) -> Codes:
+def _with_missing(codes: Codes, is_missing: NDArray[np.bool_] | None, missing: int = 0) -> Codes:
     if is_missing is None:
         return codes
-    out = np.zeros(len(is_missing), dtype=np.uint32)
+    out = np.full(len(is_missing), missing, dtype=np.uint32)
     out[~is_missing] = codes
     return out
 
@@ -808,14 +816,15 @@ def _present(cells: pa.Array) -> NDArray[Any]:
     return np.asarray((cells.drop_null() if cells.null_count else cells).to_numpy(zero_copy_only=False))
 
 
-def _filled(cells: pa.Array) -> NDArray[Any]:
-    return np.asarray((cells.fill_null(0) if cells.null_count else cells).to_numpy(zero_copy_only=False))
-
-
 def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
     """Have these numbers no more decimals than that?"""
     scale = 10**digits
-    return np.array_equal(np.rint(present * scale) / scale, present)
+    if digits == 0 and present.dtype.kind == "i":
+        return True
+    scaled = present * float(scale)
+    np.rint(scaled, out=scaled)
+    scaled /= scale
+    return np.array_equal(scaled, present)
 
 
 def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Scale]:
@@ -837,9 +846,11 @@ def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Sca
     return base, Scale(origin, max(span / room, float(np.finfo(np.float64).tiny)), is_exact=False)
 
 
-def _number_codes(cells: pa.Array, base: int, scale: Scale) -> NDArray[np.int64]:
-    """Codes; those of missing cells mean nothing."""
-    return np.rint((_filled(cells) - base - scale.origin) / scale.unit).astype(np.int64)
+def _number_codes(present: NDArray[Any], base: int, scale: Scale) -> NDArray[np.int64]:
+    """The codes of numbers that are there."""
+    steps = (present - base if base else present) - scale.origin
+    steps /= scale.unit
+    return np.rint(steps, out=steps).astype(np.int64)
 
 
 def _mean_code(total: int, n: int) -> int:
@@ -861,17 +872,6 @@ def _positions(domain: Domain) -> Floats:
     if not domain.has_missing:
         return domain.values
     return np.append(domain.values[1:2] if domain.n_codes > 1 else [0.0], domain.values[1:])
-
-
-def ranks_in(
-    ranks: NumberFile, domains: tuple[Domain, ...], where: list[slice | None]
-) -> tuple[Floats, NDArray[np.int64]]:
-    """What ``axes_of`` wants of ranked domains that are in a file, each at its place."""
-    position = np.asarray(ranks.map())
-    for domain, place in zip(domains, where, strict=True):
-        if place is not None and isinstance(domain, OrderedDomain) and domain.has_missing:
-            position[place.start] = position[place.start + 1] if domain.n_codes > 1 else 0.0
-    return position, np.array([-1 if place is None else place.start for place in where], dtype=np.int64)
 
 
 def _least_code(domain: Domain) -> int:

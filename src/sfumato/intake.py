@@ -10,6 +10,7 @@ and features, some columns are read once more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -19,23 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato import discretize, encoding, predicate, selection, summary, tables
+from sfumato import encoding, predicate, selection, summary, tables
 from sfumato.axes import read_ordered
 from sfumato.boxes import passed_on
-from sfumato.columns import (
-    MOST_CELLS,
-    Cell,
-    Column,
-    Counted,
-    Joint,
-    Label,
-    Number,
-    Pair,
-    SumsWithin,
-    Target,
-    wanted,
-)
-from sfumato.distinct import Dictionary, NumberFile, Numbers
+from sfumato.columns import wanted
+from sfumato.distinct import Dictionary, NumberFile, let_go
 from sfumato.encoding import (
     Domain,
     Extent,
@@ -43,26 +32,32 @@ from sfumato.encoding import (
     NumberEncoder,
     NumberTreeEncoder,
     OrderedEncoder,
-    Scale,
-    Sums,
     TreeEncoder,
 )
-from sfumato.engines.rows import BLOCK_ROWS, Block, Layout, nbytes
-from sfumato.errors import InputError, TableError
+from sfumato.engines.rows import BLOCK_ROWS, Block, Layout
+from sfumato.errors import TableError
 from sfumato.kernels.problem import Axes
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.randomness import Random
 from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.spill import Spill, size_of
+from sfumato.spill import Spill
+from sfumato.stream import Batch, StreamedColumns
 from sfumato.tables import Source
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 AxisEncoder = OrderedEncoder | TreeEncoder | NumberTreeEncoder
 
+MOST_TEXT = 1 << 18
+"""Bytes of these texts up to which that pays."""
+
 FEW_TEXTS = 1 << 16
 """Different texts of a published column up to which it is kept by a dictionary."""
+
+
+ROWS_TO_RANK = 1 << 18
+"""Rows whose values are looked for in a file of ranks in one go: each time, most of it is read."""
 
 
 class Intake:
@@ -99,6 +94,7 @@ class Intake:
         )
         self._payload = Payload(source, policy)
         self._ranks: NumberFile | None = None
+        self._position: Any = None
         self._true_counts: list[int] | None = None
 
     def _encoder(self, attribute: Attribute, n_ordered: int) -> AxisEncoder:
@@ -114,7 +110,7 @@ class Intake:
         """Read the table once, and learn what its codes are; keep a simple random sample of so many rows."""
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
-        reservoir = Reservoir(sample, random, names) if sample and random is not None else None
+        reservoir = Reservoir(sample, random, names, self.n_rows) if sample and random is not None else None
 
         def observe(batch: Batch) -> None:
             for encoder in encoders:
@@ -194,6 +190,32 @@ class Intake:
         return [*(domain.n_codes - 1 for domain in self.domains), *self.columns.greatest]
 
     @property
+    def statistic_types(self) -> dict[str, pa.DataType]:
+        """The types of the published statistics: what is whole in one group need not be so in all."""
+        return {
+            name: pa.float64() if name.endswith("_mean") and not pa.types.is_date(kind) else kind
+            for column, kind in self._payload.kinds.items()
+            for name in summary.names_of(self.schema[column], self.policy)
+        }
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of a row, what is published as it is."""
+        return self._payload.decoded_bytes(self.n_rows)
+
+    def take_sample(self) -> Codes:
+        """The sample; it is not held any longer."""
+        sample, self.sample = self.sample, np.zeros((0, 0), dtype=np.uint32)
+        return sample
+
+    @property
+    def ends(self) -> Codes:
+        """(2, axes) least and greatest code of the table, as far as that is known without another pass."""
+        every = [encoder.ends or (0, domain.n_codes - 1)
+                 for encoder, domain in zip(self._encoders, self.domains, strict=True)]  # fmt: skip
+        return np.array(every, dtype=np.uint32).T
+
+    @property
     def layout(self) -> Layout:
         """How the rows are stored most narrowly."""
         return Layout.of(self.greatest)
@@ -205,8 +227,14 @@ class Intake:
             places = [
                 encoder.place if isinstance(encoder, OrderedEncoder) else None for encoder in self._encoders
             ]
-            ranks = encoding.ranks_in(self._ranks, self.domains, places)
+            starts = np.array([-1 if place is None else place.start for place in places], dtype=np.int64)
+            self._position = self._ranks.map()
+            ranks = np.asarray(self._position), starts
         return encoding.axes_of(self.domains, split_only=split_only, ranks=ranks)
+
+    def let_go(self) -> None:
+        """Give back the memory that looking at ranks in a file took; call it now and then."""
+        let_go(self._position)
 
     @property
     def true_counts(self) -> list[int]:
@@ -225,11 +253,15 @@ class Intake:
         tally = Tally(self) if self._true_counts is None else None
         self.spill.counters.input_passes += 1
         n_rows = 0
-        for batch in self._batches(names):
+        size = BLOCK_ROWS if self._ranks is None else ROWS_TO_RANK
+        for batch in self._batches(names, size):
             n_rows += batch.n_rows
             if tally is not None:
                 tally.add(batch)
-            yield Block(self._codes(batch), self._payload.of(batch) if payload else None)
+            codes, beside = self._codes(batch), self._payload.of(batch) if payload else None
+            for start in range(0, batch.n_rows, BLOCK_ROWS):
+                end = start + BLOCK_ROWS
+                yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
             raise tables.changed(self.source.where)
@@ -248,10 +280,10 @@ class Intake:
     def _axis_names(self) -> list[str]:
         return [encoder.attribute.name for encoder in self._encoders]
 
-    def _batches(self, names: Iterable[str]) -> Iterator[Batch]:
+    def _batches(self, names: Iterable[str], rows: int | None = None) -> Iterator[Batch]:
         first_row = 0
         for batch in self.source.batches(
-            list(dict.fromkeys(names)), rows=BLOCK_ROWS, memory=self.memory // 4, count=self._count
+            list(dict.fromkeys(names)), rows=rows or BLOCK_ROWS, memory=self.memory // 4, count=self._count
         ):
             yield Batch(batch, first_row, self.schema)
             first_row += batch.num_rows
@@ -271,41 +303,20 @@ class Intake:
         return n_rows
 
 
-class Batch:
-    """Some rows as they are stored; the cells of a number or date are read once."""
-
-    def __init__(self, batch: pa.RecordBatch, first_row: int, schema: Schema) -> None:
-        self.batch, self.first_row, self.schema = batch, first_row, schema
-        self.n_rows: int = batch.num_rows
-        self._cells: dict[str, pa.Array] = {}
-
-    def raw(self, name: str) -> pa.Array:
-        return self.batch.column(name)
-
-    def cells(self, name: str) -> pa.Array:
-        """Numbers, or days."""
-        if name not in self._cells:
-            try:
-                self._cells[name] = tables.ordered(self.raw(name), self.schema[name])
-            except tables.UnreadableCells as fault:
-                raise fault.after(self.first_row) from None
-        return self._cells[name]
-
-    def of(self, encoder: Any) -> pa.Array:
-        """What an encoder looks at."""
-        name = encoder.attribute.name
-        return self.raw(name) if encoder.is_raw else self.cells(name)
-
-
 class Reservoir:
-    """A simple random sample without replacement: the rows with the least of random keys."""
+    """A simple random sample without replacement: the rows with the least of random keys.
 
-    def __init__(self, size: int, random: Random, names: Sequence[str]) -> None:
+    Where it is known how many rows will come, those with greater keys than the sample can have are not even
+    looked at. Should fewer be left than were wanted, which is six standard deviations away, the sample is smaller.
+    """
+
+    def __init__(self, size: int, random: Random, names: Sequence[str], n_rows: int = 0) -> None:
         self.size, self.random, self.names = size, random, list(dict.fromkeys(names))
         self._keys: list[NDArray[np.uint64]] = []
         self._rows: list[pa.RecordBatch] = []
         self._held = 0
-        self._bound: int | None = None
+        enough = size + 6 * math.sqrt(size) + 6
+        self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
 
     def add(self, batch: Batch) -> None:
         """Look at some more rows."""
@@ -389,15 +400,19 @@ class Payload:
                 self._texts.pop(name, None)
             if name in self._texts:
                 self._texts[name].add(_passed_on(column, name), batch.first_row)
-                if self._texts[name].is_full:
+                if self._texts[name].is_full or self._texts[name].held > MOST_TEXT:
                     del self._texts[name]
-            self._bytes[name] += nbytes(pa.RecordBatch.from_arrays([column], [name]))
+            self._bytes[name] += _decoded_bytes(column)
         for name, extent in self._extents.items():
             extent.add_cells(batch.cells(name))
 
     def finish(self) -> None:
-        for name, texts in self._texts.items():
+        for name in list(self._texts):
+            texts = self._texts[name]
             texts.finish()
+            if texts.held > MOST_TEXT:  # every file of rows would hold it
+                del self._texts[name]
+                continue
             order = pc.sort_indices(texts.values).to_numpy()
             rank = np.empty(len(order) + 1, dtype=np.uint32)
             rank[order] = np.arange(len(order))
@@ -412,6 +427,10 @@ class Payload:
         return sum(
             n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
         )
+
+    def decoded_bytes(self, n_rows: int) -> int:
+        """Of a row once its texts are spelled out, about."""
+        return sum(self._bytes[name] or 8 * n_rows for name in self.names) // max(n_rows, 1)
 
     def of(self, batch: Batch) -> pa.RecordBatch | None:
         """The payload of some rows, None if there is none."""
@@ -434,6 +453,15 @@ class Payload:
         kind = _index_type(len(dictionary))
         indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
         return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """Bytes of a column, its texts spelled out."""
+    if not isinstance(column, pa.DictionaryArray):
+        return int(column.nbytes)
+    if not _is_text(column.type) or len(column.dictionary) == 0:
+        return int(column.indices.nbytes)
+    return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
 
 
 def _free(attribute: Attribute) -> Attribute:
@@ -501,254 +529,4 @@ class Words:
         return is_inside
 
 
-# ---- targets and sensitive values ------------------------------------------------------------------
-
-
-Show = Callable[[Iterable[str], Callable[[Batch], None]], int]
-"""One more pass over some columns."""
-
-
-class StreamedColumns:
-    """The columns beside the quasi-identifiers, known from batches."""
-
-    def __init__(self, schema: Schema, columns: Sequence[Column], *, n_axes: int, memory: int) -> None:
-        self.schema, self.columns, self.memory = schema, tuple(columns), memory
-        self.n_rows = 0
-        self._place = {column: n_axes + i for i, column in enumerate(columns)}
-        cells = [column for column in columns if isinstance(column, Cell)]
-        features = [name for cell in cells for name in cell.features]
-        labels = [
-            *(column.name for column in columns if isinstance(column, Label)),
-            *(name for column in columns if isinstance(column, Joint) for name in column.names),
-            *(name for name in features if schema[name].kind is Kind.CATEGORY),
-        ]
-        self.labels = {name: LabelEncoder(schema[name], memory=memory) for name in dict.fromkeys(labels)}
-        self.numbers = {
-            column: NumberEncoder(schema[column.name], missing=column.missing)
-            for column in columns
-            if isinstance(column, Number)
-        }
-        self.features = {
-            name: Feature(schema[name], memory=memory)
-            for name in dict.fromkeys(features)
-            if schema[name].kind is not Kind.CATEGORY
-        }
-        self._parts: dict[Column, Part] = {}
-        self._within: dict[tuple[Number, Cell], list[Sums]] = {}
-
-    @property
-    def encoders(self) -> list[Any]:
-        """What must see every batch."""
-        return [*self.labels.values(), *self.numbers.values(), *self.features.values()]
-
-    @property
-    def names(self) -> list[str]:
-        return [encoder.attribute.name for encoder in self.encoders]
-
-    def finish(self, show: Show) -> None:
-        """All base columns are known; combine them."""
-        for column in self.columns:
-            self._part(column, show)
-        for cell in [column for column in self.columns if isinstance(column, Cell)]:
-            if isinstance(cell.target, Number):
-                self._within[cell.target, cell] = self._sums_within(cell.target, cell, show)
-
-    def _part(self, column: Column, show: Show) -> Part:
-        if column not in self._parts:
-            self._parts[column] = self._made(column, show)
-        return self._parts[column]
-
-    def _made(self, column: Column, show: Show) -> Part:
-        if isinstance(column, Label):
-            return self._label(column.name)
-        if isinstance(column, Number):
-            encoder = self.numbers[column]
-            codes = partial(_codes_of, encoder)
-            return Part([column.name], encoder.greatest + 1, codes, np.zeros(0, dtype=np.int64))
-        if isinstance(column, Joint):
-            return combined([self._label(name) for name in column.names], show, self.memory, column.names[0])
-        if isinstance(column, Pair):
-            parts = [self._part(column.cell, show), self._part(column.label, show)]
-            return combined(parts, show, self.memory, parts[1].names[0])
-        if isinstance(column, Cell):
-            parts = [self._feature(name, column.target, show) for name in column.features]
-            return combined(parts, show, self.memory, column.features[0])
-        return Part([], 1, lambda batch: np.zeros(batch.n_rows, dtype=np.uint32), np.array([self.n_rows]))
-
-    def _label(self, name: str) -> Part:
-        encoder = self.labels[name]
-        return Part([name], len(encoder.count), partial(_codes_of, encoder), encoder.count)
-
-    def _feature(self, name: str, target: Target, show: Show) -> Part:
-        if name in self.labels:
-            return self._label(name)
-        cuts = self.features[name].cuts(self._part(target, show), show, is_number=isinstance(target, Number))
-
-        def codes(batch: Batch) -> Codes:
-            values = read_ordered(self.schema[name], batch.raw(name))
-            return discretize.cells(values, cuts).astype(np.uint32)
-
-        return Part([name], len(cuts) + 2, codes, np.zeros(0, dtype=np.int64))
-
-    def _sums_within(self, number: Number, cell: Cell, show: Show) -> list[Sums]:
-        numbers, cells = self._parts[number], self._parts[cell]
-        sums = SumsWithin(cells.n)
-        show([*numbers.names, *cells.names], lambda batch: sums.add(numbers.codes(batch), cells.codes(batch)))
-        return sums.all()
-
-    # ---- what is known -----------------------------------------------------------------------------
-
-    def place(self, column: Column) -> int:
-        return self._place[column]
-
-    def count(self, column: Counted) -> Ints:
-        return self._parts[column].count
-
-    def scale(self, column: Number) -> Scale:
-        return self.numbers[column].scale
-
-    def sums(self, column: Number) -> Sums:
-        return self.numbers[column].sums
-
-    def sums_within(self, column: Number, cell: Cell) -> list[Sums]:
-        return self._within[column, cell]
-
-    @property
-    def greatest(self) -> list[int]:
-        return [self._parts[column].n - 1 for column in self.columns]
-
-    def codes(self, column: Column, batch: Batch) -> Codes:
-        return self._parts[column].codes(batch)
-
-
-def _codes_of(encoder: Any, batch: Batch) -> Codes:
-    return np.asarray(encoder.codes(batch.of(encoder)))
-
-
-class Part:
-    """A column of codes below n that can be made of any batch."""
-
-    def __init__(self, names: Sequence[str], n: int, codes: Callable[[Batch], Codes], count: Ints) -> None:
-        self.names, self.n, self.codes, self.count = list(names), n, codes, count
-
-
-def combined(parts: Sequence[Part], show: Show, memory: int, name: str) -> Part:
-    """Several columns of codes as one, numbered by what occurs."""
-    if len(parts) == 1 and len(parts[0].count):
-        return parts[0]
-    ahead, rest = [parts[0]], list(parts[1:])
-    n = parts[0].n
-    while rest and n * rest[0].n < 2**62:
-        n *= rest[0].n
-        ahead.append(rest.pop(0))
-    names = list(dict.fromkeys(name for part in ahead for name in part.names))
-
-    def key(batch: Batch) -> Ints:
-        out = np.zeros(batch.n_rows, dtype=np.int64)
-        for part in ahead:
-            out = out * part.n + part.codes(batch)
-        return out
-
-    seen = Keys(memory, name)
-    show(names, lambda batch: seen.add(key(batch)))
-    keys, count = seen.finish()
-
-    def codes(batch: Batch) -> Codes:
-        return np.searchsorted(keys, key(batch)).astype(np.uint32)
-
-    one = Part(names, len(keys), codes, count)
-    return combined([one, *rest], show, memory, name) if rest else one
-
-
-class Keys:
-    """Distinct whole numbers and how often each occurs."""
-
-    def __init__(self, memory: int, name: str) -> None:
-        self.memory, self.name = memory, name
-        self._parts: list[tuple[Ints, Ints]] = []
-        self._held = 0
-
-    def add(self, keys: Ints) -> None:
-        """Look at some more."""
-        distinct, count = np.unique(keys, return_counts=True)
-        self._parts.append((distinct, count))
-        self._held += len(distinct)
-        if 64 * self._held > self.memory:
-            self._join()
-            if 128 * self._held > self.memory:
-                raise InputError(
-                    f"Column {self.name!r} and those beside it make over {self._held:,} different combinations, "
-                    f"which need more than {size_of(4 * self.memory)}; allow more --memory, or fewer columns."
-                )
-
-    def _join(self) -> None:
-        keys = np.concatenate([part for part, _ in self._parts])
-        distinct, at = np.unique(keys, return_inverse=True)
-        count = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(count, at, np.concatenate([part for _, part in self._parts]))
-        self._parts, self._held = [(distinct, count)], len(distinct)
-
-    def finish(self) -> tuple[Ints, Ints]:
-        """The numbers in ascending order, and how often each occurs."""
-        self._join()
-        return self._parts[0]
-
-
-class Feature:
-    """A number or date that helps to predict a target; it is cut into cells that tell the target apart [FI93]."""
-
-    is_raw = False
-
-    def __init__(self, attribute: Attribute, *, memory: int) -> None:
-        self.attribute, self.memory = attribute, memory
-        self.numbers = Numbers()
-
-    def observe(self, cells: pa.Array, _first_row: int) -> None:
-        """Look at a batch."""
-        self.numbers.add((cells.drop_null() if cells.null_count else cells).to_numpy(zero_copy_only=False))
-        if 32 * self.numbers.n_held > self.memory and 32 * len(self.numbers.values()) > self.memory:
-            raise self._too_large(32 * self.numbers.n_held)
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-    def _too_large(self, needed: int) -> InputError:
-        return InputError(
-            f"The feature {self.attribute.name!r} has too many different values to be cut in this memory: that takes "
-            f"over {size_of(4 * needed)}; allow as much (--memory), or leave it out of features."
-        )
-
-    def cuts(self, target: Part, show: Show, *, is_number: bool) -> NDArray[np.float64]:
-        """Where it is cut."""
-        distinct = self.numbers.values()
-        quartiles = self._quartiles(target, show) if is_number else None
-        n_classes = target.n if quartiles is None else len(quartiles) + 1
-        if 16 * n_classes * len(distinct) > self.memory:
-            raise self._too_large(16 * n_classes * len(distinct))
-        counts = np.zeros(len(distinct) * n_classes, dtype=np.int64)
-
-        def add(batch: Batch) -> None:
-            values, label = self._rows(batch, target)
-            if quartiles is not None:
-                label = np.searchsorted(quartiles, label)
-            at = np.searchsorted(distinct, values) * n_classes + label
-            np.add.at(counts, at, 1)
-
-        if quartiles is None or len(quartiles):
-            show([self.attribute.name, *target.names], add)
-        return discretize.mdl_cuts_of(distinct, counts.reshape(len(distinct), n_classes), at_most=MOST_CELLS)
-
-    def _quartiles(self, target: Part, show: Show) -> NDArray[np.float64]:
-        seen = Keys(self.memory, self.attribute.name)
-        show([self.attribute.name, *target.names], lambda batch: seen.add(self._rows(batch, target)[1]))
-        codes, count = seen.finish()
-        return discretize.quartiles_of(codes, count) if len(codes) else np.zeros(0)
-
-    def _rows(self, batch: Batch, target: Part) -> tuple[NDArray[np.float64], Ints]:
-        """Of the rows whose feature is there: its values, and their target."""
-        values = read_ordered(self.attribute, batch.raw(self.attribute.name))
-        is_there = np.isfinite(values)
-        return values[is_there], target.codes(batch)[is_there].astype(np.int64)
-
-
-__all__ = ["Batch", "Intake", "Payload", "StreamedColumns"]
+__all__ = ["Intake", "Payload"]

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato import predicate, selection
 from sfumato.cuts import Cuts
@@ -21,12 +23,19 @@ from sfumato.policy import ROTHKO_S, DiffGenOptions, MondrianOptions, Policy, Td
 from sfumato.published import published_rows
 from sfumato.randomness import Random, generator, seeded
 from sfumato.recoding_file import AnyTree, NoTree, TreeWriter
+from sfumato.requirement import KAnonymity
 from sfumato.specialization import tds
 from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, Source, TableWriter
+from sfumato.tables import ROW_GROUP, UNKNOWN, Source, TableWriter
 
 SAMPLE_SEED = 0
 """Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
+
+
+LEAST_ROW_GROUP = 1 << 14
+
+RAW_BYTES = 32
+"""Memory that a cell of the sample may take while it is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,7 @@ class Written:
     """What was written, and what the certificate says of the run."""
 
     path: Path
+    n_rows: int
     recoding: Any
     n_splits: dict[str, int]
     returned: list[int]
@@ -57,40 +67,59 @@ def write_rows(
     if isinstance(policy.method, DiffGenOptions):
         raise NotYet("Publishing with diffgen")
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
-    shares = _shares(policy, memory)
+    n_sample = _sample_size(source, policy, _shares(policy, memory), memory)
     draw = seeded(SAMPLE_SEED if seed is None else seed)
-    intake.scan(sample=_sample_size(source, policy, shares), random=draw)
+    intake.scan(sample=n_sample, random=draw)
+    shares = _shares(policy, memory, intake.payload_bytes)
     spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
     if isinstance(policy.method, TdsOptions):
         run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
-        return _written(run, intake, policy, path, spill, random)
+        return _written(run, intake, policy, path, random)
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
     rothko = Rothko(
-        intake, problem, intake.layout, policy.method, sample=intake.sample, spill=spill, shares=shares,
-        tree=tree, policy=policy, draw=draw, random=random, threads=threads, progress=progress,
-    )  # fmt: skip
-    return _written(rothko, intake, policy, path, spill, random)
+        intake,
+        problem,
+        intake.layout,
+        policy.method,
+        sample=_sample(intake, policy.method, shares, draw),
+        ends=intake.ends,
+        spill=spill,
+        shares=shares,
+        tree=tree,
+        policy=policy,
+        draw=draw,
+        random=random,
+        threads=threads,
+        progress=progress,
+    )
+    return _written(rothko, intake, policy, path, random)
 
 
-def _written(
-    run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, spill: Spill, random: Random
-) -> Written:
+def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, random: Random) -> Written:
     """Write the groups as they are found."""
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
-    with TableWriter(path) as writer:
+    row_group = min(ROW_GROUP, max(run.shares.rows, LEAST_ROW_GROUP))  # the writer holds one
+    with TableWriter(path, row_group=row_group) as writer:
         for chunk in run.chunks():
-            rows = _published(chunk, intake.source, policy, random)
+            rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
                 returned[i] += int(selection.selected(condition, rows, chunk.groups.recoding, policy).sum())
             writer.append(rows)
+            intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None
     return Written(
-        path, recoding, run.n_splits(), returned, intake.true_counts if conditions else [], _io(policy, spill)
+        path,
+        writer.n_rows,
+        recoding,
+        run.n_splits(),
+        returned,
+        intake.true_counts if conditions else [],
+        _io(policy, run),
     )
 
 
@@ -140,7 +169,7 @@ class Tds:
         return self.recoding().n_splits()
 
 
-def _shares(policy: Policy, memory: int) -> Shares:
+def _shares(policy: Policy, memory: int, payload_bytes: int = 0) -> Shares:
     n_axes = len(policy.schema.quasi_identifiers)
     targets = {name for task in policy.predictions for name in task.targets}
     sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
@@ -151,26 +180,44 @@ def _shares(policy: Policy, memory: int) -> Shares:
         n_extra=len(targets | sensitive) + 1,
         n_published=len(policy.schema.published),
         options=options,
+        payload_bytes=payload_bytes,
+        least_rows=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
     )
 
 
-def _sample_size(source: Source, policy: Policy, shares: Shares) -> int:
-    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards."""
+def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) -> int:
+    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
+
+    They are held as they are stored, with a copy while some are thrown out, until the codes are known.
+    """
     options = policy.method
     if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
         return 0
-    n_rows = shares.rows if source.n_rows == UNKNOWN else source.n_rows
-    return Rothko.sample_size(n_rows, options, shares.rows)
+    most = min(shares.rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
+    if source.n_rows == UNKNOWN:
+        return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
+    return Rothko.sample_size(source.n_rows, options, most)
 
 
-def _published(chunk: Chunk, source: Source, policy: Policy, random: Random) -> pa.Table:
-    """The rows of some finished groups."""
-    n_rows = len(chunk.groups.row_numbers)
-    payload = chunk.payload
-    own = Source(
-        source.names, n_rows, source.kind, source.where, _no_column if payload is None else payload.column
-    )
-    return published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+def _sample(intake: Intake, options: MondrianOptions, shares: Shares, draw: Random) -> NDArray[np.uint32]:
+    """What was drawn, or as much of it as the policy asks for."""
+    sample = intake.take_sample()
+    wanted = Rothko.sample_size(intake.n_rows, options, shares.rows)
+    if len(sample) <= wanted:
+        return sample
+    return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]
+
+
+def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+    n_rows, source = len(chunk.groups.row_numbers), intake.source
+    read = _no_column if chunk.payload is None else chunk.payload.column
+    own = Source(source.names, n_rows, source.kind, source.where, read)
+    rows = published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+    for name, kind in intake.statistic_types.items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
+    return rows
 
 
 def _no_column(name: str) -> pa.ChunkedArray:
@@ -182,6 +229,7 @@ def _check_room(intake: Intake, spill: Spill) -> None:
     spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")
 
 
-def _io(policy: Policy, spill: Spill) -> dict[str, Any]:
+def _io(policy: Policy, run: Rothko | Tds) -> dict[str, Any]:
     method = policy.method.scale if isinstance(policy.method, MondrianOptions) else policy.method.name
-    return {"engine": "disk", "method": method, **spill.counters.as_figures()}
+    figures = run.spill.counters.as_figures()
+    return {"engine": "disk", "method": method, "rows-in-memory": run.shares.rows, **figures}

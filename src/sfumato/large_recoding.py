@@ -16,7 +16,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,14 @@ class LargeRecoding(Recoder):
         axes = tuple(axis_from_dict(entry, schema) for entry in document["attributes"])
         return cls(axes, folder / NODES, Output(document["output"]), schema.left_out, memory)
 
+    def at(self, folder: Path) -> LargeRecoding:
+        """The same recoding in the folder that it was written into: its first one may be a temporary one."""
+        return replace(self, path=folder / NODES)
+
     @property
     def n_nodes(self) -> int:
-        return int(pq.read_metadata(self.path).num_rows)
+        with _opened(self.path) as file:
+            return int(file.metadata.num_rows)
 
     @property
     def n_groups(self) -> int:
@@ -80,7 +85,7 @@ class LargeRecoding(Recoder):
     def _counts(self) -> NDArray[np.int64]:
         """How many nodes are leaves, and how many are split on each axis."""
         total = np.zeros(1 + len(self.axes), dtype=np.int64)
-        with pq.ParquetFile(self.path) as file:
+        with _opened(self.path) as file:
             for batch in file.iter_batches(BATCH_NODES, columns=["axis"]):
                 total += np.bincount(np.asarray(batch.column(0)) + 1, minlength=len(total))
         return total
@@ -253,12 +258,23 @@ class _Sweep:
         self.stubs.add(self.bucket(stubs["group"]), stubs)
 
 
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, buffer_size=1 << 18)
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} is gone, which held the nodes of a recoding; read its release again."
+        ) from None
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{path} is not a recoding that this version can read.") from None
+
+
 class _Nodes:
     """The nodes of a file, read from its beginning to its end."""
 
     def __init__(self, path: Path, n_axes: int, batch: int) -> None:
         self.n_axes, self.batch = n_axes, batch
-        self.file = pq.ParquetFile(path, buffer_size=1 << 18)
+        self.file = _opened(path)
         groups = self.file.metadata
         sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
         self.starts = np.cumsum([0, *sizes])

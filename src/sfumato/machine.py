@@ -29,5 +29,8 @@ def _allowed() -> int:
         limit = (folder / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":
             used = int((folder / "memory.current").read_text(encoding="ascii"))
-            return max(int(limit) - used, 0)
+            lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+            kinds = {word: int(n) for word, n in (line.split() for line in lines)}
+            cache = kinds.get("inactive_file", 0) + kinds.get("active_file", 0)  # given up when needed
+            return max(int(limit) - used + cache, 0)
     return 1 << 62

@@ -647,8 +647,14 @@ def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
                          ("frequency-groups", method.frequency_groups)):  # fmt: skip
         if number is not None and not (_is_number(number) and number >= 1):
             raise Misfit((*path, word), "must be a whole number of at least 1.")
-    if method.sample is not None and not (_is_number(method.sample) and method.sample > 0):
-        raise Misfit((*path, "sample"), "must be above 0: a share of the rows below 1, or a number of rows.")
+    sample = method.sample
+    if sample is not None and not (
+        _is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
+    ):
+        raise Misfit(
+            (*path, "sample"),
+            "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1.",
+        )
     if not (_is_number(method.alpha) and 0 < method.alpha < 1):
         raise Misfit((*path, "alpha"), "must be between 0 and 1, such as 0.05.")
     for word, choice, choices in (("scale", method.scale, (ROTHKO_T, ROTHKO_S)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from sfumato import predicate, report, selection, summary, tables
 from sfumato.errors import InputError
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
+from sfumato.large_recoding import LargeRecoding
 from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
@@ -35,6 +37,7 @@ TEXT_COPIES = 4
 """And for text, in bytes of its file."""
 ZIPPED = 6
 """How much longer text is than its gzip-ed file."""
+LEAST_BUDGET = 64 << 20
 FREE = 0.6
 """Of the memory that the machine has free, the part that a run takes unless it is told."""
 
@@ -67,114 +70,18 @@ def publish(
     >>> release.table.column("age").to_pylist()
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
     """
-    policy = Policy.of(policy)
-    budget = _budget(table, policy, engine, memory)
+    job = _Job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    budget = job.budget(engine, memory)
     if budget is None:
-        return _in_memory(table, policy, evaluation, seed, threads, file_format, progress)
+        return job.in_memory()
     spill = Spill().__enter__()
     try:
-        release = _on_disk(table, policy, evaluation, seed, threads, file_format, budget, spill, progress)
+        release = job.on_disk(budget, spill)
     except BaseException:
         spill.__exit__(None, None, None)
         raise
     weakref.finalize(release.rows, spill.__exit__, None, None, None)  # the file lives as long as the release
     return release
-
-
-def _in_memory(
-    table: Any,
-    policy: Policy,
-    evaluation: Evaluation | None,
-    seed: int | None,
-    threads: int | None,
-    file_format: str | None,
-    progress: Progress,
-) -> Release:
-    source = tables.open_table(table)
-    _check(policy, source, evaluation)
-    groups = partition(source, policy, threads=threads, progress=progress)
-    tables.give_back_memory()
-    progress("publishing", 0, 1)
-    rows = published_rows(source, policy, groups, generator(seed).random(source.n_rows))
-    figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
-    if policy.selections:
-        figures["imprecision"] = [
-            _imprecision(task, source, policy, groups, rows) for task in policy.selections
-        ]
-    recoding = groups.recoding if policy.keeps_recoding else None
-    found = measure(rows, policy)
-    release = _release(rows, policy, recoding, found, figures, evaluation, file_format, source)
-    return _reported(replace(release, check=_verified), progress)
-
-
-def _on_disk(
-    table: Any,
-    policy: Policy,
-    evaluation: Evaluation | None,
-    seed: int | None,
-    threads: int | None,
-    file_format: str | None,
-    memory: int,
-    spill: Spill,
-    progress: Progress,
-) -> Release:
-    from sfumato.large import write_rows  # noqa: PLC0415 - most tables are not large
-
-    source = tables.open_table(table, lazy=True, spool=spill.path("stdin"))
-    _check(policy, source, evaluation)
-    file_format = file_format or tables.release_format(source)
-    written = write_rows(
-        source, policy, spill.path("release").with_suffix(f".{file_format}"), spill=spill, memory=memory, seed=seed,
-        threads=threads, progress=progress,
-    )  # fmt: skip
-    figures: dict[str, Any] = {"splits": written.n_splits}
-    if policy.selections:
-        found = zip(policy.selections, written.returned, written.true, strict=True)
-        figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in found]
-    figures["io"] = written.io
-    tables.give_back_memory()
-    rows = FiledRows(written.path, file_format)
-    progress("verifying", 0, 1)
-    found = examine(rows, policy, memory=memory, scratch=spill.folder)
-    release = _release(
-        rows, policy, written.recoding, found.measures, figures, evaluation, file_format, source
-    )
-    check = partial(_verified, memory=memory, known=found, scratch=spill.folder)
-    return _reported(replace(release, check=check), progress)
-
-
-def _verified(folder: Path, **known: Any) -> None:
-    verify_folder(folder, **known).raise_if_failed()
-
-
-def _release(
-    rows: pa.Table | FiledRows,
-    policy: Policy,
-    recoding: Any,
-    measures: Measures,
-    figures: dict[str, Any],
-    evaluation: Evaluation | None,
-    file_format: str | None,
-    source: Source,
-) -> Release:
-    """The release of published rows that have been judged, without its report."""
-    judged(measures).raise_if_failed()
-    if evaluation is not None:
-        figures["utility"] = {key: part for key, part in evaluation.as_dict().items() if key != "policy"}
-    return Release(
-        rows,
-        Certificate.of(policy, claims(measures), figures=figures),
-        policy,
-        recoding,
-        format=file_format or tables.release_format(source),
-        kind=source.kind,
-    )
-
-
-def _reported(release: Release, progress: Progress) -> Release:
-    tables.give_back_memory()
-    progress("reporting", 0, 1)
-    return release.with_report(report.render(release))
 
 
 def publish_to(
@@ -193,48 +100,153 @@ def publish_to(
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    policy = Policy.of(policy)
-    budget = _budget(table, policy, engine, memory)
+    job = _Job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    budget = job.budget(engine, memory)
     if budget is None:
-        release = _in_memory(table, policy, evaluation, seed, threads, file_format, progress)
+        release = job.in_memory()
         tables.give_back_memory()
         progress("writing and verifying", 0, 1)
         release.write(folder, overwrite=overwrite)
         return release
     with Spill(Path(folder)) as spill:
-        release = _on_disk(table, policy, evaluation, seed, threads, file_format, budget, spill, progress)
+        release = job.on_disk(budget, spill)
         tables.give_back_memory()
         progress("writing and verifying", 0, 1)
         release.write(folder, overwrite=overwrite, within=spill.folder)
+    if isinstance(release.recoding, LargeRecoding):
+        release = replace(release, recoding=release.recoding.at(Path(folder)))
     return release
 
 
-def _budget(table: Any, policy: Policy, engine: str, memory: int | None) -> int | None:
-    """The memory of a run on disk; None if the table is published in memory."""
-    if engine not in ("auto", "memory", "disk"):
-        raise InputError("The engine is auto, memory or disk.")
-    limit = memory or int(FREE * free_memory())
-    if engine == "disk":
+class _Job:
+    """One table to be published, by whichever engine."""
+
+    def __init__(
+        self,
+        table: Any,
+        policy: Policy,
+        evaluation: Evaluation | None,
+        seed: int | None,
+        threads: int | None,
+        file_format: str | None,
+        progress: Progress,
+    ) -> None:
+        self.policy, self.evaluation = policy, evaluation
+        self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
+        self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
+        self.frame = tables.open_table(table) if self.path is None else None  # some can be read but once
+
+    def budget(self, engine: str, memory: int | None) -> int | None:
+        """The memory of a run on disk; None if the table is published in memory."""
+        if engine not in ("auto", "memory", "disk"):
+            raise InputError("The engine is auto, memory or disk.")
+        limit = memory or max(int(FREE * free_memory()), LEAST_BUDGET)
+        if engine == "disk":
+            return limit
+        if self.path == "-" and engine == "auto" and memory is not None:
+            return limit  # nobody knows how much will come
+        needed = self._needed()
+        if needed <= limit or (engine == "memory" and memory is None):
+            return None
+        if engine == "memory":
+            raise InputError(
+                f"Publishing in memory takes about {size_of(needed)}, and --memory allows {size_of(limit)}; "
+                "allow more, or let the rows live on disk (--engine disk)."
+            )
         return limit
-    is_stdin = isinstance(table, str) and table == "-"
-    needed = 0 if is_stdin else _needed(tables.open_table(table, lazy=True), policy)
-    if needed <= limit or (engine == "memory" and memory is None):
-        return None
-    if engine == "memory":
-        raise InputError(
-            f"Publishing in memory takes about {size_of(needed)}, and --memory allows {size_of(limit)}; "
-            "allow more, or let the rows live on disk (--engine disk)."
+
+    def _needed(self) -> int:
+        """About how much memory publishing takes there."""
+        if self.path == "-":
+            return 0
+        source = self.frame or tables.open_table(self.path, lazy=True)
+        if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
+            path = Path(source.where)
+            n_bytes = path.stat().st_size if path.is_file() else 0
+            return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
+        return source.n_rows * (len(self.policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
+
+    def in_memory(self) -> Release:
+        """The release of a table that fits."""
+        policy = self.policy
+        source = self.frame or tables.open_table(self.path)
+        _check(policy, source, self.evaluation)
+        groups = partition(source, policy, threads=self.threads, progress=self.progress)
+        tables.give_back_memory()
+        self.progress("publishing", 0, 1)
+        rows = published_rows(source, policy, groups, generator(self.seed).random(source.n_rows))
+        figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
+        if policy.selections:
+            figures["imprecision"] = [
+                _imprecision(task, source, policy, groups, rows) for task in policy.selections
+            ]
+        recoding = groups.recoding if policy.keeps_recoding else None
+        release = self._release(rows, source, recoding, measure(rows, policy), figures)
+        return self._reported(replace(release, check=_verified))
+
+    def on_disk(self, memory: int, spill: Spill) -> Release:
+        """The release of a table of any size; its rows are in a file of the spill folder."""
+        from sfumato.large import write_rows  # noqa: PLC0415 - most tables are not large
+
+        policy = self.policy
+        source = self.frame or tables.open_table(self.path, lazy=True, spool=spill.path("stdin"))
+        _check(policy, source, self.evaluation)
+        file_format = self.file_format or tables.release_format(source)
+        written = write_rows(
+            source,
+            policy,
+            spill.path("release").with_suffix(f".{file_format}"),
+            spill=spill,
+            memory=memory,
+            seed=self.seed,
+            threads=self.threads,
+            progress=self.progress,
         )
-    return limit
+        if self.evaluation is not None:
+            _check_evaluated_rows(self.evaluation, written.n_rows)
+        figures: dict[str, Any] = {"splits": written.n_splits}
+        if policy.selections:
+            each = zip(policy.selections, written.returned, written.true, strict=True)
+            figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
+        figures["io"] = written.io
+        tables.give_back_memory()
+        rows = FiledRows(written.path, file_format, n_rows=written.n_rows)
+        self.progress("verifying", 0, 1)
+        found = examine(rows, policy, memory=memory, scratch=spill.folder)
+        release = self._release(rows, source, written.recoding, found.measures, figures)
+        check = partial(_verified, memory=memory, known=found, scratch=spill.folder)
+        return self._reported(replace(release, check=check))
+
+    def _release(
+        self,
+        rows: pa.Table | FiledRows,
+        source: Source,
+        recoding: Any,
+        measures: Measures,
+        figures: dict[str, Any],
+    ) -> Release:
+        """The release of published rows that have been judged, without its report."""
+        judged(measures).raise_if_failed()
+        if self.evaluation is not None:
+            utility = self.evaluation.as_dict().items()
+            figures["utility"] = {key: part for key, part in utility if key != "policy"}
+        return Release(
+            rows,
+            Certificate.of(self.policy, claims(measures), figures=figures),
+            self.policy,
+            recoding,
+            format=self.file_format or tables.release_format(source),
+            kind=source.kind,
+        )
+
+    def _reported(self, release: Release) -> Release:
+        tables.give_back_memory()
+        self.progress("reporting", 0, 1)
+        return release.with_report(report.render(release))
 
 
-def _needed(source: Source, policy: Policy) -> int:
-    """About how much memory publishing takes there."""
-    if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
-        path = Path(source.where)
-        n_bytes = path.stat().st_size if path.is_file() else 0
-        return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
-    return source.n_rows * (len(policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
+def _verified(folder: Path, **known: Any) -> None:
+    verify_folder(folder, **known).raise_if_failed()
 
 
 def _imprecision(
@@ -287,7 +299,14 @@ def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Sou
         raise InputError(
             "The evaluation was made with another policy than this release; evaluate with this one first."
         )
-    if "folds" in evaluation.protocol and evaluation.protocol.get("rows", source.n_rows) != source.n_rows:
+    _check_evaluated_rows(evaluation, source.n_rows)
+
+
+def _check_evaluated_rows(evaluation: Evaluation, n_rows: int) -> None:
+    if "folds" in evaluation.protocol and n_rows not in (
+        tables.UNKNOWN,
+        evaluation.protocol.get("rows", n_rows),
+    ):
         raise InputError(
             "The evaluation was made of another table than this release; evaluate this one first."
         )

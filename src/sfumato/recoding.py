@@ -164,11 +164,10 @@ def read(folder: Path, schema: Schema, *, memory: int | None = None) -> AnyRecod
         if "kind" in document and document["kind"] == CUTS:
             return Cuts.from_document(document, schema)
         if document["nodes"] == NODES:
-            large = LargeRecoding.from_document(
-                document, schema, path.parent, memory=memory or free_memory() // 4
-            )
-            if large.n_nodes * bytes_per_node(len(large.axes)) > large.memory:
-                return large
+            n_nodes = pq.read_metadata(path.parent / NODES).num_rows
+            share = memory or free_memory() // 4
+            if n_nodes * bytes_per_node(len(document["attributes"])) > share:
+                return LargeRecoding.from_document(document, schema, path.parent, memory=share)
         return Recoding.from_document(document, schema, path.parent)
     except FileNotFoundError:
         raise InputError(f"{folder} has no recoding to apply; was it published without one?") from None

@@ -121,7 +121,7 @@ def _first_code(domain: OrderedDomain, value: float) -> int:
     least, last = int(domain.has_missing), domain.n_codes - 1
     if domain.values is not None:
         half = (domain.grid or 0.0) / 2  # values of a grid may differ in the last bit
-        return min(int(np.searchsorted(domain.values, value - half)), last)
+        return min(max(int(np.searchsorted(domain.values, value - half)), least), last)
     return min(max(int(np.rint((value - domain.origin) / (domain.grid or 1.0))), least), last)
 
 

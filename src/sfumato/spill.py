@@ -45,14 +45,15 @@ class Spill:
     """
 
     def __init__(self, target: Path | None = None) -> None:
-        self.parent = target.resolve().parent if target is not None else Path(tempfile.gettempdir())
+        self.target = Path(tempfile.gettempdir()) / "sfumato" if target is None else target
+        self.parent = self.target.resolve().parent
         self.folder = self.parent / f"{PREFIX}{uuid.uuid4().hex}"
         self.counters = Counters()
         self._numbers = itertools.count()
         self._lock: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        with spilling(self.parent):
+        try:
             remove_dead(self.parent)
             self.folder.mkdir(mode=0o700)
             fresh = self.folder / f"{LOCK}.new"
@@ -60,6 +61,13 @@ class Spill:
             if fcntl is not None:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fresh.rename(self.folder / LOCK)  # only now can it be found, and it is taken
+        except OSError as error:
+            self.__exit__(None, None, None)
+            reason = os.strerror(error.errno or errno.EIO)
+            raise InputError(f"{self.target} cannot be written: {reason}.") from None
+        except BaseException:  # Ctrl-C
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, UnreadableCells, compact, numbers, open_table, texts
+from sfumato.tables import Source, UnreadableCells, numbers, open_table, texts, trimmed
 from sfumato.verify_groups import Codes, Groups, codes_of, group, joint, summed
 
 Ints = NDArray[np.int64]
@@ -78,7 +78,7 @@ class Moments:
     mean: Floats
     above: Floats
     spread: Floats
-    is_whole: bool
+    is_whole: bool = field(kw_only=True)
 
     @classmethod
     def of(cls, cells: pa.Array) -> Moments:
@@ -88,7 +88,7 @@ class Moments:
         values = cells.cast(pa.int64() if is_whole else pa.float64()).fill_null(0).to_numpy()
         count, zeros = np.ones(len(values), dtype=np.int64) * is_there, np.zeros(len(values))
         whole, floats = values if is_whole else zeros.astype(np.int64), values.astype(np.float64)
-        return cls(count, whole, whole, floats, floats, floats, zeros, zeros, is_whole)
+        return cls(count, whole, whole, floats, floats, floats, zeros, zeros, is_whole=is_whole)
 
     @property
     def ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -117,10 +117,10 @@ class Moments:
             own = part.above + shift
             above = _sums(own * share, at, n)
             spread = _sums(part.spread + part.count * (own - above[at]) ** 2, at, n)
-        return Moments(count, low_whole, high_whole, low, high, mean, above, spread, self.is_whole)
+        return Moments(count, low_whole, high_whole, low, high, mean, above, spread, is_whole=self.is_whole)
 
     def _take(self, lines: Ints) -> Moments:
-        return Moments(*(column[lines] for column in self.columns()), self.is_whole)
+        return Moments(*(column[lines] for column in self.columns()), is_whole=self.is_whole)
 
     def columns(self) -> list[NDArray[Any]]:
         ends = [self.least_whole, self.most_whole, self.least, self.most]
@@ -177,7 +177,7 @@ class Lines:
     moments: dict[str, Moments] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self.keys.num_rows
+        return int(self.keys.num_rows)
 
     @property
     def n_bytes(self) -> int:
@@ -186,7 +186,7 @@ class Lines:
 
     def condensed(self) -> Lines:
         """One line for all that agree in their keys."""
-        keys = compact(self.keys)  # all chunks in one
+        keys = trimmed(self.keys)  # all chunks in one
         found = group(codes_of(column, PLAIN) for column in keys.columns)
         return Lines(
             keys.take(pa.array(found.one_row())),
@@ -207,7 +207,7 @@ class Lines:
         arrays = [column.to_numpy() for column in table.columns[n_keys:]]
         moments = {
             attribute.name: Moments(
-                *arrays[1 + N_MOMENTS * at : 1 + N_MOMENTS * (at + 1)], is_whole[attribute.name]
+                *arrays[1 + N_MOMENTS * at : 1 + N_MOMENTS * (at + 1)], is_whole=is_whole[attribute.name]
             )
             for at, attribute in enumerate(judged.numbers)
         }
@@ -242,7 +242,7 @@ def lines_of(batch: pa.RecordBatch, judged: Judged) -> Lines:
         attribute.name: Moments.of(numbers(batch.column(attribute.name), attribute)).joined(of_row, n)
         for attribute in judged.numbers
     }
-    return Lines(compact(keys), size.astype(np.int64), moments)
+    return Lines(trimmed(keys), size.astype(np.int64), moments)
 
 
 def _comparable(column: pa.Array, name: str) -> pa.Array:
@@ -360,7 +360,7 @@ class Portions:
             for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
                 if start < end:
                     file = self._files[number] = self._files[number] or _File(self.folder, table.schema)
-                    file.append(compact(table.slice(start, end - start)))
+                    file.append(trimmed(table.slice(start, end - start)))
 
     def __iter__(self) -> Iterator[Lines]:
         """Each portion once; what is read is gone."""
@@ -472,7 +472,7 @@ def _hashed(chunk: pa.Array, of_text: Callable[[Any], int]) -> NDArray[np.uint64
         labels = [*encoded.dictionary.to_pylist(), None]
         of_label = np.fromiter((of_text(label or "") for label in labels), np.int64, len(labels))
         at = pc.fill_null(encoded.indices, len(labels) - 1).to_numpy(zero_copy_only=False)
-        return of_label[at].view(np.uint64)
+        return np.asarray(of_label[at]).view(np.uint64)
     if pa.types.is_floating(chunk.type):
         chunk = pc.add(chunk.cast(pa.float64()), 0.0)  # -0.0 is 0.0
         chunk = pc.if_else(pc.is_nan(chunk), None, chunk)

@@ -255,7 +255,8 @@ class Truth:
         np.maximum.at(most, group, value)
         # each number is divided before they are added up, so that no sum is too large
         shares = value.astype(np.float64) / np.maximum(count, 1)[group]
-        return cls(count, least, most, np.bincount(group, weights=shares, minlength=n_groups))
+        mean = np.bincount(group, weights=shares, minlength=n_groups).astype(np.float64)
+        return cls(count, least, most, mean)
 
 
 def _are_right(evidence: Evidence, attribute: Attribute, found: dict[str, pa.Array]) -> NDArray[np.bool_]:

@@ -272,7 +272,6 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 
 LATER = {
     "risk-utility": "method: risk-utility\n",
-    "scale": "method: {mondrian: {scale: rothko-t}}\n",
     "unit": "unit: disease\n",
     "suppress": "suppress: {at-most: 1%}\n",
 }

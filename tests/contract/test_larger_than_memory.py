@@ -173,3 +173,72 @@ def test_a_seed_repeats_the_bytes_and_none_repeats_the_boxes(path):
     third, fourth = (sf.publish(path, policy, engine="disk", memory=LITTLE) for _ in range(2))
     assert rows_of(third.table) == rows_of(fourth.table)
     assert not third.table.equals(fourth.table)
+
+
+@pytest.mark.parametrize("engine", ["auto", "disk"])
+def test_a_table_that_can_be_read_but_once_is_read_once(engine):
+    reader = pa.RecordBatchReader.from_batches(PEOPLE.schema, PEOPLE.to_batches(max_chunksize=90))
+    policy = the_policy("mondrian", "nothing", "k")
+    release = sf.publish(reader, policy, engine=engine)
+    assert rows_of(release.table) == rows_of(sf.publish(PEOPLE, policy).table)
+
+
+def test_long_texts_are_not_copied_into_every_file(tmp_path):
+    n = 2_000
+    texts = pa.table({"x": list(range(n)), "note": [f"{i:05}" * 200 for i in range(n)]})
+    pq.write_table(texts, tmp_path / "t.parquet")
+    policy = sf.Policy.parse(
+        "{attributes: {x: {role: quasi-identifier, type: number}, note: {role: other}}, require: [k-anonymity: 5], "
+        "method: {mondrian: {rows-in-memory: 100}}}"
+    )
+    release = sf.publish(tmp_path / "t.parquet", policy, engine="disk", memory=LITTLE)
+    io = release.certificate.figures["io"]
+    assert 2_000_000 < io["encoded-bytes"] < 3_000_000
+    assert io["writes"] < 5
+    wide = sf.publish(
+        tmp_path / "t.parquet",
+        sf.Policy.from_dict(policy.as_dict() | {"method": "mondrian"}),
+        engine="disk",
+        memory=LITTLE,
+    )
+    assert wide.certificate.figures["io"]["rows-in-memory"] < 2_000  # rows of a kilobyte take room
+
+
+def test_a_hierarchy_of_many_children_needs_no_more_files_than_may_be_open(tmp_path):
+    many = pa.table({"job": [f"job {i % 700}" for i in range(2_100)]})
+    pq.write_table(many, tmp_path / "t.parquet")
+    text = "{attributes: {job: {role: quasi-identifier}}, require: [k-anonymity: 2]"
+    on_disk = sf.publish(
+        tmp_path / "t.parquet",
+        sf.Policy.parse(text + ", method: {mondrian: {rows-in-memory: 100}}}"),
+        engine="disk",
+        memory=LITTLE,
+    )
+    assert rows_of(on_disk.table) == rows_of(sf.publish(many, sf.Policy.parse(text + "}")).table)
+    assert on_disk.certificate.claims.groups == 700
+
+
+def test_one_row_in_memory_is_enough():
+    same = pa.table({"x": [1] * 9 + [2] * 4})
+    policy = sf.Policy.parse(
+        "{attributes: {x: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2], "
+        "method: {mondrian: {rows-in-memory: 1}}}"
+    )
+    assert sf.publish(same, policy, engine="disk", memory=LITTLE).certificate.claims.groups == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(kind, tmp_path, monkeypatch):
+    from sfumato.mondrian import rothko
+
+    sizes = []
+    grow = rothko.grow_on_sample
+    monkeypatch.setattr(
+        rothko,
+        "grow_on_sample",
+        lambda rows, *rest, **more: sizes.append(len(rows)) or grow(rows, *rest, **more),
+    )
+    write_table(people(1_000), tmp_path / f"t.{kind}")
+    policy = the_policy("{mondrian: {scale: rothko-s, rows-in-memory: 300, sample: 0.2}}", "nothing", "k")
+    sf.publish(tmp_path / f"t.{kind}", policy, engine="disk", memory=LITTLE)
+    assert sizes[0] == 200

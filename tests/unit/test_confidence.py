@@ -15,7 +15,7 @@ from small_trees import axes_from
 
 from sfumato.engines.memory import new_scratch
 from sfumato.kernels.compile import kernel
-from sfumato.kernels.problem import NO_NUMBER, TARGET, Targets, table
+from sfumato.kernels.problem import LEAST_ROWS, NO_NUMBER, TARGET, Targets, table
 from sfumato.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
 from sfumato.kernels.rules import fill_walk, part_holds
 from sfumato.mondrian.confidence import ORDERS, entropy_limit, frequency_bound, least_rows, rules_on_sample
@@ -131,7 +131,7 @@ def test_the_k_of_a_sample_is_that_of_the_paper():
         rules_of([KAnonymity(1000)], values_column=1, numbers_column=2, n_values=1),
         axes_from([EIGHT]), n_sample=n, n_rows=rows,
     )  # fmt: skip
-    found = wide.limits.least_rows.tolist()
+    found = wide.tests[LEAST_ROWS, :9].tolist()
     assert found[2] == wide.least_rows == 53
     assert found == sorted(found)
     assert found[8] == 56
@@ -148,7 +148,7 @@ def test_the_naive_way_asks_for_k_times_the_share_of_the_sample():
     plain = rules_of([KAnonymity(10)], values_column=1, numbers_column=2, n_values=1)
     for n, expected in [(100, 1), (101, 2), (250, 3), (999, 10)]:
         found = rules_on_sample(plain, axes_from([EIGHT]), n_sample=n, n_rows=1000, tests=False)
-        assert (found.least_rows, set(found.limits.least_rows.tolist())) == (expected, {expected})
+        assert (found.least_rows, set(found.tests[LEAST_ROWS, :9].tolist())) == (expected, {expected})
 
 
 def test_a_k_below_what_diversity_needs_is_no_test_of_its_own():

@@ -64,8 +64,8 @@ def test_entries_are_the_counts_of_values_and_classes(
             )
         column.close()
         assert spelled(column.between(low, high)) == counted(codes, labels, classes.start, low, high)
-        if is_stored:
-            assert len(list(spill.folder.glob("counts-*"))) == 1
+        n_entries = len(counted(codes, labels, classes.start, 0, 30))
+        assert len(list(spill.folder.glob("counts-*"))) == (n_entries > 3 * most if is_stored else 0)
     whole = ColumnCounts.of(codes[None], labels, n_codes=[30], n_classes=[2, 3])
     assert spelled(whole.between(0, low, high)) == counted(codes, labels, classes.start, low, high)
     of_class = Counter(dict.fromkeys(range(5), 0))
@@ -77,7 +77,7 @@ def test_entries_are_the_counts_of_values_and_classes(
 @pytest.mark.parametrize("memory", [0, 100_000, 10**9])
 def test_columns_are_counted_in_one_pass_whatever_the_memory(memory):
     random = seeded(3)
-    n, n_codes = 30_000, [20, 200_000, 5]
+    n, n_codes = 60_000, [20, 200_000, 5]
     codes = np.stack([random.integers(0, size, n) for size in n_codes]).astype(np.uint32)
     labels = random.integers(0, 4, (n, 1)).astype(np.uint32)
     rows = BlockRows(np.concatenate([codes, labels.T]).T, size=1000)

@@ -730,3 +730,36 @@ def test_a_table_with_the_columns_of_the_policy_is_accepted_in_any_order():
 def test_a_table_with_other_columns_is_refused_by_name(names, sentence):
     with pytest.raises(PolicyError, match="^" + re.escape(sentence)):
         Policy(Schema((AGE, JOB))).check_columns(names)
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("rows-in-memory: 0", "must be a whole number of at least 1"),
+        ("rows-in-memory: 1.5", "must be a whole number of at least 1"),
+        ("frequency-groups: 0", "must be a whole number of at least 1"),
+        ("max-height: 0", "must be a whole number of at least 1"),
+        ("sample: 0", "must be a number of rows, such as 100000, or a share of them below 1"),
+        ("sample: 1.5", "must be a number of rows, such as 100000, or a share of them below 1"),
+        ("alpha: 0", "must be between 0 and 1"),
+        ("alpha: 1", "must be between 0 and 1"),
+        ("scale: rothko-x", "rothko"),
+        ("fallback: never", "rothko-t"),
+    ],
+)
+def test_an_option_of_rothko_that_makes_no_sense_is_refused(option, what):
+    assert what in refusal(rest(f"require: []\nmethod: {{mondrian: {{{option}}}}}"))
+
+
+def test_the_options_of_rothko_come_back_from_the_plain_policy():
+    text = (
+        "{scale: rothko-s, rows-in-memory: 1000, frequency-groups: 4, sample: 0.1, alpha: 0.01, tests: false, "
+        "max-height: 8, fallback: none}"
+    )
+    policy = Policy.parse(rest(f"require: []\nmethod: {{mondrian: {text}}}\noutput: {{recoding: false}}"))
+    assert policy.method == MondrianOptions(
+        scale="rothko-s", rows_in_memory=1000, frequency_groups=4, sample=0.1, alpha=0.01, tests=False,
+        max_height=8, fallback="none",
+    )  # fmt: skip
+    assert not policy.keeps_recoding
+    assert Policy.from_dict(policy.as_dict()) == policy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -161,6 +162,19 @@ def test_the_file_is_the_same_where_the_disk_knows_links_and_where_it_does_not(t
         monkeypatch.setattr(os, "link", refuse)
     for name in ("recoding.json", "recoding.parquet"):
         assert (tmp_path / "linked" / name).read_bytes() == (tmp_path / "copied" / name).read_bytes()
+
+
+def test_a_recoding_is_found_where_it_was_written_when_its_first_folder_is_gone(tmp_path, tree, case):
+    (tmp_path / "spill").mkdir()
+    found = large(tree, tmp_path / "spill")
+    found.write(tmp_path)
+    shutil.rmtree(tmp_path / "spill")
+    with pytest.raises(InputError, match=r"recoding\.parquet is gone"):
+        found.n_splits()
+    assert found.at(tmp_path).n_groups == tree.recoding().n_groups
+    (tmp_path / "recoding.parquet").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="is not a recoding that this version can read"):
+        found.at(tmp_path).apply(case.table())
 
 
 # ---- files -----------------------------------------------------------------------------------------

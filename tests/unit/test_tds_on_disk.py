@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from blocks import EncodedRows
 
-from sfumato.errors import RequirementUnreachable
+from sfumato.errors import InputError, RequirementUnreachable
 from sfumato.intake import Intake
 from sfumato.mondrian.problem import problem_of
 from sfumato.policy import Policy
@@ -87,13 +87,13 @@ def test_a_table_of_some_size_is_cut_as_in_memory_in_few_passes(
     given = policy(k)
     n_passes = 0
 
-    class Counting(tds.KeptCodes):
+    class Counting(tds.Kept):
         def blocks(self, *, payload: bool = False):
             nonlocal n_passes
             n_passes += 1
             return super().blocks(payload=payload)
 
-    monkeypatch.setattr(tds, "KeptCodes", Counting)
+    monkeypatch.setattr(tds, "Kept", Counting)
     expected = partition(open_table(table), given)
     cuts, portions, rows, _ = found_on_disk(table, given, memory=memory, at_once=at_once)
     assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.recoding.thresholds]
@@ -172,6 +172,14 @@ def test_without_a_requirement_no_group_is_counted_while_candidates_are_taken(ta
 def test_fewer_rows_than_k_cannot_be_published(table):
     with pytest.raises(RequirementUnreachable, match="2000-anonymity cannot be met"):
         found_on_disk(table.slice(0, 1000), policy(2000), memory=10**6, at_once=100)
+
+
+def test_cuts_of_too_many_pieces_are_refused(table, monkeypatch):
+    monkeypatch.setattr("sfumato.specialization.groups.FEWEST_PIECES", 40)
+    with pytest.raises(
+        InputError, match="more than 40 pieces, too many to be held in memory; ask for larger"
+    ):
+        found_on_disk(table.slice(0, 1000), policy(1), memory=10_000, at_once=100)
 
 
 def test_a_group_larger_than_memory_comes_in_portions_that_follow_each_other():

@@ -456,7 +456,7 @@ class Decision:
         """Compare the thresholds at some codes, given the words up to each."""
         if race.last_code < 0:
             self.bounds[0, race.axis] = code[0]
-        race.last_code = int(code[-1])
+        walked, race.last_code = race.last_code, int(code[-1])
         if sets and race.cells is None:
             race.cells = CellWalk(self.ids or (), self.judge.table)
         entries = [each.entries(code) for each in sets]
@@ -471,7 +471,7 @@ class Decision:
                 continue
             cuts, rows = code, total[0]
             if phase is Phase.QUERIES:
-                cuts, rows = self._with_ends(race.axis, before, code, total[0])
+                cuts, rows = self._with_ends(race.axis, walked, before, code, total[0])
             least = self.judge.rules.least_rows
             first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
             if first >= last:
@@ -626,10 +626,13 @@ class Decision:
         every = int(self._queries().weight[self._active_queries()].sum())
         return -float((sizes * (begun + not_ended - every)).sum())
 
-    def _with_ends(self, axis: int, before: int, code: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """The codes and the ends of active queries up to the last of them, each with the rows up to there."""
+    def _with_ends(self, axis: int, walked: int, before: int, code: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """The codes and the ends of active queries up to the last of them, each with the rows up to there.
+
+        Ends up to the code ``walked`` last, with the rows ``before``, have been looked at.
+        """
         ends = np.unique(self._queries().high[self._active_queries(), axis])
-        cuts = np.union1d(code, ends[ends < code[-1]])
+        cuts = np.union1d(code, ends[(ends > walked) & (ends < code[-1])])
         return cuts, np.append(before, rows)[np.searchsorted(code, cuts, side="right")]
 
     # -- trials --------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class MemoryEngine:
         codes = rows[:, :n_axes].copy()
         rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
         engine = cls.__new__(cls)
-        engine._hold(rows if order is None else rows[order], codes, threads)  # noqa: SLF001 - its own
+        engine._hold(rows if order is None else rows.take(order, axis=0), codes, threads)  # noqa: SLF001 - its own
         return engine
 
     def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sfumato.spill import Spill, spilling
 
 BLOCK_ROWS = 65_536
-MOST_FILES = 256
-"""Files that are written at once."""
+MOST_FILES = 200
+"""Files that are open at once: some systems allow a process no more than 256."""
 
 Codes = NDArray[np.uint32]
 
@@ -72,7 +72,7 @@ def nbytes(batch: pa.RecordBatch | None) -> int:
     if batch is None:
         return 0
     return sum(
-        (column.indices if isinstance(column, pa.DictionaryArray) else column).get_total_buffer_size()
+        (column.indices if isinstance(column, pa.DictionaryArray) else column).nbytes
         for column in batch.columns
     )
 
@@ -102,17 +102,6 @@ class StoredRows:
                 rows = np.empty((part.num_rows, n_codes), dtype=np.uint32)
                 _fill(rows, part)
                 yield Block(rows, _payload(part, n_codes) if payload else None)
-
-    def load(self, rows: Codes) -> pa.Table | None:
-        """All rows at once, codes into the first columns of ``rows``; returns the payload, None if there is none."""
-        at, payloads = 0, []
-        for batch in self._batches():
-            _fill(rows[at : at + batch.num_rows], batch)
-            at += batch.num_rows
-            found = _payload(batch, _n_codes(batch))
-            if found is not None:
-                payloads.append(found)
-        return pa.Table.from_batches(payloads) if payloads else None
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.spill.counters.passes += 1
@@ -161,9 +150,10 @@ class Partitions:
     def __init__(self, spill: Spill, n_parts: int, layout: Layout, *, memory: int) -> None:
         self.spill, self.layout = spill, layout
         self.capacity = max(memory // 3, 1 << 16)  # the buffer, its reordered copy, and what the writers hold
-        self.paths = [spill.path("rows") for _ in range(n_parts)]
-        self.n_rows = np.zeros(n_parts, dtype=np.int64)
-        self._files: list[Any] = [None] * n_parts
+        self.n_parts = n_parts
+        self._written: list[list[tuple[Path, int]]] = [[] for _ in range(n_parts)]
+        """The files of each part: few parts have one, many are closed and opened again as a further one."""
+        self._open: dict[int, tuple[Any, Any]] = {}
         self._columns: list[list[NDArray[Any]]] = [[] for _ in layout.types]
         self._parts: list[NDArray[Any]] = []
         self._payloads: list[pa.RecordBatch] = []
@@ -173,7 +163,7 @@ class Partitions:
         """Put each row to its part."""
         for c, kind in enumerate(self.layout.types):
             self._columns[c].append(block.rows[:, c].astype(kind))
-        self._parts.append(part.astype(np.uint16))
+        self._parts.append(part.astype(np.uint16 if self.n_parts <= 1 << 16 else np.uint32))
         if block.payload is not None:
             self._payloads.append(block.payload)
         self._held += len(part) * (self.layout.row_bytes + 2) + nbytes(block.payload)
@@ -183,30 +173,31 @@ class Partitions:
     def close(self) -> list[StoredRows]:
         """What was written, part by part."""
         self._flush()
-        with spilling(self.spill.folder):
-            for file in self._files:
-                if file is not None:
-                    file[0].close()
-                    file[1].close()
+        self._close_files()
         counters = self.spill.counters
-        written = [path for path, n in zip(self.paths, self.n_rows, strict=True) if n]
+        written = [path for files in self._written for path, _ in files]
         counters.spills += len(written)
         counters.bytes_written += sum(path.stat().st_size for path in written)
-        return [
-            StoredRows([(path, int(n))], self.spill) for path, n in zip(self.paths, self.n_rows, strict=True)
-        ]
+        return [StoredRows(files, self.spill) for files in self._written]
+
+    def _close_files(self) -> None:
+        with spilling(self.spill.folder):
+            for stream, file in self._open.values():
+                stream.close()
+                file.close()
+        self._open = {}
 
     def _flush(self) -> None:
         if not self._parts:
             return
         part = np.concatenate(self._parts)
-        order = np.argsort(part, kind="stable") if len(self.paths) > 1 else None
+        order = np.argsort(part, kind="stable") if self.n_parts > 1 else None
         columns: list[pa.Array] = []
         names: list[str] = []
         for c in range(len(self._columns)):
             column = np.concatenate(self._columns[c])
             self._columns[c] = []
-            columns.append(pa.array(column if order is None else column[order]))
+            columns.append(pa.array(column if order is None else column.take(order)))
             names.append(f"{_CODE}{c}")
         if self._payloads:
             table = pa.Table.from_batches(self._payloads).combine_chunks()
@@ -215,17 +206,53 @@ class Partitions:
             columns += [column.combine_chunks() for column in table.columns]
             names += [f"{_CELL}{name}" for name in table.column_names]
         batch = pa.RecordBatch.from_arrays(columns, names)
-        counts = np.bincount(part, minlength=len(self.paths))
+        counts = np.bincount(part, minlength=self.n_parts)
         self._parts, self._payloads, self._held = [], [], 0
         start = 0
         with spilling(self.spill.folder):
             for p in np.flatnonzero(counts):
                 self._write(int(p), batch.slice(start, int(counts[p])))
                 start += int(counts[p])
-        self.n_rows += counts
 
     def _write(self, p: int, batch: pa.RecordBatch) -> None:
-        if self._files[p] is None:
-            file = pa.OSFile(str(self.paths[p]), "wb")
-            self._files[p] = pa.ipc.new_stream(file, batch.schema), file
-        self._files[p][0].write_batch(batch)
+        if p not in self._open:
+            if len(self._open) >= MOST_FILES:
+                self._close_files()
+            path = self.spill.path("rows")
+            file = pa.OSFile(str(path), "wb")
+            self._open[p] = pa.ipc.new_stream(file, batch.schema), file
+            self._written[p].append((path, 0))
+        self._open[p][0].write_batch(batch)
+        path, n_rows = self._written[p][-1]
+        self._written[p][-1] = path, n_rows + batch.num_rows
+
+
+class Kept:
+    """Rows that are written down in their first pass, so that later ones need not encode them again.
+
+    Without ``payload`` only their codes are kept, and only those are given.
+    """
+
+    def __init__(self, rows: Rows, parts: Partitions, *, payload: bool = True) -> None:
+        self.rows, self.has_payload = rows, payload
+        self._parts = parts
+        self._stored: StoredRows | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over them."""
+        if self._stored is not None:
+            yield from self._stored.blocks(payload=payload and self.has_payload)
+            return
+        for block in self.rows.blocks(payload=self.has_payload):
+            self._parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
+            yield block
+        (self._stored,) = self._parts.close()
+
+    def delete(self) -> None:
+        """Remove the file: nobody will read these rows again."""
+        if self._stored is not None:
+            self._stored.delete()

@@ -12,5 +12,6 @@ route      send rows down a finished tree: values, strangers too
 descend    the same for rows of codes, fast
 tally      the requirement on groups that are counted block by block
 quantile   quantiles of chi-square
+ranks      where numbers stand among others
 trim       trees with fewer splits, or more children
 """

@@ -35,7 +35,7 @@ from sfumato.kernels.frequency import (
     unpack,
 )
 from sfumato.kernels.problem import FIXED_POINT
-from sfumato.kernels.rules import fill_walk, is_sample, least_rows_of, part_holds, segment_holds
+from sfumato.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
 
 NO_SCORE = -1e300
 
@@ -220,8 +220,8 @@ def threshold_holds(part, axis, code, rules, scratch):
         else:
             right -= 1
             order[right] = i
-    return segment_holds(part, order, np.int64(0), left, rules, scratch) and segment_holds(
-        part, order, left, n, rules, scratch
+    return part_holds(part, order, np.int64(0), left, TWO, rules, scratch) and part_holds(
+        part, order, left, n, TWO, rules, scratch
     )
 
 

@@ -65,9 +65,6 @@ VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)]
 ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
 RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
 VARIANCE = np.dtype([("column", np.int64), ("least", np.float64)], align=True)
-LIMIT = np.dtype(
-    [("least_rows", np.int64), ("alpha", np.float64), ("z", np.float64), ("doubt", np.float64)], align=True
-)
 NODE = np.dtype(
     [("threshold", np.int64), ("branch", np.int64), ("start", np.int64), ("end", np.int64),
      ("axis", np.int32), ("first_child", np.int32), ("n_children", np.int32)],
@@ -127,14 +124,20 @@ class Cells(NamedTuple):
     total: NDArray[np.float64]  # (distinct,) working space of one thread
 
 
+LEAST_ROWS, CHANCE, NORMAL, DOUBT, QUANTILES, ENTROPY_BOUNDS = range(6)
+"""Lines of ``Rules.tests``. The first four are by the number of parts of a split: rows that each part must have,
+chance of an error per part, its normal quantile, log(2 / chance). Then quantiles of chi-square by degrees of
+freedom, for two parts. Then, for each rule of entropy, the frequency that some value exceeds if it fails; and for
+each rate, which is log(2 / chance) / rows, the entropy of a sample that shows that it holds."""
+
 RATES_PER_OCTAVE, LOWEST_RATE, HIGHEST_RATE = 64, -34, 6
-"""``Rules.entropy_bounds`` has a bound for each rate 2^(LOWEST_RATE + i / RATES_PER_OCTAVE)."""
+"""The rates are 2^(LOWEST_RATE + i / RATES_PER_OCTAVE)."""
 
 
 class Rules(NamedTuple):
     """The requirement, compiled.
 
-    With ``limits`` the rows are a sample of others and each part is tested, see ``mondrian.confidence``; a
+    With ``tests`` the rows are a sample of others and each part is tested, see ``mondrian.confidence``; a
     hierarchy is then never narrowed to the values that the sample happens to have.
     """
 
@@ -144,16 +147,11 @@ class Rules(NamedTuple):
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
     recursive: Table  # (rules,) RECURSIVE: which sensitive attribute, l, and c = up / down, exactly
     variance: Table  # (rules,) VARIANCE: column of the row matrix, least in squared units of that column
-    limits: Table = table(LIMIT, [])
-    """(1 + most parts,) LIMIT of a split into that many parts: least rows of a part; chance of an error per part,
-    its normal quantile (0: no tests, the definitions), log(2 / chance). None at all: these are all rows."""
+    tests: NDArray[np.float64] = np.zeros((0, 0))
+    """(lines, numbers) of tests on a sample, see LEAST_ROWS and so on; no line: these are all rows. One array, since
+    each costs time wherever it is handed on."""
     correction: float = 0.0
-    """The share of the rows that are not in the sample."""
-    entropy_bounds: NDArray[np.float64] = np.zeros((0, 0))
-    """(rules, 1 + rates) the frequency that some value has if the requirement fails; then for each rate, which is
-    log(2 / chance) / rows, the entropy of a sample that shows that it holds."""
-    quantiles: NDArray[np.float64] = np.zeros(0)
-    """(degrees,) quantiles of chi-square for a split into two parts."""
+    """The share of the rows that are not in the sample; 0: no tests, the definitions are applied to these rows."""
 
 
 class Queries(NamedTuple):

@@ -16,8 +16,19 @@ import math
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.problem import LOWEST_RATE, NO_NUMBER, RATES_PER_OCTAVE
-from sfumato.kernels.quantile import chi_square_quantile
+from sfumato.kernels.problem import (
+    CHANCE,
+    DOUBT,
+    ENTROPY_BOUNDS,
+    HIGHEST_RATE,
+    LEAST_ROWS,
+    LOWEST_RATE,
+    NO_NUMBER,
+    NORMAL,
+    QUANTILES,
+    RATES_PER_OCTAVE,
+)
+from sfumato.kernels.quantile import MANY, chi_square_quantile
 
 TWO = np.int64(2)
 """Parts of a split by threshold."""
@@ -81,70 +92,61 @@ def spread_of(n, total, squares_high, squares_low):
 
 
 # ---- tests on a sample -----------------------------------------------------------------------------
+# They take numbers, not ``Rules``: handing on a dozen arrays costs more than the test itself.
 
 
 @inner
 def is_sample(rules):
     """Are there more rows than these?"""
-    return rules.limits.shape[0] > 0
+    return rules.tests.shape[0] > 0
 
 
 @inner
 def least_rows_of(rules, n_parts):
     """Rows that each of so many parts must have."""
-    return rules.limits[n_parts].least_rows if is_sample(rules) else np.int64(rules.least_rows)
+    return np.int64(rules.tests[LEAST_ROWS, n_parts] if is_sample(rules) else rules.least_rows)
 
 
 @inner
-def entropy_limit(rules, r, n_parts, n):
-    """The entropy that n rows must have."""
-    log_l = rules.entropy[r].log
-    if rules.entropy_bounds.shape[0] == 0 or log_l <= 0.0:
+def entropy_limit(log_l, r, n_parts, n, tests):
+    """The entropy that n rows must have for rule r."""
+    if log_l <= 0.0:
         return log_l
-    rate = math.log2(rules.limits[n_parts].doubt / n)
-    at = 1 + max(0, math.ceil((rate - LOWEST_RATE) * RATES_PER_OCTAVE))
-    return rules.entropy_bounds[r, at] if at < rules.entropy_bounds.shape[1] else math.inf
+    at = max(0, math.ceil((math.log2(tests[DOUBT, n_parts] / n) - LOWEST_RATE) * RATES_PER_OCTAVE))
+    return (
+        tests[ENTROPY_BOUNDS + r, 1 + at]
+        if at <= (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE
+        else math.inf
+    )
 
 
 @inner
-def no_value_is_frequent(rules, r, n_parts, most, n):
+def no_value_is_frequent(bound, doubt, most, n):
     """Is the most frequent value of n rows so rare that the entropy of all rows cannot be too low?"""
-    if rules.entropy_bounds.shape[0] == 0:
-        return False
-    share, bound = most / n, rules.entropy_bounds[r, 0]
+    share = most / n
     if share >= bound:
         return False
     away = share * math.log(share / bound) + (1.0 - share) * math.log((1.0 - share) / (1.0 - bound))
-    return n * away >= rules.limits[n_parts].doubt
+    return n * away >= doubt
 
 
 @inner
-def recursive_is_sure(rules, r, n_parts, most, top_rest, n):
-    """``recursive_holds``, and on a sample [LDR08, section 5.2.1] by z standard errors."""
-    up, down = rules.recursive[r].up, rules.recursive[r].down
-    if not recursive_holds(most, top_rest, n, up, down):
-        return False
-    if not is_sample(rules):
-        return True
+def recursive_is_sure(most, top_rest, n, up, down, z, correction):
+    """Is ``recursive_holds`` of all rows? By z standard errors [LDR08, section 5.2.1]."""
     c, first, tail = up / down, most / n, (n - top_rest) / n
     error = c * c * tail * (1.0 - tail) + first * (1.0 - first)
-    z = rules.limits[n_parts].z
-    return z == 0.0 or c * tail - first > z * math.sqrt(error / (n - 1) * rules.correction)
+    return c * tail - first > z * math.sqrt(error / (n - 1) * correction)
 
 
 @inner
-def variance_is_sure(rules, r, n_parts, n, total, squares_high, squares_low):
-    """``variance_holds``, and on a sample [LDR08, section 5.2.1] by the quantile of chi-square."""
-    least = rules.variance[r].least
-    if not is_sample(rules) or rules.limits[n_parts].z == 0.0 or least <= 0.0:
-        return variance_holds(n, total, squares_high, squares_low, least)
+def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests):
+    """Is ``variance_holds`` of all rows? By a quantile of chi-square [LDR08, section 5.2.1]."""
     if n < 2:
         return False
-    if n_parts == TWO and n - 1 < rules.quantiles.shape[0]:
-        quantile = rules.quantiles[n - 1]
+    if n_parts == TWO and n - 1 <= MANY:
+        quantile = tests[QUANTILES, n - 1]
     else:
-        limit = rules.limits[n_parts]
-        quantile = chi_square_quantile(limit.alpha, limit.z, n - 1)
+        quantile = chi_square_quantile(tests[CHANCE, n_parts], tests[NORMAL, n_parts], n - 1)
     return spread_of(n, total, squares_high, squares_low) >= least * quantile * float(n)
 
 
@@ -165,8 +167,9 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
     order    (n,) positions        IN
     """
     n = last - first
-    if n < least_rows_of(rules, n_parts):
+    if n < (rules.tests[LEAST_ROWS, n_parts] if rules.tests.shape[0] > 0 else rules.least_rows):
         return False
+    is_tested = rules.correction > 0.0
     if rules.count_only:
         return True
     values = scratch.values
@@ -178,12 +181,17 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
             values[start + rows[order[i], column]] += 1
         for r in range(rules.entropy.shape[0]):
             if rules.entropy[r].of == s and holds:
-                holds = entropy_holds(values, start, end, n, entropy_limit(rules, r, n_parts, n))
-                if not holds and is_sample(rules):
+                limit = rules.entropy[r].log
+                if is_tested:
+                    limit = entropy_limit(limit, r, n_parts, n, rules.tests)
+                holds = entropy_holds(values, start, end, n, limit)
+                if is_tested and not holds:
                     most = np.int64(0)
                     for v in range(start, end):
                         most = max(most, values[v])
-                    holds = no_value_is_frequent(rules, r, n_parts, most, n)
+                    holds = no_value_is_frequent(
+                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, n_parts], most, n
+                    )
         for r in range(rules.recursive.shape[0]):
             if rules.recursive[r].of == s and holds:
                 length = rules.recursive[r].l - 1
@@ -194,12 +202,21 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
                 top_rest = 0
                 for j in range(length):
                     top_rest += top[j]
-                holds = recursive_is_sure(rules, r, n_parts, top[0], top_rest, n)
+                up, down = rules.recursive[r].up, rules.recursive[r].down
+                holds = recursive_holds(top[0], top_rest, n, up, down)
+                if is_tested and holds:
+                    z = rules.tests[NORMAL, n_parts]
+                    holds = recursive_is_sure(top[0], top_rest, n, up, down, z, rules.correction)
         values[start:end] = 0
         if not holds:
             return False
     for r in range(rules.variance.shape[0]):
-        if not variance_of_part_holds(rows, order, first, last, n_parts, r, rules):
+        least = rules.variance[r].least
+        n_numbers, total, high, low = moments_of(rows, order, first, last, rules.variance[r].column)
+        if is_tested and least > 0.0:
+            if not variance_is_sure(n_numbers, total, high, low, least, n_parts, rules.tests):
+                return False
+        elif not variance_holds(n_numbers, total, high, low, least):
             return False
     return True
 
@@ -217,8 +234,8 @@ def place_in_top(top, length, count):
 
 
 @inner
-def variance_of_part_holds(rows, order, first, last, n_parts, r, rules):
-    column = rules.variance[r].column
+def moments_of(rows, order, first, last, column):
+    """(rows with a number, their sum, sum of squares in two words) of rows order[first:last]."""
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     for i in range(first, last):
@@ -229,7 +246,7 @@ def variance_of_part_holds(rows, order, first, last, n_parts, r, rules):
             total += np.int64(x)
             squares_high += np.int64(square >> np.uint64(32))
             squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
-    return variance_is_sure(rules, r, n_parts, n, total, squares_high, squares_low)
+    return n, total, squares_high, squares_low
 
 
 @inner
@@ -261,6 +278,7 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     n_recursive = rules.recursive.shape[0]
     sums = np.zeros(n_recursive, dtype=np.int64)
     n_top = np.zeros(n_recursive, dtype=np.int64)
+    is_tested = rules.correction > 0.0
     most = np.int64(0)
     inner = 0.0  # running sum of x ln x; its roundoff is far below the doubt that asks for a fresh sum
     seen = 0
@@ -298,17 +316,23 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             continue
         for r in range(rules.entropy.shape[0]):
             if rules.entropy[r].of == s and out[t]:
-                limit = entropy_limit(rules, r, TWO, seen)
+                limit = rules.entropy[r].log
+                if is_tested:
+                    limit = entropy_limit(limit, r, TWO, seen, rules.tests)
                 doubt = math.log(seen) - inner / seen - limit
-                if doubt < -1e-7:
-                    out[t] = no_value_is_frequent(rules, r, TWO, most, seen)
-                elif doubt < 1e-7:
-                    out[t] = entropy_holds(values, start, end, seen, limit) or no_value_is_frequent(
-                        rules, r, TWO, most, seen
+                if doubt < 1e-7:
+                    out[t] = doubt >= -1e-7 and entropy_holds(values, start, end, seen, limit)
+                if is_tested and not out[t]:
+                    out[t] = no_value_is_frequent(
+                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, TWO], most, seen
                     )
         for r in range(n_recursive):
             if rules.recursive[r].of == s and rules.recursive[r].l > 1 and out[t]:
-                out[t] = recursive_is_sure(rules, r, TWO, most, sums[r], seen)
+                up, down = rules.recursive[r].up, rules.recursive[r].down
+                out[t] = recursive_holds(most, sums[r], seen, up, down)
+                if is_tested and out[t]:
+                    z = rules.tests[NORMAL, TWO]
+                    out[t] = recursive_is_sure(most, sums[r], seen, up, down, z, rules.correction)
     values[start:end] = 0
     is_top[:, start:end] = False
 
@@ -316,7 +340,8 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
 @inner
 def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
     n_rows = ends[n_ends - 1]
-    column = rules.variance[r].column
+    column, least = rules.variance[r].column, rules.variance[r].least
+    is_tested = rules.correction > 0.0 and least > 0.0
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     seen = 0
@@ -332,5 +357,7 @@ def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
                 squares_high += np.int64(square >> np.uint64(32))
                 squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
             seen += 1
-        if out[t] and not variance_is_sure(rules, r, TWO, n, total, squares_high, squares_low):
-            out[t] = False
+        if out[t] and is_tested:
+            out[t] = variance_is_sure(n, total, squares_high, squares_low, least, TWO, rules.tests)
+        elif out[t]:
+            out[t] = variance_holds(n, total, squares_high, squares_low, least)

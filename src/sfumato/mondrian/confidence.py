@@ -30,9 +30,10 @@ entropy l-diversity (ours; the paper has none)
 
 **Parts and requirements.** m is 2 for a threshold; for a hierarchy the number of children that occur in the sample.
 A child that does not is taken to be empty: no test could tell it from one with a few rows. A violation of one
-requirement in one part is overlooked only if that one test errs, so a wrong split passes with chance
-:math:`\alpha / m` at most, whatever the others say: several requirements need no further division of alpha (an
-intersection-union test [B82]). The division by m, which the paper makes, is on the safe side.
+requirement in one part is overlooked only if that one test errs. A wrong split therefore passes no more often than
+that, with chance :math:`\alpha / m` if the test keeps its level, whatever the others say: several requirements need
+no further division of alpha (an intersection-union test [B82]). The division by m, which the paper makes, is on the
+safe side.
 
 The level is that of one candidate. A search that tries many thresholds errs more often than that; whatever slips
 through is undone by pruning. The tests save work, they promise nothing.
@@ -49,10 +50,24 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.problem import HIGHEST_RATE, LIMIT, LOWEST_RATE, RATES_PER_OCTAVE, Axes, Rules, table
+from sfumato.kernels.problem import (
+    CHANCE,
+    DOUBT,
+    ENTROPY_BOUNDS,
+    HIGHEST_RATE,
+    LEAST_ROWS,
+    LOWEST_RATE,
+    NORMAL,
+    QUANTILES,
+    RATES_PER_OCTAVE,
+    Axes,
+    Rules,
+)
 from sfumato.kernels.quantile import MANY, fill_quantiles
 
 Floats = NDArray[np.float64]
+
+N_RATES = (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE + 1
 
 
 def rules_on_sample(
@@ -65,26 +80,23 @@ def rules_on_sample(
     k = (
         rules.least_rows if rules.least_rows > floor else 1
     )  # a smaller k follows from the rows that diversity needs
-    most_parts = max(2, int(axes.n_children.max(initial=0)))
-    limits = []
-    for at in range(most_parts + 1):
-        share = alpha / max(at, 2)
-        z = -NormalDist().inv_cdf(share)
-        if tests:
-            least = least_rows(k, n_sample=n_sample, n_rows=n_rows, z=z)
-            limits.append((max(least, floor), share, z, math.log(2 / share)))
-        else:
-            limits.append((max(-(-k * n_sample // n_rows), floor), share, 0.0, 0.0))
-    sure = rules._replace(least_rows=int(limits[2][0]), limits=table(LIMIT, limits))
+    n_parts = np.maximum(np.arange(max(2, int(axes.n_children.max(initial=0))) + 1), 2)
+    lines = np.zeros((ENTROPY_BOUNDS + len(rules.entropy), max(len(n_parts), MANY + 1, 1 + N_RATES)))
     if not tests:
-        return sure
-    quantiles = np.zeros(MANY + 1 if len(rules.variance) else 0)
-    fill_quantiles(limits[2][1], limits[2][2], quantiles)
-    bounds = np.zeros((len(rules.entropy), 1 + (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE + 1))
+        lines[LEAST_ROWS, : len(n_parts)] = least = max(-(-k * n_sample // n_rows), floor)
+        return rules._replace(least_rows=least, tests=lines)
+    for at, m in enumerate(n_parts.tolist()):
+        chance = alpha / m
+        z = -NormalDist().inv_cdf(chance)
+        least = max(least_rows(k, n_sample=n_sample, n_rows=n_rows, z=z), floor)
+        lines[[LEAST_ROWS, CHANCE, NORMAL, DOUBT], at] = least, chance, z, math.log(2 / chance)
+    if len(rules.variance):
+        fill_quantiles(lines[CHANCE, 2], lines[NORMAL, 2], lines[QUANTILES, : MANY + 1])
     for at, rule in enumerate(rules.entropy):
         n_values = int(rules.values["end"][rule["of"]] - rules.values["start"][rule["of"]])
-        bounds[at] = entropy_bounds(float(rule["log"]), min(n_values, n_rows))
-    return sure._replace(correction=1 - n_sample / n_rows, entropy_bounds=bounds, quantiles=quantiles)
+        bounds = entropy_bounds(float(rule["log"]), min(n_values, n_rows))
+        lines[ENTROPY_BOUNDS + at, : len(bounds)] = bounds
+    return rules._replace(least_rows=int(lines[LEAST_ROWS, 2]), tests=lines, correction=1 - n_sample / n_rows)
 
 
 def _least_rows_of_diversity(rules: Rules) -> int:
@@ -116,9 +128,8 @@ ORDERS = np.geomspace(1e-6, 0.999, 800)
 
 
 def entropy_bounds(log_l: float, n_values: int) -> Floats:
-    """What ``Rules.entropy_bounds`` says of one requirement."""
-    n_rates = (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE + 1
-    rate = 2.0 ** (LOWEST_RATE + np.arange(n_rates) / RATES_PER_OCTAVE)
+    """A line of ``Rules.tests``: what one requirement asks of a sample."""
+    rate = 2.0 ** (LOWEST_RATE + np.arange(N_RATES) / RATES_PER_OCTAVE)
     return np.array([frequency_bound(log_l), *entropy_limit(rate, log_l, n_values)])
 
 

@@ -259,7 +259,7 @@ def prune(nodes: Nodes, statistics: Statistics, rules: Rules) -> Pruned:
     If a leaf violates it, all leaves below its parent are merged; if they still do, all below the grandparent,
     and so on [LDR08, section 5.2 and Figure 15]. Leaves without rows are dropped.
     """
-    if len(rules.limits):
+    if len(rules.tests):
         raise InternalError("Pruning goes by the definitions, not by tests on a sample.")
     parent = _parents(nodes)
     is_split = nodes.axis >= 0

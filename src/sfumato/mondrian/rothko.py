@@ -10,7 +10,7 @@ What is held of the tree is its top: the splits above the pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,10 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import summary, tables
-from sfumato.engines.collect import Collector, Judge
-from sfumato.engines.groups import Decision, State, whole
+from sfumato.engines.collect import Collector, Judge, State
+from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
-from sfumato.engines.rows import MOST_FILES, Block, Layout, Partitions, Rows, StoredRows
+from sfumato.engines.rows import MOST_FILES, Block, Kept, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.descend import Descent
 from sfumato.kernels.grow import Nodes
@@ -48,11 +48,11 @@ from sfumato.spill import Spill
 FULL = 0.8
 """How full a file of rows that must fit in memory is planned: a sample only estimates."""
 
+LABEL_BYTES = 400
+"""Of the label of a group and what leads to it: a node of the tree, its box, texts and their copies."""
+
 NODE_BYTES = 64
 """Of a node of a tree, in memory."""
-
-
-NO_LIMIT = 1 << 62
 
 
 class Chunk(NamedTuple):
@@ -83,13 +83,26 @@ class Shares:
 
     @classmethod
     def of(
-        cls, memory: int, *, n_axes: int, n_extra: int, n_published: int, options: MondrianOptions
+        cls,
+        memory: int,
+        *,
+        n_axes: int,
+        n_extra: int,
+        n_published: int,
+        options: MondrianOptions,
+        payload_bytes: int = 0,
+        least_rows: int = 1,
     ) -> Shares:
-        """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones."""
+        """Shares for rows of that many columns: quasi-identifiers, targets and sensitive values, published ones.
+
+        ``payload_bytes`` of a row are published as they are, and a group, whose labels take room too, has at
+        least so many rows.
+        """
         # rows and their codes, two orders, and the published columns with a copy on their way out
-        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 24 + 12 * n_published
+        row_bytes = 4 * (2 * n_axes + n_extra + 1) + 40 + 20 * n_published + 3 * payload_bytes
+        row_bytes += LABEL_BYTES * n_axes // least_rows
         return cls(
-            rows=options.rows_in_memory or max(memory // row_bytes, 1000),
+            rows=options.rows_in_memory or max(memory // row_bytes, 100),
             groups=memory // 2,
             writers=memory // 2,
             files=int(np.clip(memory // 2 // (4 * BLOCK_BYTES), 2, MOST_FILES)),
@@ -151,17 +164,8 @@ class Top:
 
     def below(self, node: int) -> tuple[Nodes, list[int]]:
         """The tree below a node, and which node of the top each of its nodes is."""
-        own, at = [node], 0
-        first_child = []
-        while at < len(own):
-            here = own[at]
-            first_child.append(len(own) if self.n_children[here] else -1)
-            own += range(self.first_child[here], self.first_child[here] + self.n_children[here])
-            at += 1
         whole = self.nodes()
-        chosen = np.array(own)
-        picked = whole._replace(**{name: getattr(whole, name)[chosen] for name in Nodes._fields})
-        return picked._replace(first_child=np.array(first_child, dtype=np.int32)), own
+        return below(whole, node), descendants(whole, node)
 
 
 @dataclass(slots=True)
@@ -197,7 +201,7 @@ def _parted(
     start = 0
     for at, end in enumerate(ends.tolist()):
         if end > start:
-            yield at, rows[order[start:end]]
+            yield at, rows.take(order[start:end], axis=0)
         start = end
 
 
@@ -212,6 +216,7 @@ class Rothko:
         options: MondrianOptions,
         *,
         sample: NDArray[np.uint32] | None = None,
+        ends: NDArray[np.uint32] | None = None,
         spill: Spill,
         shares: Shares,
         tree: AnyTree,
@@ -222,7 +227,7 @@ class Rothko:
         progress: Progress = no_progress,
     ) -> None:
         self.rows, self.problem, self.layout, self.options = rows, problem, layout, options
-        self.sample = sample
+        self.sample, self.ends = sample, ends
         self.spill, self.counters, self.shares = spill, spill.counters, shares
         self.judge = Judge(
             problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries
@@ -238,9 +243,11 @@ class Rothko:
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the leaves."""
         self.progress("splitting" if is_warm() else "compiling (once)", 0, self.rows.n_rows)
-        state = whole(self.judge, [domain.n_codes for domain in self.problem.domains])
+        state = self.judge.whole([domain.n_codes for domain in self.problem.domains])
+        if self.ends is not None:
+            state = Ends(self.problem.axes, self.ends).narrowed(state)
         root = Leaf(0, state, self.rows.n_rows)
-        yield from self._divide(root, self.rows, 0, self.sample)
+        yield from self._divide(root, self.rows, 0)
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split; after all chunks have been taken."""
@@ -255,13 +262,11 @@ class Rothko:
             self.policy.output, self.policy.schema.left_out,
         )  # fmt: skip
 
-    def _divide(
-        self, leaf: Leaf, rows: Rows, level: int, sample: NDArray[np.uint32] | None = None
-    ) -> Iterator[Chunk]:
+    def _divide(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         if rows.n_rows <= self.shares.rows:
             yield self._grow_piece(leaf, rows)
         elif self.options.scale == ROTHKO_S:
-            yield from self._by_sample(leaf, rows, level, sample)
+            yield from self._by_sample(leaf, rows, level)
         else:
             yield from self._by_groups(leaf, rows, level)
 
@@ -279,7 +284,8 @@ class Rothko:
             if not is_first and not self._fit(decisions, len(leaves)):
                 break
             self._gather(leaf, rows, waiting, decisions)
-            leaves = [child for one in leaves for child in self._taken(one, waiting, decisions)]
+            of_node = {one.node: decision for one, decision in zip(waiting, decisions, strict=True)}
+            leaves = [child for one in leaves for child in self._taken(one, of_node.get(one.node))]
             is_first = False
         yield from self._scatter(leaf, rows, leaves, level)
 
@@ -289,10 +295,7 @@ class Rothko:
             return False
         if n_leaves + len(decisions) > self.shares.files:
             return False
-        return (
-            sum(collector.n_bytes for one in decisions if (collector := one.next(NO_LIMIT)))
-            <= self.shares.groups
-        )
+        return sum(one.wanted for one in decisions) <= self.shares.groups
 
     def _gather(self, leaf: Leaf, rows: Rows, waiting: Sequence[Leaf], decisions: Sequence[Decision]) -> None:
         """Decide on some leaves below ``leaf``, whose rows these are: usually one pass, more where memory is short."""
@@ -304,12 +307,12 @@ class Rothko:
             undecided = [at for at, decision in enumerate(decisions) if not decision.is_decided]
             if not undecided:
                 return
-            share = self.shares.groups // len(undecided)
+            room = shares([decisions[at] for at in undecided], self.shares.groups)
             collectors: list[Collector | None] = [None] * (len(waiting) + 1)
-            for at in undecided:
+            for at, share in zip(undecided, room, strict=True):
                 collectors[at] = decisions[at].next(share)
             self.counters.frequency_groups += len(undecided)
-            for block in self._told("counting", rows):
+            for block in self._told("counting", rows, payload=False):
                 if len(own) == 1:
                     _add(collectors[0], block.rows)
                     continue
@@ -319,20 +322,19 @@ class Rothko:
                 if (collector := collectors[at]) is not None:
                     decisions[at].take(collector)
 
-    def _taken(self, one: Leaf, waiting: Sequence[Leaf], decisions: Sequence[Decision]) -> list[Leaf]:
-        """A leaf, or its children if it was split."""
-        for decided, decision in zip(waiting, decisions, strict=True):
-            if decided is one:
-                split = decision.result
-                if split is None:
-                    one.covers = decision.covers
-                    return [one]
-                children = self.top.split(one.node, split.axis, split.threshold, split.branches)
-                return [
-                    Leaf(node, state, n_rows)
-                    for node, state, n_rows in zip(children, split.states, split.sizes, strict=True)
-                ]
-        return [one]
+    def _taken(self, one: Leaf, decision: Decision | None) -> list[Leaf]:
+        """A leaf, or its children if it was decided on and split."""
+        if decision is None:
+            return [one]
+        split = decision.result
+        if split is None:
+            one.covers = decision.covers
+            return [one]
+        children = self.top.split(one.node, split.axis, split.threshold, split.branches)
+        return [
+            Leaf(node, state, n_rows)
+            for node, state, n_rows in zip(children, split.states, split.sizes, strict=True)
+        ]
 
     def _scatter(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Chunk]:
         """Divide the rows of ``leaf`` over its leaves, and go on with each."""
@@ -341,7 +343,7 @@ class Rothko:
             return
         nodes, own = self.top.below(leaf.node)
         place = {one.node: at for at, one in enumerate(leaves)}
-        at_node = np.array([place.get(node, 0) for node in own], dtype=np.uint16)
+        at_node = np.array([place.get(node, 0) for node in own], dtype=np.uint32)
         descent = Descent(nodes, self.problem.axes)
         parts = self._partitions(len(leaves))
         for block in self._told("dividing", rows):
@@ -357,12 +359,11 @@ class Rothko:
 
     # -- Rothko-S ----------------------------------------------------------------------------------
 
-    def _by_sample(
-        self, leaf: Leaf, rows: Rows, level: int, sample: NDArray[np.uint32] | None
-    ) -> Iterator[Chunk]:
+    def _by_sample(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """Grow on a sample, send all rows down, undo what breaks the requirement, go on below."""
+        sample, self.sample = self.sample, None
         if sample is None or not len(sample):
-            sample = self._drawn(rows)
+            sample = self._drawn(leaf, rows)
         nodes = self._optimistic(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -479,11 +480,14 @@ class Rothko:
         leaf.covers = self._covers(rows)
         yield from self._large_group(leaf, rows)
 
-    def _drawn(self, rows: Rows) -> NDArray[np.uint32]:
-        """A simple random sample without replacement."""
+    def _drawn(self, leaf: Leaf, rows: Rows) -> NDArray[np.uint32]:
+        """A simple random sample without replacement; on the way all rows tell what covers them."""
         drawn = Reservoir(self.sample_size(rows.n_rows, self.options, self.shares.rows), self.draw)
+        ends = Ends(self.problem.axes)
         for block in self._told("sampling", rows, payload=False):
             drawn.add(block.rows)
+            ends.add(block.rows)
+        leaf.state = ends.narrowed(leaf.state)
         return drawn.rows()
 
     @staticmethod
@@ -496,18 +500,10 @@ class Rothko:
 
     def _covers(self, rows: Rows) -> NDArray[np.int64]:
         """The lowest node of each hierarchy that covers all rows."""
-        low = high = None
-        n_axes = len(self.problem.axes.is_tree)
+        ends = Ends(self.problem.axes)
         for block in self._told("counting", rows, payload=False):
-            codes = block.rows[:, :n_axes]
-            low = codes.min(axis=0) if low is None else np.minimum(low, codes.min(axis=0))
-            high = codes.max(axis=0) if high is None else np.maximum(high, codes.max(axis=0))
-        assert low is not None
-        assert high is not None
-        ends = np.zeros((2, n_axes + 1), dtype=np.uint32)
-        ends[0, :-1], ends[1, :-1] = low, high
-        one = Nodes(*(np.array([value]) for value in (-1, -1, -1, 0, -1, 0, 2)))
-        return np.asarray(MemoryEngine.of_rows(ends, n_axes, threads=1).covers(one, self.problem.axes)[0])
+            ends.add(block.rows)
+        return ends.covers()
 
     # -- in memory ---------------------------------------------------------------------------------
 
@@ -563,7 +559,7 @@ class Rothko:
         if rows.n_rows <= self.shares.rows:
             yield rows
             return
-        n_parts = min(self.shares.files, -(-rows.n_rows // int(FULL * self.shares.rows)))
+        n_parts = min(self.shares.files, -(-rows.n_rows // max(int(FULL * self.shares.rows), 1)))
         parts = self._partitions(n_parts)
         for block in self._told("dividing", rows):
             parts.add(block, self.random.integers(n_parts, size=len(block.rows)))
@@ -595,7 +591,7 @@ class Rothko:
 
     def _kept(self, rows: Rows) -> Rows:
         """The table, encoded, to be read more than once: its first pass is written down."""
-        return Kept(rows, self._partitions) if rows is self.rows else rows
+        return Kept(rows, self._partitions(1)) if rows is self.rows else rows
 
     def _partitions(self, n_parts: int) -> Partitions:
         return Partitions(self.spill, n_parts, self.layout, memory=self.shares.writers)
@@ -621,30 +617,33 @@ class Rothko:
         self.progress("splitting", self.done, self.rows.n_rows)
 
 
-class Kept:
-    """The rows of a table: read from it once, and from then on from the file that they were written to."""
+class Ends:
+    """The least and the greatest code of each attribute among rows that pass by, and what covers them."""
 
-    def __init__(self, rows: Rows, partitions: Callable[[int], Partitions]) -> None:
-        self.rows, self.partitions = rows, partitions
-        self.stored: StoredRows | None = None
+    def __init__(self, axes: Axes, codes: NDArray[np.uint32] | None = None) -> None:
+        self.axes, self.n_axes = axes, len(axes.is_tree)
+        self.codes = codes
+        """(2, axes), None before the first row."""
 
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
+    def add(self, rows: NDArray[np.uint32]) -> None:
+        """Look at some more rows."""
+        own = rows[:, : self.n_axes]
+        seen = own if self.codes is None else np.concatenate([self.codes, own])
+        self.codes = np.stack([seen.min(axis=0), seen.max(axis=0)])
 
-    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        if self.stored is not None:
-            yield from self.stored.blocks(payload=payload)
-            return
-        parts = self.partitions(1)
-        for block in self.rows.blocks():
-            parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
-            yield block
-        (self.stored,) = parts.close()
+    def covers(self) -> NDArray[np.int64]:
+        """The lowest node of each hierarchy that covers the rows, -1 elsewhere."""
+        assert self.codes is not None
+        both = np.zeros((2, self.n_axes + 1), dtype=np.uint32)
+        both[:, :-1] = self.codes
+        one = Nodes(*(np.array([value]) for value in (-1, -1, -1, 0, -1, 0, 2)))
+        return np.asarray(MemoryEngine.of_rows(both, self.n_axes, threads=1).covers(one, self.axes)[0])
 
-    def delete(self) -> None:
-        if self.stored is not None:
-            self.stored.delete()
+    def narrowed(self, state: State) -> State:
+        """What is known of a node whose rows these are, hierarchies narrowed to what covers them."""
+        bounds = state.bounds.copy()
+        bounds[2] = np.where(self.axes.is_tree, self.covers(), bounds[2])
+        return State(bounds, state.region)
 
 
 class Reservoir:
@@ -763,7 +762,8 @@ def begin(
         leaf = Open(0, len(matrix), state.bounds, state.region)
         return Begun(one_node(leaf, 1), {0: leaf}), None
     at = Descent(nodes, axes).leaves(matrix)
-    order = np.argsort(at.astype(np.uint32), kind="stable")
+    few = len(nodes.axis) <= np.iinfo(np.uint16).max  # then they are sorted by counting
+    order = np.argsort(at.astype(np.uint16 if few else np.uint32), kind="stable")
     table = np.empty(len(nodes.axis), dtype=NODE)
     for name in Nodes._fields:
         table[name] = getattr(nodes, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sfumato.encoding import Codes, Domain
 from sfumato.engines.cells import CellCounts, Mesh, in_order
 from sfumato.engines.rows import Rows
+from sfumato.errors import InputError
 from sfumato.kernels.cuts import lower_least, split_groups
 from sfumato.specialization.gains import Facts, Gains
 from sfumato.specialization.loop import Candidate, Piece, parts_of
@@ -112,8 +113,24 @@ class HeldGroups:
 MOST_STEPS = 1000
 """Specializations that a mesh looks ahead."""
 
-EMPTY_BITS = 10
-"""A mesh may have 2^10 times as many cells as there is room for: most cells have no rows."""
+EMPTY_BITS = 8
+"""A mesh may have 2^8 times as many cells as there is room for: most cells have no rows."""
+
+DROPPED_BITS = 1.5
+"""Where there is no room, a mesh of 2^1.5 times fewer cells is tried."""
+
+PIECE_BYTES = 1000
+"""Of a piece of a cut and what is known of it, about."""
+
+FEWEST_PIECES = 1 << 16
+"""That are held however little memory there is."""
+
+
+class Stop(NamedTuple):
+    """A list of steps may end after so many; the mesh then has 2^bits cells."""
+
+    n_steps: int
+    bits: float
 
 
 class CountedGroups:
@@ -138,6 +155,11 @@ class CountedGroups:
         self.is_sliced = False
 
     def offer(self, number: int, candidate: Candidate) -> None:
+        if number >= max(self.memory // PIECE_BYTES, FEWEST_PIECES):
+            raise InputError(
+                f"The cuts have more than {number:,} pieces, too many to be held in memory; ask for larger groups, "
+                "or allow more --memory."
+            )
         self.open[number] = candidate
         if self.held is not None and candidate.piece in self.resolved:
             self.held.offer(number, self._in_mesh(candidate))
@@ -202,16 +224,18 @@ class CountedGroups:
         for block in self.rows.blocks(payload=False):
             cells, n_added = counts.mesh.cells(block.rows), 0
             while (n_added := counts.add(cells, begin=n_added)) < len(cells):
-                while 2 * counts.n > counts.most and len(stops) > 1:
-                    stops = stops[: len(stops) * 3 // 4]
-                    mesh = self._mesh_of(steps[: stops[-1]])
+                while 3 * counts.n > 2 * counts.most and len(stops) > 1:
+                    aim = stops.pop().bits - DROPPED_BITS
+                    while len(stops) > 1 and stops[-1].bits > aim:
+                        stops.pop()
+                    mesh = self._mesh_of(steps[: stops[-1].n_steps])
                     counts = _on_coarser(counts, mesh, self._most(mesh))
                 if counts.n == counts.most:
                     self.is_sliced = True
                     return
                 cells = counts.mesh.cells(block.rows)
         self.mesh = counts.mesh
-        self.resolved = {step.piece for step in steps[: stops[-1]]}
+        self.resolved = {step.piece for step in steps[: stops[-1].n_steps]}
         self.held = self._hold(counts)
         self.n_groups = self.held.n_groups
         for other, candidate in self.open.items():
@@ -239,14 +263,14 @@ class CountedGroups:
             group=group,
         )
 
-    def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[int]]:
+    def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[Stop]]:
         """The candidates, and what may come after them, in the order of what is known of their scores.
 
         The candidate that is asked for comes first. Also where the list may be cut short: what divides nothing is
         taken without being asked for, so that it must not be parted from the one that it comes after.
         """
         steps: list[Candidate] = []
-        stops: list[int] = []
+        stops: list[Stop] = []
         heap: list[tuple[bool, float, int, Piece, Candidate]] = []
 
         def push(candidate: Candidate, smallest: int | None = None) -> None:
@@ -273,9 +297,10 @@ class CountedGroups:
                 if parts:
                     push(Candidate(part, parts))
             is_free = bool(heap) and math.isinf(heap[0][1])
+            bits = sum(map(math.log2, sizes))
             if not is_free:
-                stops.append(len(steps))
-            is_enough = len(steps) >= MOST_STEPS or sum(map(math.log2, sizes)) > room
+                stops.append(Stop(len(steps), bits))
+            is_enough = len(steps) >= MOST_STEPS or bits > room
             step = heapq.heappop(heap)[-1] if heap and (is_free or not is_enough) else None
         return steps, stops
 

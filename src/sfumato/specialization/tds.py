@@ -28,7 +28,7 @@ from sfumato.encoding import Codes, Domain
 from sfumato.engines.cells import CellCounts, Mesh
 from sfumato.engines.counts import ColumnCounts
 from sfumato.engines.order import RowsByCell, count_cells
-from sfumato.engines.rows import Block, Layout, Partitions, Rows, StoredRows
+from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.compile import is_warm
 from sfumato.kernels.problem import Targets
@@ -217,30 +217,6 @@ class BestScore:
 # ---- rows outside memory ---------------------------------------------------------------------------
 
 
-class KeptCodes:
-    """Codes that are stored in the first pass over some rows, so that the next ones need not encode them again."""
-
-    def __init__(self, rows: Rows, parts: Partitions) -> None:
-        self.rows, self.n_rows = rows, rows.n_rows
-        self._parts: Partitions | None = parts
-        self._stored: list[StoredRows] = []
-
-    def blocks(self, *, payload: bool = False) -> Iterator[Block]:
-        """One pass over them, without what else is published."""
-        assert not payload
-        if self._parts is None:
-            yield from (block for stored in self._stored for block in stored.blocks(payload=False))
-            return
-        for block in self.rows.blocks(payload=False):
-            self._parts.add(block, np.zeros(len(block.rows), dtype=np.uint16))
-            yield block
-        self._stored, self._parts = self._parts.close(), None
-
-    def delete(self) -> None:
-        for stored in self._stored:
-            stored.delete()
-
-
 class Encoded(Rows, Protocol):
     """Rows of codes and what they mean; those of an intake are such."""
 
@@ -301,7 +277,7 @@ def _grid_on_disk(
 ) -> tuple[Grid, CellCounts]:
     """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
     domains, labels = rows.problem.domains, rows.problem.targets.label
-    kept = KeptCodes(rows, Partitions(spill, 1, layout, memory=memory // 2))
+    kept = Kept(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
     counts = ColumnCounts.gather(
         kept,
         n_codes=[domain.n_codes for domain in domains],
