@@ -15,7 +15,9 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "income": {"role": "other", "values": ["low", "high"]},
     "job": {
         "role": "quasi-identifier",
-        "hierarchy": {"tree": {"Any": {"Professional": ["Engineer", "Lawyer"], "Artist": ["Dancer", "Writer"]}}},
+        "hierarchy": {
+            "tree": {"Any": {"Professional": ["Engineer", "Lawyer"], "Artist": ["Dancer", "Writer"]}}
+        },
     },
     "sex": {"role": "quasi-identifier", "values": ["Male", "Female"]},
     "rate": {"role": "quasi-identifier", "type": "number", "bounds": [0, 1], "step": 0.1},
@@ -28,7 +30,9 @@ def people(n: int = 600, seed: int = 11) -> pa.Table:
     """Rows with cells that are missing, unknown, unreadable or out of bounds here and there."""
     rng = np.random.default_rng(seed)
     age = rng.integers(10, 80, n)
-    job = rng.choice(["Engineer", "Lawyer", "Dancer", "Writer", "Pilot", ""], n, p=[0.3, 0.2, 0.2, 0.2, 0.05, 0.05])
+    job = rng.choice(
+        ["Engineer", "Lawyer", "Dancer", "Writer", "Pilot", ""], n, p=[0.3, 0.2, 0.2, 0.2, 0.05, 0.05]
+    )
     is_high = (age > 40) & np.isin(job, ["Engineer", "Lawyer"]) ^ (rng.random(n) < 0.1)
     texts = [str(number) for number in age]
     texts[::50] = ["unknown"] * len(texts[::50])
@@ -48,10 +52,14 @@ def people(n: int = 600, seed: int = 11) -> pa.Table:
     )
 
 
-def the_policy(output: dict[str, Any] | None = None, *, columns: tuple[str, ...] = (), **options: Any) -> Policy:
+def the_policy(
+    output: dict[str, Any] | None = None, *, columns: tuple[str, ...] = (), **options: Any
+) -> Policy:
     """The policy of ``people``, epsilon 1 if not said otherwise; only these columns are quasi-identifiers, if any."""
     attributes = {
-        name: {"role": "drop"} if columns and given["role"] == "quasi-identifier" and name not in columns else given
+        name: {"role": "drop"}
+        if columns and given["role"] == "quasi-identifier" and name not in columns
+        else given
         for name, given in ATTRIBUTES.items()
     }
     document = {

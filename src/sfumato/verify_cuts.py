@@ -243,6 +243,8 @@ class _Declared:
 def classes_of(policy: Policy) -> tuple[str, list[str]]:
     """The column of the classes, and all of them in the order in which they were declared."""
     target = policy.schema[policy.predictions[0].targets[0]]
+    if target.values is not None:
+        return target.name, list(target.values)
     tree = hierarchies.build(target, ())
     labels = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     return target.name, [label for label in labels if label is not None]
