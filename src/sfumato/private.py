@@ -20,6 +20,7 @@ from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.privacy import mechanisms
+from sfumato.privacy.account import Account
 from sfumato.privacy.ledger import COMPOSITION
 from sfumato.published_counts import Lines
 from sfumato.release import Claims, Privacy, public_of
@@ -55,16 +56,20 @@ def drawn_from(
     policy: Policy,
     *,
     seed: int | None = None,
+    account: Account | None = None,
     spill: Spill | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Drawn:
     """Draw cuts and counts of a table; its rows are in memory, or where there is a ``spill`` in files of it.
 
-    With a ``seed`` the draws can be repeated, and the release is not private.
+    With a ``seed`` the draws can be repeated, and the release is not private. The ``account`` is charged before the
+    table is looked at.
     """
     assert isinstance(policy.method, DiffGenOptions)
     chance = mechanisms.secret() if seed is None else mechanisms.seeded(seed)
+    if account is not None:
+        account.charge(policy.method.epsilon)
     progress("encoding", 0, 1)
     if spill is None:
         table: HeldRows | DeclaredRows = held(source, policy)

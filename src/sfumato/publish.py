@@ -22,6 +22,7 @@ from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.privacy.account import Account
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
@@ -56,6 +57,7 @@ def publish(
     file_format: str | None = None,
     engine: str = "auto",
     memory: int | None = None,
+    ledger: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
@@ -75,9 +77,11 @@ def publish(
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
 
     By a differentially private method (``diffgen``) nothing of the table is published but what was drawn, and with a
-    ``seed`` the release is not private.
+    ``seed`` the release is not private. ``ledger`` is a file of the owner's where epsilon is charged before anything
+    is drawn: what all releases of a table cost adds up.
     """
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    account = None if ledger is None else Account(Path(ledger), "(not written)")
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, account, progress)
     budget = job.budget(engine, memory)
     if budget is None:
         return job.in_memory()
@@ -103,11 +107,13 @@ def publish_to(
     file_format: str | None = None,
     engine: str = "auto",
     memory: int | None = None,
+    ledger: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    account = None if ledger is None else Account(Path(ledger), os.fspath(folder))
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, account, progress)
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
@@ -136,9 +142,14 @@ class _Job:
         seed: int | None,
         threads: int | None,
         file_format: str | None,
+        account: Account | None,
         progress: Progress,
     ) -> None:
-        self.policy, self.evaluation = policy, evaluation
+        if account is not None and not policy.is_private:
+            raise InputError(
+                "Only a differentially private method charges a ledger; leave it out, or use the method diffgen."
+            )
+        self.policy, self.evaluation, self.account = policy, evaluation, account
         self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
         self.frame = self._open(table) if self.path is None else None  # some can be read but once
@@ -288,7 +299,9 @@ class _PrivateJob(_Job):
 
         self.policy.check_columns(source.names)
         _check_private(self.policy, self.evaluation)
-        return drawn_from(source, self.policy, seed=self.seed, progress=self.progress, **where)
+        return drawn_from(
+            source, self.policy, seed=self.seed, account=self.account, progress=self.progress, **where
+        )
 
     def _of(
         self, drawn: Drawn, source: Source, rows: pa.Table | FiledRows, check: Callable[[Path], None]
