@@ -21,9 +21,9 @@ from sfumato.kernels.purity import GINI, GINI_BITS, MAX, add_bin_counts, add_cel
 from sfumato.partition import Progress, no_progress
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import PERMUTE_AND_FLIP, Mechanisms
-from sfumato.specialization.loop import Candidate, Piece, parts_of
 from sfumato.specialization.diffgen.published import SPECIALIZATION
 from sfumato.specialization.diffgen.room import Room
+from sfumato.specialization.loop import Candidate, Piece, parts_of
 
 Ints = NDArray[np.int64]
 
@@ -85,7 +85,7 @@ class Conditional:
         self.ledger.charge(Draw(SPECIALIZATION, "", PERMUTE_AND_FLIP, self.share, self.scale))
         chosen = self.mechanisms.permute_and_flip(gains[start[entries[:, 0]] + entries[:, 1]], self.scale)
         which, candidate = entries[chosen].tolist()
-        taken = nodes[which].candidate(candidate)
+        taken: Candidate = nodes[which].candidate(candidate)
         self.cuts[taken.piece.axis].remove(taken.piece)
         self.room.take(taken)
         self.n_taken += 1

@@ -10,7 +10,7 @@ the ledger was charged for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.axes import OR_MISSING
+from sfumato.diffgen_policy import LEAVES, PAPER
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
 from sfumato.engines.counts import ColumnCounts
@@ -28,20 +29,17 @@ from sfumato.policy import DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
 from sfumato.specialization.diffgen.conditional import Conditional, cell_counts
-from sfumato.specialization.loop import NO_NODE, Grid, Piece, push_down, specialize
 from sfumato.specialization.diffgen.plan import plan
 from sfumato.specialization.diffgen.published import Published
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.diffgen.scores import InfoGain, Max
+from sfumato.specialization.loop import NO_NODE, Grid, Piece, push_down, specialize
 from sfumato.spill import Spill
 
 Ints = NDArray[np.int64]
 AllCuts = tuple[tuple[Piece, ...], ...]
 
 COUNTS = "counts"
-LEAVES = "leaves"
-"""The word of a policy for a cut at every value of a column."""
-
 PAPER_SPECIALIZATIONS = 10
 
 
@@ -75,7 +73,7 @@ def draw(
     if options.cuts is not None:
         cuts = given_cuts(options.cuts, domains)
         share = ledger.unspent
-    elif options.variant == "paper":
+    elif options.variant == PAPER:
         cuts = _published_cuts(rows, domains, n_classes, options, mechanisms, ledger, spill, memory, progress)
         share = ledger.epsilon / 2
     else:
@@ -86,7 +84,7 @@ def draw(
     exact = cell_counts(rows, mesh, n_classes)
     ledger.charge(Draw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share))
     noisy = mechanisms.discrete_laplace(exact.ravel(), 1 / share).reshape(exact.shape)
-    is_published = options.cuts is None and options.variant == "paper"
+    is_published = options.cuts is None and options.variant == PAPER
     return Drawn(Grid.of(cuts, domains), np.maximum(noisy, 0) if is_published else with_total(noisy), ledger)
 
 
@@ -154,7 +152,7 @@ def _tuned_cuts(
 # ---- cuts that the owner gives ---------------------------------------------------------------------
 
 
-def given_cuts(given: dict[str, Any], domains: Sequence[Domain]) -> AllCuts:
+def given_cuts(given: Mapping[str, Any], domains: Sequence[Domain]) -> AllCuts:
     """The cuts that a policy gives: where pieces of a number begin, the nodes of a hierarchy, or every value."""
     return tuple(_given_cut(a, domain, given.get(domain.attribute.name)) for a, domain in enumerate(domains))
 
@@ -192,7 +190,7 @@ def _node(labels: Sequence[str | None], label: str) -> int:
 def with_total(noisy: Ints) -> Ints:
     """Counts without negative ones that add up, class by class, to what the noisy ones add up to.
 
-    As much is taken off all of them as the negative ones would add: the nearest such counts by squares [WLJ18].
+    As much is taken off all of them as the negative ones would add: the nearest such counts by squares [DSSC08].
 
     >>> with_total(np.array([[9, -1], [-4, 5], [1, 0]])).T.tolist()
     [[6, 0, 0], [0, 4, 0]]

@@ -16,9 +16,9 @@ from sfumato.engines.counts import ColumnCounts
 from sfumato.partition import Progress, no_progress
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import EXPONENTIAL, Mechanisms
-from sfumato.specialization.loop import Candidate, Piece
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.diffgen.scores import Ints, Score
+from sfumato.specialization.loop import Candidate, Piece
 
 AT_ONCE = 1 << 18
 """Thresholds that are scored in one go."""

@@ -41,7 +41,7 @@ class Max:
     sensitivity = Fraction(1)
 
     def of(self, parts: Ints) -> Ints:
-        return parts.max(axis=2).sum(axis=1)
+        return np.asarray(parts.max(axis=2).sum(axis=1))
 
 
 class InfoGain:
@@ -61,13 +61,14 @@ class InfoGain:
         whole = parts.sum(axis=1)
         n = whole.sum(axis=1)
         gain = _information(parts).sum(axis=1) - _information(whole)
-        return np.floor(2**INFOGAIN_BITS * np.maximum(gain, 0.0) / np.maximum(n, 1)).astype(np.int64)
+        bits: Ints = np.floor(2**INFOGAIN_BITS * np.maximum(gain, 0.0) / np.maximum(n, 1)).astype(np.int64)
+        return bits
 
 
 def _information(counts: Ints) -> NDArray[np.float64]:
     """Rows times bits: sum_c n_c log2 n_c - n log2 n, for counts of classes in the last axis."""
-    return _times_log(counts).sum(axis=-1) - _times_log(counts.sum(axis=-1))
+    return np.asarray(_times_log(counts).sum(axis=-1) - _times_log(counts.sum(axis=-1)))
 
 
 def _times_log(counts: Ints) -> NDArray[np.float64]:
-    return counts * np.log2(np.maximum(counts, 1))
+    return np.asarray(counts * np.log2(np.maximum(counts, 1)))
