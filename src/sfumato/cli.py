@@ -204,8 +204,8 @@ def profile(table: str, out: Path | None) -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="All cores if not given.")
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File of yours where a differentially private release is charged, beside earlier ones.",
+    type=click.Path(path_type=Path),
+    help="A JSON file of yours that adds up the epsilon of all private releases of the table, and keeps a budget.",
 )
 @click.option(
     "--evaluation",
@@ -265,8 +265,7 @@ def _publish(
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
-            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger,
-            progress=progress,
+            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger, progress=progress,
         )  # fmt: skip
     claims, privacy = release.certificate.claims, release.certificate.privacy
     if privacy is not None and not privacy.is_secret:

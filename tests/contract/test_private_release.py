@@ -305,24 +305,6 @@ def test_a_recoded_row_lies_in_the_cell_where_it_was_counted():
     assert found.to_dict() == published[published > 0].to_dict()
 
 
-def test_a_ledger_of_the_owner_is_charged_before_anything_is_drawn(sfumato, files):
-    options = ("--policy", "private.yaml", "--seed", "1", "--quiet", "--ledger", "spent.json")
-    (files / "spent.json").write_text('{"budget": "1.5", "releases": []}')
-    assert sfumato("publish", "people.csv", *options, "--out", "one").code == 0
-    refused = sfumato("publish", "people.csv", *options, "--out", "two")
-    assert refused.code == 1
-    assert "A release of epsilon 1 would exceed the budget" in refused.sentence
-    assert not (files / "two").exists()
-    assert json.loads((files / "spent.json").read_text())["releases"] == [{"release": "one", "epsilon": "1"}]
-
-
-def test_only_a_private_method_charges_a_ledger(sfumato, table, policy, here):
-    done = sfumato("publish", table, "--policy", policy, "--out", "out", "--ledger", "spent.json")
-    assert done.code == 2
-    assert "Only a differentially private method charges a ledger" in done.sentence
-    assert not (here / "spent.json").exists()
-
-
 def test_a_table_is_not_judged_by_a_private_policy(sfumato, files):
     done = sfumato("verify", "people.csv", "--policy", "private.yaml")
     assert done.code == 2

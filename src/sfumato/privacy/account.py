@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,18 +23,6 @@ try:
     import fcntl
 except ImportError:  # Windows has no such lock; two runs at once are then the owner's business
     fcntl = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The file, and what the release that is about to be drawn is called in it."""
-
-    path: Path
-    release: str
-
-    def charge(self, epsilon: Fraction) -> None:
-        """Write the release down; raises if the budget does not allow it."""
-        charge(self.path, self.release, epsilon)
 
 
 def charge(path: Path, release: str, epsilon: Fraction) -> None:
@@ -92,4 +79,4 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-__all__ = ["Account", "charge"]
+__all__ = ["charge"]
