@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from sfumato import hierarchy as hierarchies
 from sfumato import plain_yaml, policy_file, predicate
+from sfumato.diffgen_policy import COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.errors import HierarchyError, PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -35,7 +36,7 @@ from sfumato.requirement import (
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 
-__all__ = ["Method", "MondrianOptions", "Output", "Policy", "TdsOptions", "json_schema"]
+__all__ = ["DiffGenOptions", "Method", "MondrianOptions", "Output", "Policy", "TdsOptions", "json_schema"]
 
 MISSING = "own-value"
 """How missing quasi-identifiers are matched: they are a value of their own."""
@@ -118,7 +119,7 @@ class TdsOptions:
         return {self.name: {}}
 
 
-Method = MondrianOptions | TdsOptions
+Method = MondrianOptions | TdsOptions | DiffGenOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,8 @@ class Policy:
     output: Output = Output.LABELS
     keeps_recoding: bool = True
     """Does the release say how further rows are recoded?"""
+    rows: str = COUNTS
+    """DiffGen: one row per cell and class with its count, or as many rows as counted (``EXPANDED``)."""
 
     def __post_init__(self) -> None:
         if self.output is Output.LABELS and self._aggregates:
@@ -155,10 +158,15 @@ class Policy:
         for position, task in enumerate(self.workload):
             _check_task(task, self.schema, ("workload", position, task.word))
         _check_output(self)
-        if isinstance(self.method, TdsOptions):
-            _check_tds(self)
-        else:
+        if isinstance(self.method, MondrianOptions):
             _check_mondrian(self.method, self.schema)
+        elif isinstance(self.method, TdsOptions):
+            _check_tds(self)
+
+    @property
+    def is_private(self) -> bool:
+        """Is the release differentially private? Then nothing may depend on a table but through a mechanism."""
+        return isinstance(self.method, DiffGenOptions)
 
     @property
     def _aggregates(self) -> tuple[Aggregate, ...]:
@@ -211,7 +219,11 @@ class Policy:
             "require": [requirement.as_policy() for requirement in self.requirements],
             "workload": [task.as_policy() for task in self.workload],
             "method": self.method.as_policy(),
-            "output": {"values": str(self.output), **({} if self.keeps_recoding else {"recoding": False})},
+            "output": {
+                "values": str(self.output),
+                **({"rows": self.rows} if self.is_private else {}),
+                **({} if self.keeps_recoding else {"recoding": False}),
+            },
             "missing": MISSING,
         }
 
@@ -241,13 +253,16 @@ class Policy:
 def _policy(document: Document, folder: Path) -> Policy:
     data = document.data
     try:
+        schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
+        method = _method(data.get("method", "mondrian"), schema)
         return Policy(
-            schema=Schema(tuple(_attribute(document, name, folder) for name in data["attributes"])),
+            schema=schema,
             requirements=tuple(_requirement(item) for item in data.get("require", ())),
             workload=tuple(_placed_task(item, i) for i, item in enumerate(data.get("workload", ()))),
-            method=_method(data.get("method", "mondrian")),
+            method=method,
             output=Output(data.get("output", {}).get("values", "labels")),
             keeps_recoding=data.get("output", {}).get("recoding", True),
+            rows=_rows(data.get("output", {}), method),
         )
     except Misfit as misfit:
         raise document.origin.error(misfit) from None
@@ -359,9 +374,42 @@ def _task(item: Mapping[str, Any]) -> Task:
     return Regress(targets, features=features, weight=weight)
 
 
-def _method(given: str | Mapping[str, Any]) -> Method:
+def _rows(output: Mapping[str, Any], method: Method) -> str:
+    if "rows" in output and not isinstance(method, DiffGenOptions):
+        raise Misfit(("output", "rows"), "only diffgen publishes counts or expanded rows; leave it out.")
+    return str(output.get("rows", COUNTS))
+
+
+def _method(given: str | Mapping[str, Any], schema: Schema) -> Method:
     name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
+    if name == DiffGenOptions.name:
+        return _diffgen(options or {}, schema)
     return TdsOptions() if name == TdsOptions.name else _mondrian(options or {})
+
+
+def _diffgen(options: Mapping[str, Any], schema: Schema) -> DiffGenOptions:
+    given = {name.replace("-", "_"): option for name, option in options.items()}
+    if "epsilon" not in given:
+        raise Misfit(
+            ("method",),
+            "diffgen needs the privacy budget epsilon, such as method: {diffgen: {epsilon: 1.0}}.",
+        )
+    given["epsilon"] = exact_epsilon(given["epsilon"])
+    for name in ("specializations", "max_cells"):
+        if name in given:
+            given[name] = int(given[name])
+    if "cuts" in given:
+        given["cuts"] = {name: _cut(cut, name, schema) for name, cut in given["cuts"].items()}
+    return DiffGenOptions(**given)
+
+
+def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
+    """A cut as it is declared; what a number lists are numbers, and all else are texts."""
+    if isinstance(given, str):
+        return given
+    attribute = _column(name, schema, ("method", DiffGenOptions.name, "cuts"))
+    is_number = attribute.kind is Kind.NUMBER and attribute.is_ordered
+    return tuple(plain_yaml.core(item) if is_number and item is not None else item for item in given)
 
 
 def _mondrian(options: Mapping[str, Any]) -> MondrianOptions:
@@ -530,6 +578,8 @@ def _check_output(policy: Policy) -> None:
             f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
             "leave out one of the two.",
         )
+    if policy.rows not in (COUNTS, EXPANDED):
+        raise Misfit(("output", "rows"), f"must be {COUNTS} or {EXPANDED}.")
 
 
 def _check_tds(policy: Policy) -> None:

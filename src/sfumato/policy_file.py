@@ -135,6 +135,7 @@ _TEXT_PLACES = (
     ("workload", "*", "*", "targets", "*"),
     ("workload", "*", "*", "features", "*"),
     ("method", "mondrian", "split-only", "*"),
+    ("method", "diffgen", "cuts", "*", "*"),
     ("unit",),
 )
 _TREE = ("attributes", "*", "hierarchy", "tree")

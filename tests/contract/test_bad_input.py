@@ -271,7 +271,6 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 
 
 LATER = {
-    "diffgen": "method: {diffgen: {epsilon: 1.0}}\n",
     "risk-utility": "method: risk-utility\n",
     "unit": "unit: disease\n",
     "suppress": "suppress: {at-most: 1%}\n",
@@ -291,7 +290,6 @@ LATER_REQUIREMENTS = {
 def test_what_later_versions_offer_is_not_yet_rather_than_unknown(sfumato, here, word):
     if word in LATER:
         text = SMALL + LATER[word]
-        text = text.replace("require:\n  - k-anonymity: 2\n", "") if "diffgen" in text else text
     else:
         text = SMALL.replace("k-anonymity: 2", f"{word}: {LATER_REQUIREMENTS[word]}")
     done = run_on(sfumato, here, ("t.csv", csv(ROWS)), text)

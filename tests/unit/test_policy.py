@@ -500,7 +500,8 @@ def test_a_hierarchy_too_deep_for_the_policy_of_a_release_is_refused(folder):
         ("require: []\nmethod: {mondrian: {median-below-gain: -0.1}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9, such as 0.01."),
         ("require: []\nmethod: {mondrian: {median-below-gain: 1.1e9}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9"),
         ("require: []\nmethod: {mondrian: {standardize: yes}}", "line 11: method mondrian standardize: must be true or false."),
-        ("method: {diffgen: {epsilon: 0}}", "line 10: method diffgen epsilon: does not fit (exclusiveMinimum: 0)."),
+        ("require: []\noutput: {rows: expanded}", "line 11: output rows: only diffgen publishes counts or expanded rows; leave it out."),
+        ("require: []\noutput: {rows: counts}", "line 11: output rows: only diffgen publishes counts or expanded rows; leave it out."),
         ("require: []\noutput: labels", "line 11: output: must say what to publish, such as {values: bounds}."),
         ("require: []\noutput: {values: label}", "line 11: output values: 'label' is not one of labels, bounds, both, summary. Did you mean 'labels'?"),
         ("require: []\nmissing: drop", "line 11: missing: 'drop' is not own-value."),
@@ -539,9 +540,6 @@ LATER = "is planned but not yet part of this version of sfumato."
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("method: diffgen", "line 10: 'diffgen' in method"),
-        ("method: {diffgen: {epsilon: 1.0, variant: tuned, specializations: 10, score: max, max-cells: 9, cuts: {}}}",
-         "line 10: 'diffgen' in method"),
         ("method: risk-utility", "line 10: 'risk-utility' in method"),
         (("method: {risk-utility: {optimizer: auto, utility-at-least: 0.6, objective: log-risk, lambda: 1, kappa: 1, "
          "utility: depth, weights: {age: 2}, floor: 0.1, side-table: voters.csv, "
@@ -557,7 +555,6 @@ LATER = "is planned but not yet part of this version of sfumato."
         ),
         ("require: []\nunit: id", "line 11: 'unit'"),
         ("require: []\nsuppress: {at-most: 1%}", "line 11: 'suppress'"),
-        ("require: []\noutput: {rows: expanded}", "line 11: 'rows' in output"),
     ],
 )  # fmt: skip
 def test_what_comes_later_is_not_yet_rather_than_unknown(text, what):
