@@ -36,7 +36,7 @@ LAYERS = """
     policy, diffgen_policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
     schema
-    kernels | randomness
+    kernels | mechanisms, randomness, ledger
     errors
 """
 """Modules and packages directly under ``sfumato``, highest first. An import goes down, never up. On one
@@ -93,8 +93,13 @@ ALGORITHMS = (
     "columns",
     "intake",
     "stream",
+    "mechanisms",
+    "ledger",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
+
+PRIVATE = ("sfumato.specialization.diffgen", "sfumato.ledger", "sfumato.declared")
+"""Modules of the private release: what is random in them is drawn by Mechanisms, which the caller hands over."""
 
 # ---- reading sources ------------------------------------------------------------------------------
 
@@ -227,6 +232,26 @@ def imports_outside_home(sources: dict[str, str], names: tuple[str, ...], home: 
     ]
 
 
+def other_random_sources(sources: dict[str, str], private: tuple[str, ...]) -> list[str]:
+    """What could draw past the ledger: ``sfumato.randomness``, or any random module of others."""
+    sources_of_chance = (
+        "sfumato.randomness",
+        "numpy.random",
+        "secrets",
+        "random",
+        "scipy.stats",
+        "opendp",
+        "os.urandom",
+    )
+    return [
+        f"{module}, line {line}: draws by {name}, not by sfumato.mechanisms."
+        for module in sources
+        if within(module, *private)
+        for name, line in imports_of(module, sources)
+        if within(name, *sources_of_chance)
+    ]
+
+
 def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
     allowed = ("__future__", "collections.abc", "math", "typing", "numpy", "numba", "sfumato.kernels")
     return [
@@ -323,6 +348,16 @@ def test_randomness_has_one_door():
     home = "sfumato.randomness"
     assert home in SOURCES
     report(imports_outside_home(SOURCES, ("numpy.random", "secrets", "random"), home))
+
+
+def test_opendp_has_one_door():
+    home = "sfumato.mechanisms"
+    assert home in SOURCES
+    report(imports_outside_home(SOURCES, ("opendp",), home))
+
+
+def test_private_draws_are_made_through_mechanisms_alone():
+    report(other_random_sources(SOURCES, PRIVATE))
 
 
 def test_pyspark_is_imported_by_its_engine_alone():
@@ -471,6 +506,23 @@ def test_a_second_door_to_randomness_is_found(text):
     found = imports_outside_home(sources, ("numpy.random", "secrets", "random"), "sfumato.randomness")
     assert found
     assert all(sentence.startswith("sfumato.tables, line") for sentence in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sfumato import randomness",
+        "from sfumato.randomness import secret",
+        "import opendp.prelude as dp",
+        "import os\nos.urandom(8)",
+        "from scipy import stats\nstats.norm.rvs()",
+        "import numpy as np\ndef f():\n    return np.random.laplace()",
+    ],
+)
+def test_a_draw_past_the_mechanisms_is_found(text):
+    found = other_random_sources(package(ledger=text, tables=text), ("sfumato.ledger",))
+    assert found
+    assert all(sentence.startswith("sfumato.ledger, line") for sentence in found)
 
 
 def test_a_foreign_import_of_a_kernel_is_found():

@@ -1,0 +1,189 @@
+"""The three random mechanisms of a private release, and where their randomness comes from.
+
+- ``secret()`` is the real thing: OpenDP's exact samplers [CKS20] on the operating system's randomness. No float
+  touches a probability, and nobody can repeat a draw.
+- ``seeded(seed)`` draws from the same three laws in floating point. It repeats, so it is not private: for tests and
+  simulations, and whatever it made says so.
+- ``noiseless()`` is the limit of an infinite epsilon: the best candidate, the counts as they are. For tests alone.
+
+A mechanism knows neither rows nor epsilon: whoever calls it proves what a draw at this ``scale`` costs, and has it
+charged before. Let two tables be neighbours, and s, s' the scores of the same public list of candidates on them.
+
+- ``exponential`` [MT07]: if no score moves by more than Δ, a draw at scale 2Δ/share is share-private. If besides all
+  scores move in one direction (monotone), at scale Δ/share: s'ᵢ = sᵢ + dᵢ with 0 <= dᵢ <= Δ makes no exp(sᵢ/scale)
+  smaller, and none, nor their sum, larger than exp(share) times what it was.
+- ``permute_and_flip`` [MS20]: the same two rules, and never worse than the exponential law in expected score.
+- ``discrete_laplace`` [DMNS06, CKS20]: if the counts move by at most Δ in sum, all of them at scale Δ/share are
+  share-private.
+
+Candidates may stand in a list several times, as long as how often is public: their chances add up.
+Running time depends on scores and noise: nothing here hides it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import randomness
+from sfumato.errors import InternalError, MissingExtra
+
+Ints = NDArray[np.int64]
+
+EXPONENTIAL = "exponential"
+PERMUTE_AND_FLIP = "permute-and-flip"
+DISCRETE_LAPLACE = "discrete Laplace"
+
+OLDEST_OPENDP = (0, 16)
+"""Up to 0.14.1 its noise was biased at some scales (opendp#2638); since 0.16 it has the exponential law itself."""
+COUNTS_AT_ONCE = 1 << 16
+"""OpenDP takes and gives lists of Python integers: so many counts at a time keep them small."""
+
+
+class Mechanisms(Protocol):
+    """Draws from three laws; ``statement`` is what a certificate says of their randomness."""
+
+    @property
+    def statement(self) -> str: ...
+
+    def exponential(self, scores: Ints, scale: Fraction) -> int:
+        """A place in ``scores``; the chance of place i is proportional to exp(scores[i] / scale)."""
+
+    def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
+        """The places in random order, each taken with the chance exp((its score - the highest) / scale)."""
+
+    def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
+        """Every count plus its own integer z; the chance of z is proportional to exp(-abs(z) / scale)."""
+
+
+def secret() -> Mechanisms:
+    """What a release that claims privacy is drawn with."""
+    try:
+        installed = version("opendp")
+    except PackageNotFoundError:
+        raise MissingExtra("dp", "A differentially private release") from None
+    if tuple(int(part) for part in installed.split(".")[:2]) < OLDEST_OPENDP:
+        oldest = ".".join(map(str, OLDEST_OPENDP))
+        raise MissingExtra("dp", f"A private release by OpenDP {oldest} or newer ({installed} is installed)")
+    return _OpenDP(installed)
+
+
+def seeded(seed: int) -> Mechanisms:
+    """The same laws, repeatable and not private.
+
+    >>> zeros = np.zeros(100, dtype=np.int64)
+    >>> first, again = (seeded(7).discrete_laplace(zeros, Fraction(5)) for _ in range(2))
+    >>> bool((first == again).all())
+    True
+    """
+    return _Seeded(randomness.seeded(seed))
+
+
+def noiseless() -> Mechanisms:
+    """Epsilon without limit: tests follow an algorithm step by step with it.
+
+    >>> noiseless().permute_and_flip(np.array([3, 5, 5]), Fraction(1000))
+    1
+    """
+    return _Noiseless()
+
+
+class _OpenDP:
+    """Selection and noise by OpenDP, whose samplers are exact: scores, counts and scales are rational numbers there."""
+
+    def __init__(self, installed: str) -> None:
+        import opendp.prelude as dp  # noqa: PLC0415 - an extra, and two seconds to import
+
+        dp.enable_features("contrib")
+        self._dp: Any = dp
+        self.statement = f"secret (OpenDP {installed})"
+
+    def exponential(self, scores: Ints, scale: Fraction) -> int:
+        # The exponential law is what OpenDP takes for this divergence. That it is share-private does not rest on
+        # the divergence: it is a property of the law [MT07].
+        return self._select(scores, scale, self._dp.zero_concentrated_divergence())
+
+    def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
+        return self._select(scores, scale, self._dp.max_divergence())
+
+    def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        draw: Callable[[Ints], list[int]] = space >> dp.m.then_laplace(scale=rounded_up(scale))
+        flat = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
+        noisy = np.empty_like(flat)
+        for start in range(0, len(flat), COUNTS_AT_ONCE):
+            part = slice(start, start + COUNTS_AT_ONCE)
+            noisy[part] = draw(flat[part])
+        return noisy.reshape(counts.shape)
+
+    def _select(self, scores: Ints, scale: Fraction, divergence: Any) -> int:
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
+        draw = space >> dp.m.then_noisy_max(divergence, scale=rounded_up(scale))
+        return int(draw(below_highest(scores)))
+
+
+class _Seeded:
+    """The highest score after noise: Gumbel noise gives the exponential law, exponential noise gives
+    permute-and-flip [DKSS21]. Discrete Laplace noise is the difference of two geometric numbers.
+    """
+
+    statement = "seeded, not private"
+
+    def __init__(self, random: randomness.Random) -> None:
+        self._random = random
+
+    def exponential(self, scores: Ints, scale: Fraction) -> int:
+        noise = self._random.gumbel(size=len(scores))
+        return int(np.argmax(below_highest(scores) / rounded_up(scale) + noise))
+
+    def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
+        noise = self._random.exponential(size=len(scores))
+        return int(np.argmax(below_highest(scores) / rounded_up(scale) + noise))
+
+    def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
+        end = -math.expm1(-1 / rounded_up(scale))
+        up, down = (self._random.geometric(end, size=counts.shape) for _ in range(2))
+        return np.asarray(counts + up - down, dtype=np.int64)
+
+
+class _Noiseless:
+    statement = "noiseless, not private"
+
+    def exponential(self, scores: Ints, scale: Fraction) -> int:  # noqa: ARG002 - the protocol
+        return int(np.argmax(below_highest(scores)))
+
+    def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
+        return self.exponential(scores, scale)
+
+    def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:  # noqa: ARG002 - the protocol
+        return np.array(counts, dtype=np.int64)
+
+
+def rounded_up(scale: Fraction) -> float:
+    """The lowest float that is not below ``scale``: rounding never costs more than was charged.
+
+    >>> Fraction(rounded_up(Fraction(1, 3))) >= Fraction(1, 3)
+    True
+    """
+    if scale <= 0:
+        raise InternalError(f"A scale is positive, not {scale}.")
+    near = float(scale)
+    return near if Fraction(near) >= scale else math.nextafter(near, math.inf)
+
+
+def below_highest(scores: Ints) -> Ints:
+    """The scores minus the highest of them: no law here changes, and no sum of them can overflow."""
+    if scores.dtype != np.int64 or scores.ndim != 1 or not len(scores):
+        raise InternalError("Scores are a list of 64-bit integers, and there is at least one.")
+    highest = int(scores.max())
+    if highest - int(scores.min()) > np.iinfo(np.int64).max:
+        raise InternalError("Scores lie too far apart for 64-bit integers.")
+    return scores - scores.dtype.type(highest)
