@@ -133,8 +133,9 @@ def _private(policy: Policy, epsilon: str) -> Policy:
 
 
 def _hidden(attribute: Attribute, kept: set[str]) -> Attribute:
-    is_kept = attribute.name in kept or attribute.role is Role.QUASI_IDENTIFIER
-    return attribute if is_kept else replace(attribute, role=Role.DROP)
+    if attribute.role in (Role.SENSITIVE, Role.OTHER) and attribute.name not in kept:
+        return replace(attribute, role=Role.DROP)
+    return attribute
 
 
 def _of_groups(policy: Policy, name: str) -> Policy:
