@@ -36,7 +36,7 @@ LAYERS = """
     policy, diffgen_policy, policy_file, plain_yaml, predicate, requirement, workload
     hierarchy, hierarchy_builders, hierarchy_files
     schema
-    kernels | mechanisms, randomness, ledger
+    kernels | randomness
     errors
 """
 """Modules and packages directly under ``sfumato``, highest first. An import goes down, never up. On one
@@ -93,12 +93,10 @@ ALGORITHMS = (
     "columns",
     "intake",
     "stream",
-    "mechanisms",
-    "ledger",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 
-PRIVATE = ("sfumato.specialization.diffgen", "sfumato.ledger", "sfumato.declared")
+PRIVATE = ("sfumato.specialization.diffgen", "sfumato.privacy.ledger", "sfumato.declared")
 """Modules of the private release: what is random in them is drawn by Mechanisms, which the caller hands over."""
 
 # ---- reading sources ------------------------------------------------------------------------------
@@ -244,7 +242,7 @@ def other_random_sources(sources: dict[str, str], private: tuple[str, ...]) -> l
         "os.urandom",
     )
     return [
-        f"{module}, line {line}: draws by {name}, not by sfumato.mechanisms."
+        f"{module}, line {line}: draws by {name}, not by sfumato.privacy.mechanisms."
         for module in sources
         if within(module, *private)
         for name, line in imports_of(module, sources)
@@ -351,7 +349,7 @@ def test_randomness_has_one_door():
 
 
 def test_opendp_has_one_door():
-    home = "sfumato.mechanisms"
+    home = "sfumato.privacy.mechanisms"
     assert home in SOURCES
     report(imports_outside_home(SOURCES, ("opendp",), home))
 

@@ -103,7 +103,7 @@ class ColumnCounts:
         n_codes: Sequence[int],
         labels: Sequence[int],
         n_classes: Sequence[int],
-        spill: Spill,
+        spill: Spill | None,
         memory: int,
     ) -> ColumnCounts:
         """One pass over rows anywhere; ``labels`` are the columns of the targets. Narrow columns come first."""
@@ -130,6 +130,14 @@ class ColumnCounts:
     def between(self, axis: int, low: int, high: int) -> Iterator[Entries]:
         """The entries of the codes [low, high) of an axis, in order; those of a code come together."""
         return self.columns[axis].between(low, high)
+
+    def matrix(self, axis: int, low: int, high: int) -> Ints:
+        """The rows of each of the codes [low, high) of an axis and each class."""
+        out = np.zeros((high - low, self.classes.n), dtype=np.int64)
+        for key, n in self.between(axis, low, high):
+            code = (key >> np.uint64(CLASS_BITS)).astype(np.int64)
+            out[code - low, (key & np.uint64(2**CLASS_BITS - 1)).astype(np.int64)] = n
+        return out
 
     def totals(self, axis: int, low: int, high: int) -> Ints:
         """The rows of each class among the codes [low, high) of an axis."""

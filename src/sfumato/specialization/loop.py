@@ -3,7 +3,7 @@
 Every attribute starts as one piece, its whole domain. A piece that has parts (the children of a node of its
 hierarchy; the two sides of a threshold) is a *candidate*; taking it replaces it by its parts, which may be
 candidates in turn [FWY05, Algorithm 1; MCFY11, Algorithm 1]. What a method adds is which candidate to take, when
-to stop, and where to divide a number: a :class:`Chooser`. The loop itself never looks at a row.
+to stop, and where to divide a number: a :class:`Cutter`. The loop itself never looks at a row.
 """
 
 from __future__ import annotations
@@ -49,8 +49,34 @@ class Candidate:
         return tuple(part.high for part in self.parts)
 
 
+class Cutter(Protocol):
+    """What makes a method of the loop: it is shown the pieces of the cuts, and says what becomes of them."""
+
+    def offer(self, piece: Piece) -> None:
+        """Here is a new piece."""
+
+    def choose(self) -> Candidate | None:
+        """The candidate to take next, one of the pieces offered and not yet taken; None: stop."""
+
+
+def push_down(domains: Sequence[Domain], cutter: Cutter) -> tuple[tuple[Piece, ...], ...]:
+    """The pieces of each attribute's cut when the cutter stops, in the order of their codes."""
+    cuts = [{_root(a, domain)} for a, domain in enumerate(domains)]
+    for (root,) in map(tuple, cuts):
+        cutter.offer(root)
+    while (taken := cutter.choose()) is not None:
+        cuts[taken.piece.axis].remove(taken.piece)
+        cuts[taken.piece.axis].update(taken.parts)
+        for part in taken.parts:
+            cutter.offer(part)
+    return tuple(tuple(sorted(cut)) for cut in cuts)
+
+
 class Chooser(Protocol):
-    """What makes a method of the loop. Candidates are numbered in the order in which they appear."""
+    """What makes a method that divides a number in one place only, known when the piece appears.
+
+    Candidates are numbered in the order in which they appear.
+    """
 
     def threshold(self, piece: Piece) -> int | None:
         """The last code that goes left where a piece of an ordered axis is divided; None: it is not."""
@@ -67,25 +93,28 @@ class Chooser(Protocol):
 
 def specialize(domains: Sequence[Domain], chooser: Chooser) -> tuple[tuple[Piece, ...], ...]:
     """The pieces of each attribute's cut when the chooser stops, in the order of their codes."""
-    cuts = [{_root(a, domain)} for a, domain in enumerate(domains)]
-    candidates: list[Candidate] = []
+    return push_down(domains, _Numbered(domains, chooser))
 
-    def open_up(piece: Piece) -> None:
-        parts = parts_of(piece, domains[piece.axis], chooser.threshold)
+
+class _Numbered:
+    """Pieces as numbered candidates."""
+
+    def __init__(self, domains: Sequence[Domain], chooser: Chooser) -> None:
+        self.domains, self.chooser = domains, chooser
+        self.candidates: list[Candidate] = []
+
+    def offer(self, piece: Piece) -> None:
+        parts = parts_of(piece, self.domains[piece.axis], self.chooser.threshold)
         if parts:
-            chooser.offer(len(candidates), Candidate(piece, parts))
-            candidates.append(Candidate(piece, parts))
+            self.chooser.offer(len(self.candidates), Candidate(piece, parts))
+            self.candidates.append(Candidate(piece, parts))
 
-    for (root,) in map(tuple, cuts):
-        open_up(root)
-    while (number := chooser.choose()) is not None:
-        taken = candidates[number]
-        cuts[taken.piece.axis].remove(taken.piece)
-        cuts[taken.piece.axis].update(taken.parts)
-        chooser.take(number, taken)
-        for part in taken.parts:
-            open_up(part)
-    return tuple(tuple(sorted(cut)) for cut in cuts)
+    def choose(self) -> Candidate | None:
+        number = self.chooser.choose()
+        if number is None:
+            return None
+        self.chooser.take(number, self.candidates[number])
+        return self.candidates[number]
 
 
 def _root(a: int, domain: Domain) -> Piece:
