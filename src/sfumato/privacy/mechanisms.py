@@ -25,8 +25,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,24 +99,18 @@ class _OpenDP:
     """Selection and noise by OpenDP, whose samplers are exact: scores, counts and scales are rational numbers there."""
 
     def __init__(self, installed: str) -> None:
-        import opendp.prelude as dp  # noqa: PLC0415 - an extra, and two seconds to import
-
-        dp.enable_features("contrib")
-        self._dp: Any = dp
         self.statement = f"secret (OpenDP {installed})"
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         # The exponential law is what OpenDP takes for this divergence. That it is share-private does not rest on
         # the divergence: it is a property of the law [MT07].
-        return self._select(scores, scale, self._dp.zero_concentrated_divergence())
+        return int(_selection("zero_concentrated_divergence", rounded_up(scale))(below_highest(scores)))
 
     def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
-        return self._select(scores, scale, self._dp.max_divergence())
+        return int(_selection("max_divergence", rounded_up(scale))(below_highest(scores)))
 
     def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        draw: Callable[[Ints], list[int]] = space >> dp.m.then_laplace(scale=rounded_up(scale))
+        draw = _noise(rounded_up(scale))
         flat = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
         noisy = np.empty_like(flat)
         for start in range(0, len(flat), COUNTS_AT_ONCE):
@@ -123,11 +118,26 @@ class _OpenDP:
             noisy[part] = draw(flat[part])
         return noisy.reshape(counts.shape)
 
-    def _select(self, scores: Ints, scale: Fraction, divergence: Any) -> int:
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
-        draw = space >> dp.m.then_noisy_max(divergence, scale=rounded_up(scale))
-        return int(draw(below_highest(scores)))
+
+@lru_cache(maxsize=64)  # it takes three times as long to build as to draw
+def _selection(divergence: str, scale: float) -> Callable[[Ints], int]:
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
+    return cast("Callable[[Ints], int]", space >> dp.m.then_noisy_max(getattr(dp, divergence)(), scale=scale))
+
+
+@lru_cache(maxsize=64)
+def _noise(scale: float) -> Callable[[Ints], list[int]]:
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return cast("Callable[[Ints], list[int]]", space >> dp.m.then_laplace(scale=scale))
+
+
+def _opendp() -> Any:
+    import opendp.prelude as dp  # noqa: PLC0415 - an extra, and two seconds to import
+
+    dp.enable_features("contrib")  # all of it needs this; it unlocks nothing for floats
+    return dp
 
 
 class _Seeded:
