@@ -114,13 +114,12 @@ def _private_lesson(
 ) -> LessonOf:
     """The same of a release in noisy counts, from which models learn; the rows of the part are recoded alike."""
     random = seeded_block(trial.seed, fold)
-    lines = private.Lines.of(part.train, policy, seed=int(random.integers(2**63)))
-    boxes, n_rows = lines.boxes(part.train, part.test), len(part.rows)
-    found.append(lines.measures(boxes, part.train.n_rows))
-    columns = boxes.columns(points.VALUES, random)
+    counts = private.Counts.of(part.train, part.test, policy, seed=int(random.integers(2**63)))
+    found.append(counts.measures())
+    columns, n_rows = counts.boxes.columns(points.VALUES, random), len(part.rows)
 
     def lesson(goal: Goal) -> Lesson:
-        cell, label = lines.rows(trial.cells[goal.target])
+        cell, label = counts.rows(goal.target, trial.cells[goal.target])
         all_points = points.features({key: one for name in goal.features for key, one in columns[name].items()})
         return Lesson(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
 
