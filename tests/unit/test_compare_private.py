@@ -28,7 +28,7 @@ attributes:
   town: {role: quasi-identifier, values: [a, b, c]}
   ill:  {role: sensitive, values: ["no", "yes"]}
   wage: {role: other, type: number}
-require: [k-anonymity: 5, entropy-diversity: {l: 1.2, of: ill}]
+require: [k-anonymity: 5]
 workload: [classify: ill, select: "age >= 50"]
 """
 )
@@ -176,7 +176,7 @@ def test_the_text_speaks_of_epsilon_and_ends_with_the_budget(found):
 
 def test_each_kind_has_its_own_panel(found, tmp_path):
     texts = texts_of(found, tmp_path)
-    assert {picture.RISK, picture.EPSILON, "epsilon=5", "k=5", "method=tds", "method=diffgen"} <= texts
+    assert {picture.RISK, picture.EPSILON, "0.01", "5", "k=5", "method=tds", "method=diffgen"} <= texts
 
 
 # ---- advice ----------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def _utility_label(found: Comparison, target: str | None) -> str:
 def _panel(
     axes: Any, found: Comparison, target: str | None, model: str | None, *, is_private: bool
 ) -> None:
-    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415 - comes with an extra
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - comes with an extra
 
     axes.set_xscale("log")
     axes.set_title(model or "", color="#33332f")
@@ -125,13 +125,19 @@ def _panel(
             x, y, yerr=bars, color=ink, marker=mark, markersize=4.5, linewidth=1.2, elinewidth=0.9, capsize=2.5,
             label=name,
         )  # fmt: skip
-        if order == 0 or len(lines) == 2:  # more would hide each other, and points of one value lie close
+        is_told = not is_private and (order == 0 or len(lines) == 2)
+        if is_told:  # more would hide each other, and points of one value lie close; epsilons stand below
             _write_names(axes, line, x, y, ink, below=order == 1)
     if target is not None and model is not None:
         _reference(axes, found.of_raw(target, model), "raw", "--")
         _reference(axes, found.of_nothing(target), "nothing", ":")
     axes.margins(x=0.16, y=0.18)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=99))
+    tried = sorted({setting.exposure for _, _, line in lines for setting in line})
+    if len(tried) == 1:
+        axes.set_xlim(tried[0] / 2, tried[0] * 2)
+    axes.xaxis.set_major_locator(
+        FixedLocator(tried) if is_private else LogLocator(subs=(1, 2, 5), numticks=99)
+    )
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(_plainly if is_private else _one_in)
     axes.tick_params(axis="x", labelsize=7.5)

@@ -64,7 +64,7 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
         choices = dict(zip(vary, chosen, strict=True))
         if choices.get("method", policy.method.name) == PRIVATE:
             choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
-            choices.setdefault("epsilon", _epsilon_of(policy))
+            choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
         else:
             choices.pop("epsilon", None)
         found[tuple(choices.items())] = None
@@ -97,8 +97,7 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
 
 
 def _epsilon_of(policy: Policy) -> str:
-    assert isinstance(policy.method, DiffGenOptions)
-    return f"{float(policy.method.epsilon):g}"
+    return str(policy.method.as_policy()[PRIVATE]["epsilon"])
 
 
 # ---- policies --------------------------------------------------------------------------------------------
