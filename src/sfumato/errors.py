@@ -92,6 +92,17 @@ class VerificationFailed(PromiseError):  # noqa: N818 - reads as a sentence
         super().__init__("Verification failed: " + " ".join(self.failures))
 
 
+class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence
+    """All releases of a table together would cost more than the owner allows."""
+
+    def __init__(self, epsilon: object, *, spent: object, budget: object, where: str) -> None:
+        self.epsilon, self.spent, self.budget = epsilon, spent, budget
+        super().__init__(
+            f"A release of epsilon {epsilon} would exceed the budget of {where}: {spent} of {budget} is spent. "
+            "Ask for a smaller epsilon; what was published cannot be taken back."
+        )
+
+
 class InternalError(SfumatoError):
     """A bug in sfumato."""
 

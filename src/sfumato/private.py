@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.cuts import Cuts
-from sfumato.declared import DeclaredRows, held
-from sfumato.encoding import Domain
+from sfumato.declared import DeclaredRows, HeldRows, held
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
@@ -68,11 +67,11 @@ def drawn_from(
     chance = mechanisms.secret() if seed is None else mechanisms.seeded(seed)
     progress("encoding", 0, 1)
     if spill is None:
-        table = held(source, policy)
+        table: HeldRows | DeclaredRows = held(source, policy)
         rows: Rows = table
     else:
-        table = DeclaredRows(source, policy)
-        rows = _kept(table, table.domains, len(table.class_values), spill, memory)
+        table = DeclaredRows(source, policy, memory=memory)
+        rows = _kept(table, spill, memory)
     found = draw(
         rows,
         table.domains,
@@ -99,9 +98,7 @@ def drawn_from(
     return Drawn(recoding, Lines.of(recoding, policy), found.counts, privacy)
 
 
-def _kept(
-    rows: DeclaredRows, domains: tuple[Domain, ...], n_classes: int, spill: Spill, memory: int | None
-) -> Kept:
+def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> Kept:
     """The rows, encoded once and then read from a file."""
-    layout = Layout.of([*(domain.n_codes - 1 for domain in domains), n_classes - 1])
+    layout = Layout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
     return Kept(rows, Partitions(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

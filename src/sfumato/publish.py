@@ -27,7 +27,8 @@ from sfumato.randomness import generator
 from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
-from sfumato.verify import Measures, Verdict, claims, examine, judged, measure, verify_folder
+from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
+from sfumato.verify_checks import Verdict
 from sfumato.workload import Select
 
 if TYPE_CHECKING:

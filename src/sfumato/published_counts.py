@@ -16,17 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato import hierarchy
 from sfumato.cuts import Cuts
-from sfumato.diffgen_policy import EXPANDED
+from sfumato.diffgen_policy import COUNT, EXPANDED, class_values, target_of
 from sfumato.errors import InputError
 from sfumato.filed import FiledRows
 from sfumato.policy import Policy
 
 Ints = NDArray[np.int64]
-
-COUNT = "count"
-"""The column that holds the counts."""
 
 ROWS_AT_ONCE = 1 << 18
 
@@ -48,7 +44,8 @@ class Lines:
     @classmethod
     def of(cls, recoding: Cuts, policy: Policy) -> Lines:
         """The lines that these cuts make; the columns stand in the order of the policy."""
-        target, classes = class_values(policy)
+        target = policy.schema[target_of(policy.workload)]
+        classes = class_values(target)
         at = {axis.attribute.name: a for a, axis in enumerate(recoding.axes)}
         columns: dict[str, tuple[int, pa.Array]] = {}
         shape = [0] * len(at)
@@ -60,7 +57,7 @@ class Lines:
                 shape[a] = len(next(iter(pieces.values())))
             else:  # no other column is published
                 columns[attribute.name] = (len(at), pa.array(classes, pa.string()).dictionary_encode())
-        return cls((*shape, len(classes)), columns, target, classes, policy.rows == EXPANDED)
+        return cls((*shape, len(classes)), columns, target.name, classes, policy.rows == EXPANDED)
 
     @property
     def n_cells(self) -> int:
@@ -112,14 +109,6 @@ class Lines:
                     raise _strange()
                 digits[place] = found.to_numpy()
         return np.ravel_multi_index([digits[place] for place in range(len(self.shape))], self.shape)
-
-
-def class_values(policy: Policy) -> tuple[str, tuple[str, ...]]:
-    """The column of the classes, and all of them in the order in which they were declared."""
-    target = policy.schema[policy.predictions[0].targets[0]]
-    tree = hierarchy.build(target, ())
-    labels = (tree.labels[node] for node in tree.leaf_nodes.tolist())
-    return target.name, tuple(label for label in labels if label is not None)
 
 
 def _strange() -> InputError:

@@ -88,11 +88,7 @@ def _ordered_cut(
     low, high = map(_exact, attribute.bounds)
     step = _exact(attribute.step or 1)
     said = {key: _exact(entry[key]) for key in ("low", "high", "grid")}
-    if (
-        entry["kind"] != "ordered"
-        or said != {"low": low, "high": high, "grid": step}
-        or entry["missing"] is not True
-    ):
+    if not _has_missing(entry, "ordered") or said != {"low": low, "high": high, "grid": step}:
         raise Illegal("bounds or step are not those that were declared")
     places = [-1 if point is None else _place(point, low, step) for point in points]
     n_steps = int((high - low) / step)
@@ -116,6 +112,11 @@ def _ordered_cut(
         }
     sizes = np.diff([-2, *places, n_steps])
     return Cut(name, labels, numbers, len(ends), len(points), int(np.sum(sizes == 1)))
+
+
+def _has_missing(entry: Mapping[str, Any], kind: str) -> bool:
+    """Is the axis of this kind, missing a value of it, and anything that was not declared missing?"""
+    return entry["kind"] == kind and entry["missing"] is True and entry["declared"] is True
 
 
 def _is_wanted(places: Sequence[int], wanted: Any, low: Fraction, step: Fraction, n_steps: int) -> bool:
@@ -158,7 +159,7 @@ def _text(number: float, kind: Kind) -> str:
 def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wanted: Any) -> Cut:
     """Nodes of the declared hierarchy; wherever one is divided, all its children are there, in their order."""
     bounds = None if attribute.bounds is None else list(attribute.bounds)
-    if entry["kind"] != "tree" or points != [] or entry["bounds"] != bounds or entry["missing"] is not True:
+    if not _has_missing(entry, "tree") or points != [] or entry["bounds"] != bounds:
         raise Illegal("it is cut at thresholds, or bounds are not those that were declared")
     labels, parent = entry["labels"], entry["parent"]
     if len(labels) != len(parent) or parent[0] != -1:
@@ -242,6 +243,8 @@ class _Declared:
 def classes_of(policy: Policy) -> tuple[str, list[str]]:
     """The column of the classes, and all of them in the order in which they were declared."""
     target = policy.schema[policy.predictions[0].targets[0]]
+    if target.values is not None:
+        return target.name, list(target.values)
     tree = hierarchies.build(target, ())
     labels = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     return target.name, [label for label in labels if label is not None]

@@ -126,7 +126,7 @@ class _Expected:
         known = pc.index_in(values.cast(self.cells.type), value_set=self.cells).fill_null(-1)
         none = pc.index_in(pa.nulls(1, self.cells.type), value_set=self.cells).fill_null(-1)
         codes = np.append(known.to_numpy(), none.to_numpy()).astype(np.int64)
-        return codes[cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+        return np.asarray(codes[cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)])
 
 
 def _as_numbers(written: pa.Array) -> pa.Array:
@@ -166,10 +166,10 @@ def _measured(rows: pa.Table | FiledRows, grid: Grid, *, is_expanded: bool) -> _
             found.counted += part.num_rows
         else:
             at = np.arange(found.rows, found.rows + part.num_rows)
-            digits = np.unravel_index(np.minimum(at, n_lines - 1), shape)
+            places = np.unravel_index(np.minimum(at, n_lines - 1), shape)
             is_strange = at >= n_lines
             for column, codes in zip(expected, cells, strict=True):
-                is_strange |= column.of_piece[digits[column.place]] != codes
+                is_strange |= column.of_piece[places[column.place]] != codes
             counts, is_none = _counts(part.column(COUNT))
             found.no_counts += int(is_none.sum())
             found.counted += int(counts[~is_none].sum())

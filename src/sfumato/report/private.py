@@ -18,8 +18,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sfumato.cuts import Cuts
+from sfumato.diffgen_policy import COUNT
 from sfumato.errors import InternalError
-from sfumato.published_counts import COUNT, Lines
+from sfumato.published_counts import Lines
 from sfumato.release import RELEASES, Privacy, Release
 from sfumato.report.page import Verdict, listed, options_of, shown, template
 from sfumato.report.svg import shortened, tag
@@ -119,7 +120,7 @@ def _odds(epsilon: Fraction) -> str:
     >>> _odds(Fraction(1)), _odds(Fraction(1, 10)), _odds(Fraction(50))
     ('73 %', '52 %', '> 99.9 %')
     """
-    percent = 100 / (1 + math.exp(-min(epsilon, 700)))
+    percent = 100 / (1 + math.exp(-min(float(epsilon), 700.0)))
     return "> 99.9 %" if percent > 99.9 else f"{percent:.1f} %" if percent > 99 else f"{percent:.0f} %"
 
 

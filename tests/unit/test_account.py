@@ -1,0 +1,70 @@
+"""The account of all releases of a table."""
+
+from __future__ import annotations
+
+import json
+import threading
+from fractions import Fraction
+
+import pytest
+
+from sfumato.errors import BudgetExceeded, InputError
+from sfumato.privacy import account
+
+
+def entries(path):
+    return [(one["release"], one["epsilon"]) for one in json.loads(path.read_text())["releases"]]
+
+
+def test_releases_are_written_down_one_after_the_other(tmp_path):
+    path = tmp_path / "ledger.json"
+    account.charge(path, "first", Fraction(1, 10))
+    account.charge(path, "second", Fraction(2))
+    assert entries(path) == [("first", "1/10"), ("second", "2")]
+
+
+def test_a_budget_is_kept_to_the_last_fraction(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text('{"budget": "0.3"}')
+    for name in "abc":
+        account.charge(path, name, Fraction(1, 10))
+    with pytest.raises(BudgetExceeded, match="3/10 of 3/10 is spent") as raised:
+        account.charge(path, "d", Fraction(1, 10**9))
+    assert raised.value.exit_code == 1
+    assert len(entries(path)) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"releases": 3}', '{"releases": [{}]}', '{"releases": [{"epsilon": 1}]}', "\udcff"],
+)
+def test_rubbish_is_no_ledger_and_stays_as_it_is(tmp_path, text):
+    path = tmp_path / "ledger.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is no ledger of releases"):
+        account.charge(path, "a", Fraction(1))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", ["-1", "many", "nan", "1/0"])
+def test_an_epsilon_that_is_no_number(tmp_path, number):
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps({"budget": number}))
+    with pytest.raises(InputError, match="no number of at least 0"):
+        account.charge(path, "a", Fraction(1))
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        account.charge(tmp_path / "nowhere" / "ledger.json", "a", Fraction(1))
+
+
+def test_runs_at_once_are_all_charged(tmp_path):
+    path = tmp_path / "ledger.json"
+    runs = [threading.Thread(target=account.charge, args=(path, str(i), Fraction(1, 16))) for i in range(16)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert sorted(entries(path)) == sorted((str(i), "1/16") for i in range(16))
