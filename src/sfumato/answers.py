@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from sfumato import predicate as predicates
 from sfumato import selection
 from sfumato.axes import read_ordered
-from sfumato.diffgen_policy import COUNTS
+from sfumato.diffgen_policy import COUNT, COUNTS
 from sfumato.errors import InputError, did_you_mean
 from sfumato.filed import FiledRows
 from sfumato.plain_yaml import short
 from sfumato.policy import Policy
-from sfumato.published_counts import COUNT
 from sfumato.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.selection import Groups, Overlap, group_rows, published_numbers

@@ -28,7 +28,9 @@ def people(n_rows=400):
     return pa.table(
         {
             "age": random.integers(0, 100, n_rows),
-            "town": pa.array([*np.array(["a", "b", "c", "d"])[random.integers(0, 4, n_rows - 20)], *[None] * 20]),
+            "town": pa.array(
+                [*np.array(["a", "b", "c", "d"])[random.integers(0, 4, n_rows - 20)], *[None] * 20]
+            ),
             "seen": np.datetime64("2020-01-01") + random.integers(0, 366, n_rows),
             "ill": np.array(["no", "yes"])[random.integers(0, 2, n_rows)],
         }

@@ -189,7 +189,8 @@ def made(means, *, metric=ACCURACY):
         return Score("ill", "tree", data, metric, (mean - 0.01, mean, mean + 0.01), (mean,) * 3)
 
     settings = tuple(
-        Setting({"epsilon": epsilon}, scores=(score(mean, RELEASE),), measures={}) for epsilon, mean in means.items()
+        Setting({"epsilon": epsilon}, scores=(score(mean, RELEASE),), measures={})
+        for epsilon, mean in means.items()
     )
     return Comparison({}, {"folds": 3, "rows": 9, "learners": "", "seed": 0}, ("epsilon",), settings,
                       (score(0.95, RAW),), (score(0.5, NOTHING),), ())  # fmt: skip
@@ -204,7 +205,10 @@ def test_less_epsilon_is_more_private():
     (_, line), *_ = advice.series(made({"0.5": 0.9, "10": 0.9, "2": 0.9}))
     assert [setting.choices["epsilon"] for setting in line] == ["10", "2", "0.5"]
     text = " ".join(guidance(made({"0.1": 0.7, "1": 0.9, "2": 0.9})))
-    assert "up to epsilon=1 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at epsilon=0.1" in text
+    assert (
+        "up to epsilon=1 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at epsilon=0.1"
+        in text
+    )
 
 
 def test_a_table_of_private_settings_has_no_column_of_risk(tmp_path):

@@ -176,7 +176,9 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
         if attribute.bounds:
             assert attribute.bounds[0] <= min(found) <= max(found) <= attribute.bounds[1]
     guide = Path(__file__).parents[2] / "docs" / "differential-privacy.md"
-    (written,) = re.findall(r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    (written,) = re.findall(
+        r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     assert Policy.parse(written, example) == policy
 
 

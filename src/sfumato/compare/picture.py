@@ -87,7 +87,9 @@ def _figure(found: Comparison, make: Any) -> Any:
         grid[lowest, column].tick_params(labelbottom=True)
     if len(kinds) == 1:
         figure.supxlabel(EPSILON if kinds[0] else RISK, fontsize=9)
-    shown = dict(pair for axes in grid[0] for pair in zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    shown = dict(
+        pair for axes in grid[0] for pair in zip(*reversed(axes.get_legend_handles_labels()), strict=True)
+    )
     if len(names := [name for name, _ in series(found) if name]) > 1:
         width = max(map(len, names)) + 6  # in characters, the mark before a name included
         n_wide = max(1, min(len(names), int(CHARACTERS_PER_INCH * figure.get_figwidth()) // width))
@@ -103,9 +105,7 @@ def _utility_label(found: Comparison, target: str | None) -> str:
     return f"{target}: {metric}" + (", %" if metric == ACCURACY else "\n(less is better)")
 
 
-def _panel(
-    axes: Any, found: Comparison, target: str | None, model: str | None, *, is_private: bool
-) -> None:
+def _panel(axes: Any, found: Comparison, target: str | None, model: str | None, *, is_private: bool) -> None:
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - comes with an extra
 
     axes.set_xscale("log")

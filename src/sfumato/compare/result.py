@@ -153,11 +153,7 @@ class Comparison:
             if setting.problem is not None:
                 yield {**setting.choices, "problem": setting.problem}
                 continue
-            common = {
-                **setting.choices,
-                **setting.risks,
-                MEASURE: (setting.measures or {})[MEASURE],
-            }
+            common = {**setting.choices, **setting.risks, MEASURE: (setting.measures or {})[MEASURE]}
             if not setting.scores:
                 yield common
             for score in setting.scores:

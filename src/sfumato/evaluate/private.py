@@ -68,7 +68,9 @@ class Counts:
 def _cells(cuts: Cuts) -> Ints:
     """The place of each cell of the grid, in the order of its counts."""
     pieces = [
-        axis.nodes.leaf_nodes.astype(np.int64) if isinstance(axis, TreeAxis) else np.arange(len(thresholds) + 1)
+        axis.nodes.leaf_nodes.astype(np.int64)
+        if isinstance(axis, TreeAxis)
+        else np.arange(len(thresholds) + 1)
         for axis, thresholds in zip(cuts.axes, cuts.thresholds, strict=True)
     ]
     return np.stack([place.ravel() for place in np.meshgrid(*pieces, indexing="ij")], axis=1)

@@ -90,9 +90,7 @@ def score_release(
     return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
 
 
-def _lesson(
-    trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]
-) -> LessonOf:
+def _lesson(trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]) -> LessonOf:
     """The rows of a part as a release would show them; adds its measures to ``found``."""
     groups = _fitted(part, policy, trial)
     boxes = points.boxes(groups.recoding, part.train, [part.test])
@@ -120,7 +118,9 @@ def _private_lesson(
 
     def lesson(goal: Goal) -> Lesson:
         cell, label = counts.rows(goal.target, trial.cells[goal.target])
-        all_points = points.features({key: one for name in goal.features for key, one in columns[name].items()})
+        all_points = points.features(
+            {key: one for name in goal.features for key, one in columns[name].items()}
+        )
         return Lesson(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
 
     return lesson
