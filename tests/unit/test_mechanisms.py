@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.privacy import mechanisms
 from sfumato.errors import InternalError, MissingExtra
+from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, seeded
 
 BACKENDS = {"secret": secret, "seeded": lambda: seeded(20110821), "noiseless": noiseless}
