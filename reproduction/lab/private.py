@@ -370,21 +370,22 @@ def _matrix(features: Features) -> NDArray[np.float32]:
 
 def baselines(learners: str, train: Ints, test: Ints) -> tuple[float, float]:
     """BA and LA of these rows, by number: a tree from the rows as they are, and the most frequent class."""
-    features, classes = _as_they_are(), encoded()[1][:, -1].astype(np.int64)
-    rows = Weighted(features.take(train), classes[train], np.ones(len(train), dtype=np.int64))
-    best = accuracy(learners, rows, features.take(test), classes[test])
+    features, classes = _as_they_are(), encoded()[1][:, -1]
+    best = accuracy(learners, _unweighted(features.take(train), train), features.take(test), classes[test])
     return best, 100 * float(np.mean(classes[test] == np.bincount(classes[train]).argmax()))
 
 
-def accuracy_of_tds(learners: str, train: Ints, test: Ints, *, k: int) -> float:
-    """Of a tree learned from a k-anonymous release by top-down specialization."""
+def _unweighted(features: Features, rows: Ints) -> Weighted:
+    return Weighted(features, encoded()[1][rows, -1].astype(np.int64), np.ones(len(rows), dtype=np.int64))
+
+
+def k_anonymous(train: Ints, test: Ints, *, k: int) -> tuple[Weighted, Features]:
+    """Rows, by number, as top-down specialization publishes them; and further rows, recoded alike."""
     rows, asked = table(), study().policy("TDS", k=k, targets=(CLASS,))
     found = trials.recode(rows.take(train), rows.take(test), asked)
     cells = {name: column for name in COLUMNS for column in found.columns[name].values()}
     seen = Points.of({name: _in_order(name, column) for name, column in cells.items()}, len(train))
-    classes = encoded()[1][:, -1].astype(np.int64)
-    points = Weighted(seen.train, classes[train], np.ones(len(train), dtype=np.int64))
-    return accuracy(learners, points, seen.test, classes[test])
+    return _unweighted(seen.train, train), seen.test
 
 
 def _in_order(name: str, column: columns.Column) -> columns.Column:
