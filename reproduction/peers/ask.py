@@ -140,12 +140,13 @@ def parts() -> tuple[pa.Table, pa.Table]:
 
 
 def environment() -> Path:
-    """The Python of the peers' environment, which is made if it is not there."""
-    python = ENVIRONMENT / "bin" / "python"
-    if not python.exists():
-        venv.create(ENVIRONMENT, with_pip=True)
-        wanted = HERE / "requirements.txt"
+    """The Python of the peers' environment, which is made if it is not there in full."""
+    python, stamp = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "installed.txt"
+    wanted = HERE / "requirements.txt"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted.read_text(encoding="utf-8"):
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", wanted], check=True)  # noqa: S603 - fixed words
+        stamp.write_text(wanted.read_text(encoding="utf-8"), encoding="utf-8")
     return python
 
 
