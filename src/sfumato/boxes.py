@@ -71,7 +71,7 @@ class Cells:
             if isinstance(axis, TreeAxis):
                 nodes[name] = known_nodes(axis, column, known[name])
             else:
-                cells = read_ordered(axis.attribute, column)
+                cells = read_ordered(axis.attribute, column, leniently=axis.is_declared)
                 strange[name] = np.isneginf(cells) & (not axis.has_missing)
                 values[name] = np.where(strange[name], np.nan, cells)
         return cls(source.n_rows, values, nodes, strange)
@@ -90,7 +90,7 @@ Known = Mapping[str, Descent]
 
 
 def known_of(axes: tuple[Axis, ...]) -> Known:
-    return {axis.attribute.name: Descent(axis.nodes) for axis in axes if isinstance(axis, TreeAxis)}
+    return {axis.attribute.name: Descent(axis) for axis in axes if isinstance(axis, TreeAxis)}
 
 
 class Recoder(ABC):
@@ -304,7 +304,11 @@ def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
     Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
     date, if all of them are), so they are read at once; text is what it is.
     """
-    categories = [axis.attribute for axis in axes if axis.attribute.kind is Kind.CATEGORY]
+    categories = [
+        axis.attribute
+        for axis in axes
+        if axis.attribute.kind is Kind.CATEGORY and not axis.is_declared  # no cell's text depends on others
+    ]
     if source.kind == "csv" or not categories:
         return source
     first = next(source.batches([attribute.name for attribute in categories], rows=1))

@@ -27,14 +27,14 @@ LAYERS = """
     evaluate | risk
     methods
     mondrian | specialization | tradeoff
-    intake, stream
+    intake, declared, stream
     engines | verify, verify_summary, verify_portions, verify_groups | privacy
     release, answers, filed, selection, spread, published, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine
     policy, diffgen_policy, policy_file, plain_yaml, predicate, requirement, workload
-    hierarchy, hierarchy_builders, hierarchy_files
+    declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness
     errors
@@ -92,6 +92,7 @@ ALGORITHMS = (
     "distinct",
     "columns",
     "intake",
+    "declared",
     "stream",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.privacy import mechanisms
 from sfumato.errors import InternalError, MissingExtra
+from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, seeded
 
 BACKENDS = {"secret": secret, "seeded": lambda: seeded(20110821), "noiseless": noiseless}
@@ -33,7 +33,9 @@ def select(request, backend):
 
 
 def test_sfumato_does_not_import_opendp():
-    code = "import sys, sfumato, sfumato.privacy.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
+    code = (
+        "import sys, sfumato, sfumato.privacy.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

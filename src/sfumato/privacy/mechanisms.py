@@ -23,7 +23,9 @@ Running time depends on scores and noise: nothing here hides it.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -43,7 +45,7 @@ DISCRETE_LAPLACE = "discrete Laplace"
 
 OLDEST_OPENDP = (0, 16)
 """Up to 0.14.1 its noise was biased at some scales (opendp#2638); since 0.16 it has the exponential law itself."""
-COUNTS_AT_ONCE = 1 << 16
+COUNTS_AT_ONCE = 1 << 14
 """OpenDP takes and gives lists of Python integers: so many counts at a time keep them small."""
 
 
@@ -113,9 +115,12 @@ class _OpenDP:
         draw = _noise(rounded_up(scale))
         flat = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
         noisy = np.empty_like(flat)
-        for start in range(0, len(flat), COUNTS_AT_ONCE):
-            part = slice(start, start + COUNTS_AT_ONCE)
-            noisy[part] = draw(flat[part])
+        parts = [slice(start, start + COUNTS_AT_ONCE) for start in range(0, len(flat), COUNTS_AT_ONCE)]
+        with ThreadPoolExecutor(
+            min(max(len(parts), 1), os.cpu_count() or 1)
+        ) as pool:  # OpenDP lets go of the lock
+            for part, drawn in zip(parts, pool.map(lambda part: draw(flat[part]), parts), strict=True):
+                noisy[part] = drawn
         return noisy.reshape(counts.shape)
 
 
