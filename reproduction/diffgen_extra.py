@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lab import pictures, private, record, trials
-from lab.private import UCI, Codes, Given, Split
+from lab import pictures, private, record
+from lab.private import UCI, Codes, Split
 from lab.record import Claim, Finding, Measured
 from numpy.typing import NDArray
 from peers import ask
 from peers.ask import AIM, MST, Job
 
-from sfumato.diffgen_policy import LEAVES, PAPER, TUNED, Cut
+from sfumato.declared import HeldRows
+from sfumato.diffgen_policy import LEAVES, PAPER, TUNED, Cut, exact_epsilon
 from sfumato.policy import DiffGenOptions
 from sfumato.privacy.mechanisms import Mechanisms, noiseless
 from sfumato.specialization.diffgen import Drawn, draw
@@ -30,7 +30,7 @@ NAME = "diffgen_extra"
 LEARNERS = "scikit-learn"
 """The one learner: J48 takes cells written out as rows, of which a contingency table has millions."""
 
-EPSILONS = ("0.1", "0.25", "0.5", "1")
+EPSILONS = (0.1, 0.25, 0.5, 1)
 N_RUNS = 10
 N_PEER_RUNS = 3
 
@@ -72,27 +72,22 @@ KEYS = ("learners", "measure", "method", "attributes", "epsilon")
 
 
 def entry(
-    number: int, value: float, measure: str, method: str, attributes: int, epsilon: str
+    number: int, value: float, measure: str, method: str, attributes: int, epsilon: float | str
 ) -> dict[str, Any]:
     return {
         "trial": number, "value": value, "learners": LEARNERS, "measure": measure, "method": method,
-        "attributes": attributes, "epsilon": _number(epsilon),
+        "attributes": attributes, "epsilon": epsilon,
     }  # fmt: skip
 
 
-def _number(epsilon: str) -> float | str:
-    """As it stands on record; empty where nothing is private."""
-    return float(epsilon) if epsilon else ""
-
-
-def options(method: str, n_attributes: int, epsilon: str) -> DiffGenOptions:
+def options(method: str, n_attributes: int, epsilon: float) -> DiffGenOptions:
     if method in VARIANTS:
-        return DiffGenOptions(Fraction(epsilon), variant=VARIANTS[method])
+        return private.options(epsilon, variant=VARIANTS[method])
     cuts = OWNERS[method] if method in OWNERS else dict.fromkeys(CHOSEN[:n_attributes], LEAVES)
-    return DiffGenOptions(Fraction(epsilon), cuts=cuts)
+    return DiffGenOptions(exact_epsilon(epsilon), cuts=cuts)
 
 
-def trial(method: str, n_attributes: int, epsilon: str, split: Split, seed: int) -> list[dict[str, Any]]:
+def trial(method: str, n_attributes: int, epsilon: float, split: Split, seed: int) -> list[dict[str, Any]]:
     """One release of so many attributes."""
     mechanisms = private.mechanisms(seed, NAME, method, n_attributes, epsilon, split.number)
     drawn, test = release(method, n_attributes, epsilon, split, mechanisms, seed)
@@ -103,15 +98,16 @@ def trial(method: str, n_attributes: int, epsilon: str, split: Split, seed: int)
 
 
 def release(
-    method: str, n_attributes: int, epsilon: str, split: Split, mechanisms: Mechanisms, seed: int
+    method: str, n_attributes: int, epsilon: float, split: Split, mechanisms: Mechanisms, seed: int
 ) -> tuple[Drawn, Codes]:
     """A release of the training rows, and the test rows of the same attributes."""
     domains, codes = private.encoded()
     at = columns_of(n_attributes)
     train, test = (codes[rows][:, [*at, len(domains)]] for rows in split.rows(seed))
-    chosen = [domains[a] for a in at]
+    chosen = tuple(domains[a] for a in at)
     asked = options(method, n_attributes, epsilon)
-    return draw(Given(train), chosen, len(private.CLASSES), asked, mechanisms), test
+    rows = HeldRows(train, chosen, private.CLASSES)
+    return draw(rows, chosen, len(private.CLASSES), asked, mechanisms), test
 
 
 def judged(drawn: Drawn, test: Codes) -> float:
@@ -132,7 +128,7 @@ def columns_of(n_attributes: int) -> list[int]:
     )
 
 
-def trial_of_lines(split: Split, seed: int) -> list[dict[str, Any]]:
+def trial_of_lines(_: str, split: Split, seed: int) -> list[dict[str, Any]]:
     """What the rows as they are would give."""
     best, least = private.baselines(LEARNERS, *split.rows(seed))
     found = [(ORIGINAL, ALL, best), (MAJORITY, 0, least), (IN_BINS, ALL, ask.best(LEARNERS))]
@@ -142,7 +138,7 @@ def trial_of_lines(split: Split, seed: int) -> list[dict[str, Any]]:
     return [entry(0, value, "accuracy", method, n, "") for method, n, value in found]
 
 
-def trial_of_peer(job: Job, folder: Path) -> list[dict[str, Any]]:
+def trial_of_peer(_: str, job: Job, folder: Path) -> list[dict[str, Any]]:
     """Synthetic rows that are there already."""
     taken = ask.seconds(job, folder)
     if taken is None:
@@ -164,20 +160,18 @@ def tasks(given: Namespace) -> list[tuple[Any, ...]]:
     splits = [Split(UCI, number, n_rows=n_rows) for number in range(n_runs)]
     asked = [(method, n) for n in SIZES for method in (CONTINGENCY, *VARIANTS)]
     asked += [(method, ALL) for method in (*VARIANTS, *OWNERS)]
-    out: list[tuple[Any, ...]] = [(trial_of_lines, splits[0], given.seed)]
+    out: list[tuple[Any, ...]] = [(trial_of_lines, ORIGINAL, splits[0], given.seed)]
     out += [
         (trial, method, n_attributes, epsilon, split, given.seed)
         for split in splits
         for method, n_attributes in asked
         for epsilon in epsilons_of(given)
     ]
-    return out + [(trial_of_peer, job, ask.folder_of(quick=given.quick)) for job in jobs(given)]
+    return out + [(trial_of_peer, job.peer, job, ask.folder_of(quick=given.quick)) for job in jobs(given)]
 
 
-def epsilons_of(given: Namespace) -> tuple[str, ...]:
-    if given.at:
-        return tuple(f"{epsilon:g}" for epsilon in given.at)
-    return ("0.1", "1") if given.quick else EPSILONS
+def epsilons_of(given: Namespace) -> tuple[float, ...]:
+    return given.at or ((0.1, 1) if given.quick else EPSILONS)
 
 
 # ---- judgement -----------------------------------------------------------------------------------------
@@ -190,14 +184,9 @@ class Accuracies:
         self._found = found
 
     def of(
-        self, method: str, epsilon: str = "", n_attributes: int = ALL, measure: str = "accuracy"
+        self, method: str, epsilon: float | str = "", n_attributes: int = ALL, measure: str = "accuracy"
     ) -> NDArray[np.float64]:
-        place = {
-            "learners": LEARNERS,
-            "method": method,
-            "attributes": n_attributes,
-            "epsilon": _number(epsilon),
-        }
+        place = {"learners": LEARNERS, "method": method, "attributes": n_attributes, "epsilon": epsilon}
         try:
             return self._found.of(measure=measure, **place)
         except KeyError:
@@ -220,7 +209,7 @@ def above(what: str, first: NDArray[np.float64], second: NDArray[np.float64]) ->
     return Finding(what, bool(p < 0.05), f"{means}, t = {t:.2f}, p {record.small(float(p))}")
 
 
-def claims(found: Measured, epsilons: Sequence[str]) -> list[Claim]:
+def claims(found: Measured, epsilons: Sequence[float]) -> list[Claim]:
     runs = Accuracies(found).of
     most = SIZES[-1]
     out = [
@@ -273,14 +262,14 @@ def claims(found: Measured, epsilons: Sequence[str]) -> list[Claim]:
     return out
 
 
-def _spread(epsilon: str, runs: Mapping[str, NDArray[np.float64]]) -> Finding:
+def _spread(epsilon: float, runs: Mapping[str, NDArray[np.float64]]) -> Finding:
     """The best of the owner's cuts against the worst."""
     ranked = sorted(runs, key=lambda cut: float(runs[cut].mean()))
     worst, best = ranked[0], ranked[-1]
     return above(f"epsilon = {epsilon}, {best} > {worst}", runs[best], runs[worst])
 
 
-def table(found: Measured, epsilons: Sequence[str]) -> str:
+def table(found: Measured, epsilons: Sequence[float]) -> str:
     """Means and deviations of the runs, and the cells of the grids."""
     runs = Accuracies(found).of
 
@@ -340,12 +329,12 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def draw_figure(figure: record.Figure, path: Path, epsilons: Sequence[str]) -> None:
+def draw_figure(figure: record.Figure, path: Path, epsilons: Sequence[float]) -> None:
     points = pictures.pick(figure.points, measure="accuracy")
     with pictures.sheet(path, 2, 2, size=(4.8, 3.7)) as axes:
         for panel, epsilon in zip(axes[0], (epsilons[0], epsilons[-1]), strict=True):
             for method in (CONTINGENCY, *VARIANTS, ORIGINAL):
-                at = _number("" if method == ORIGINAL else epsilon)
+                at = "" if method == ORIGINAL else epsilon
                 _line(panel, pictures.pick(points, method=method, epsilon=at), method, "attributes")
             ticks = (*SIZES, ALL)
             panel.set_xscale("log")
@@ -391,7 +380,7 @@ def _level(panel: Any, points: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _more(parser: ArgumentParser) -> None:
-    parser.set_defaults(processes=1)
+    private.more(parser)
     parser.add_argument(
         "--peers",
         action="store_true",
@@ -408,7 +397,7 @@ def main() -> None:
         ask.run(jobs(given), quick=given.quick)
     found = record.measured(
         given, NAME, KEYS,
-        lambda: trials.run(trials.call, tasks(given), processes=given.processes, title="DiffGen, extra"),
+        lambda: private.run(given, NAME, tasks(given), title="DiffGen, extra"),
     )  # fmt: skip
     epsilons = epsilons_of(given)
     figure = record.save(

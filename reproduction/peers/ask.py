@@ -64,17 +64,17 @@ BINS: Mapping[str, Sequence[int]] = {
 class Job:
     """One table of synthetic rows.
 
-    >>> Job("AIM", "0.5", 2).file
+    >>> Job("AIM", 0.5, 2).file
     'aim-0.5-2.csv'
     """
 
     peer: str
-    epsilon: str
+    epsilon: float
     number: int
 
     @property
     def file(self) -> str:
-        return f"{self.peer.lower()}-{self.epsilon}-{self.number}.csv"
+        return f"{self.peer.lower()}-{self.epsilon:g}-{self.number}.csv"
 
 
 # ---- the rows in bins ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def write(jobs: Sequence[Job], folder: Path, settings: Mapping[str, Mapping[str,
             {
                 "file": job.file,
                 "peer": job.peer,
-                "epsilon": float(job.epsilon),
+                "epsilon": job.epsilon,
                 "delta": DELTA,
                 "settings": settings[job.peer],
             }

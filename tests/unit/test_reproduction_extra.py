@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from sfumato.privacy.declared import domains_of
+from sfumato.declared import domains_of
 from sfumato.specialization.diffgen.draw import given_cuts
 
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
@@ -139,7 +139,7 @@ def test_the_other_environment_is_talked_to_by_files(few, tmp_path):
         module = tmp_path / "dpmm" / "models" / f"{name}.py"
         module.parent.mkdir(parents=True, exist_ok=True)
         module.write_text(FAKE + f"{model} = Fake\n")
-    jobs = [Job(AIM, "0.25", 0), Job(MST, "1", 3)]
+    jobs = [Job(AIM, 0.25, 0), Job(MST, 1, 3)]
     folder = tmp_path / "rows"
     ask.write(jobs, folder, ask.SETTINGS)
 
@@ -152,25 +152,25 @@ def test_the_other_environment_is_talked_to_by_files(few, tmp_path):
 
     assert synthesize() == [
         "made 0.25 1e-09 1 {'max_model_size': 4, 'n_iters': 100} 30000",
-        "made 1.0 1e-09 1 {'n_iters': 1000} 30000",
+        "made 1 1e-09 1 {'n_iters': 1000} 30000",
     ]
     for job in jobs:
         assert pyarrow.csv.read_csv(folder / job.file).equals(few[0])
         assert ask.seconds(job, folder) >= 0
     (folder / jobs[1].file).with_suffix(".seconds").unlink()
-    assert synthesize() == ["made 1.0 1e-09 1 {'n_iters': 1000} 30000"]  # and the other is not made again
+    assert synthesize() == ["made 1 1e-09 1 {'n_iters': 1000} 30000"]  # and the other is not made again
 
 
 def test_synthetic_rows_are_judged_on_the_test_rows(few, tmp_path):
-    job = Job(AIM, "1", 0)
-    assert extra.trial_of_peer(job, tmp_path) == []
+    job = Job(AIM, 1, 0)
+    assert extra.trial_of_peer(AIM, job, tmp_path) == []
     pyarrow.csv.write_csv(few[0], tmp_path / job.file)
     (tmp_path / job.file).with_suffix(".seconds").write_text("12.5\n")
-    entries = {e["measure"]: e["value"] for e in extra.trial_of_peer(job, tmp_path)}
+    entries = {e["measure"]: e["value"] for e in extra.trial_of_peer(AIM, job, tmp_path)}
     assert entries == {"accuracy": 100.0, "CPU seconds": 12.5}
     turned = few[0].set_column(14, "salary-class", pa.array(1 - few[0]["salary-class"].to_numpy()))
     pyarrow.csv.write_csv(turned, tmp_path / job.file)
-    assert extra.trial_of_peer(job, tmp_path)[0]["value"] == 0.0
+    assert extra.trial_of_peer(AIM, job, tmp_path)[0]["value"] == 0.0
 
 
 def test_the_first_run_of_everything_comes_before_the_second():
@@ -210,7 +210,7 @@ def test_trials_on_part_of_adult(data_folder, monkeypatch):
         (extra.AS_PUBLISHED, 4),
         *((cut, extra.ALL) for cut in extra.OWNERS),
     ):
-        found = {e["measure"]: e["value"] for e in extra.trial(method, n, "1", split, 1)}
+        found = {e["measure"]: e["value"] for e in extra.trial(method, n, 1, split, 1)}
         cells[method] = found["cells"]
         assert 60 < found["accuracy"] < 90
     assert cells[extra.CONTINGENCY] == 17 * 8 * 15
@@ -232,8 +232,8 @@ def measured(level, *, peers=True):
     asked += [(peer, extra.ALL) for peer in (AIM, MST)] if peers else []
     for method, n in asked:
         for number, away in enumerate([-0.1, 0.0, 0.1]):
-            found.extend([extra.entry(number, level(method, n) + away, "accuracy", method, n, "1")])
-            found.extend([extra.entry(number, 100.0 * n, "cells", method, n, "1")])
+            found.extend([extra.entry(number, level(method, n) + away, "accuracy", method, n, 1)])
+            found.extend([extra.entry(number, 100.0 * n, "cells", method, n, 1)])
     for method, n in ((extra.ORIGINAL, extra.ALL), (extra.MAJORITY, 0), (extra.IN_BINS, extra.ALL)):
         found.extend([extra.entry(0, 85.0, "accuracy", method, n, "")])
     for n in extra.SIZES:
@@ -248,7 +248,7 @@ def as_expected(method, n):
 
 
 def verdicts(found):
-    return [claim.verdict for claim in extra.claims(found, ["1"])]
+    return [claim.verdict for claim in extra.claims(found, [1])]
 
 
 def test_claims_hold_where_the_numbers_say_so():
@@ -266,7 +266,7 @@ def test_claims_can_fail():
 def test_without_peers_nothing_is_said_of_them():
     found = measured(as_expected, peers=False)
     assert verdicts(found) == ["held"] * 3
-    assert "AIM" not in extra.table(found, ["1"])
+    assert "AIM" not in extra.table(found, [1])
 
 
 def test_runs_are_compared_as_independent_ones():
@@ -280,7 +280,7 @@ def test_runs_are_compared_as_independent_ones():
 
 
 def test_the_table_says_which_promise_is_the_weaker_one():
-    lines = extra.table(measured(as_expected), ["1"]).splitlines()
+    lines = extra.table(measured(as_expected), [1]).splitlines()
     assert "| Contingency table | 5 | 500 | 3 | 77.00 ± 0.10 |" in lines
     assert "| AIM, (epsilon, 1e-09) | 14 |  | 3 | 82.00 ± 0.10 |" in lines
 
@@ -297,7 +297,7 @@ def test_the_experiment_is_on_record_in_full_with_the_peers():
     points = record.read_points(folder / f"{extra.NAME}.csv")
     seen = {(point["method"], point["epsilon"]) for point in points if point["measure"] == "accuracy"}
     every = (extra.CONTINGENCY, *extra.VARIANTS, *extra.OWNERS, AIM, MST)
-    assert {(method, float(epsilon)) for method in every for epsilon in extra.EPSILONS} <= seen
+    assert {(method, epsilon) for method in every for epsilon in extra.EPSILONS} <= seen
 
 
 @pytest.mark.data
