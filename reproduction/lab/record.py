@@ -143,6 +143,12 @@ def measured(
     return found
 
 
+def saved(given: Namespace, name: str) -> list[dict[str, Any]]:
+    """The trials of the last run, each with the commit that it comes from, for a run that keeps some of them."""
+    document = json.loads(_saved(given, name).read_text(encoding="utf-8"))
+    return [{**entry, "commit": document["stamp"]["commit"]} for entry in document["entries"]]
+
+
 def _saved(given: Namespace, name: str) -> Path:
     return (
         ROOT

@@ -160,12 +160,18 @@ class Recoder(ABC):
         ``expand`` makes an array over the rows of one over the boxes.
         """
         out: dict[str, pa.Array] = {}
-        for a, axis in enumerate(self.axes):
-            if isinstance(axis, TreeAxis):
-                out |= tree_column(axis, expand(low[:, a].astype(np.int32)))
-            else:
-                out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
+        for a in range(len(self.axes)):
+            out |= self.columns_along(a, low[:, a], high[:, a], expand)
         return out
+
+    def columns_along(
+        self, a: int, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """Those of them that stand for axis ``a``."""
+        axis = self.axes[a]
+        if isinstance(axis, TreeAxis):
+            return tree_column(axis, expand(low.astype(np.int32)))
+        return self._ordered_columns(axis, low, high, expand)
 
     def hidden(
         self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]

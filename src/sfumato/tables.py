@@ -547,13 +547,13 @@ class _Body(io.RawIOBase):
         return b"".join(self._last)
 
 
-def open_own_csv(path: Path, *, lazy: bool = False) -> Source:
+def open_own_csv(path: Path, *, lazy: bool = False, may_be_empty: bool = False) -> Source:
     """A CSV file that ``write_table`` wrote: commas, and any header, taken as it stands."""
     with _reading(str(path), "table"):
         source = _open_csv(
             lambda: path.open("rb"), str(path), is_own=True, lazy=lazy, signature=lambda: _signature(path)
         )
-    return _with_rows(source)
+    return source if may_be_empty else _with_rows(source)
 
 
 def _open_csv(

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 
 LAYERS = """
     cli, __main__, workbench
-    publish, large
+    publish, large, private
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     report
     compare
@@ -28,8 +28,9 @@ LAYERS = """
     methods
     mondrian | specialization | tradeoff
     intake, declared, stream
-    engines | verify, verify_summary, verify_portions, verify_groups | privacy
-    release, answers, filed, selection, spread, published, summary, partition
+    engines | verify, verify_private, verify_ledger, verify_cuts | privacy
+    verify_summary, verify_portions, verify_groups, verify_checks
+    release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine
@@ -77,6 +78,8 @@ ALGORITHMS = (
     "kernels",
     "methods",
     "partition",
+    "private",
+    "published_counts",
     "summary",
     "selection",
     "recoding",
