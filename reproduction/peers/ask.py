@@ -35,6 +35,9 @@ ENVIRONMENT = FOLDER / "environment"
 
 AIM, MST = "AIM", "MST"
 DELTA = 1e-9
+PROMISE = "(epsilon, 1e-9)"
+"""What they promise, in words: weaker than epsilon alone."""
+
 N_ROWS = 30_000
 """How many synthetic rows are made; how many real ones there are is nobody's to know."""
 

@@ -282,7 +282,7 @@ def test_runs_are_compared_as_independent_ones():
 def test_the_table_says_which_promise_is_the_weaker_one():
     lines = extra.table(measured(as_expected), [1]).splitlines()
     assert "| Contingency table | 5 | 500 | 3 | 77.00 ± 0.10 |" in lines
-    assert "| AIM, (epsilon, 1e-09) | 14 |  | 3 | 82.00 ± 0.10 |" in lines
+    assert "| AIM, (epsilon, 1e-9) | 14 |  | 3 | 82.00 ± 0.10 |" in lines
 
 
 # ---- the record ------------------------------------------------------------------------------------------
