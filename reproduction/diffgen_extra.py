@@ -351,10 +351,10 @@ def draw_figure(figure: record.Figure, path: Path, epsilons: Sequence[float]) ->
             panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
             panel.minorticks_off()
             panel.set(title=title, xlabel="ε")
-        for row, lowest in zip(axes, (60, 73.5), strict=True):
+        for row, lowest, height in zip(axes, (60, 73.5), (0, 0.16), strict=True):
             for panel in row:
                 panel.set(ylim=(lowest, 87), ylabel="Accuracy (%)")
-                panel.legend(fontsize=7, loc="lower right")
+                panel.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1, height))
 
 
 def _line(panel: Any, points: Sequence[Mapping[str, Any]], method: str, x: str) -> None:
