@@ -73,6 +73,14 @@ def test_the_ledger_is_shown_line_by_line_and_adds_up(release):
     assert picture.count("<rect") == len(privacy.ledger) + 2  # what is unspent, and the frame
 
 
+def test_a_noisy_number_of_rows_is_told_as_it_was_drawn():
+    release = sf.publish(PEOPLE, the_policy(), seed=2)
+    (result,) = (draw["result"] for draw in release.certificate.privacy.ledger if draw["draw"] == "rows")
+    words = words_of(release.report)
+    assert f"rows about {result:,} discrete Laplace 1 1/100 100 1.0 %" in words
+    assert "rows in all 1/100 (1 %)" in words
+
+
 def test_a_long_ledger_is_cut_short():
     line = {"draw": "specialization", "mechanism": "exponential", "share": "1/200", "scale": "400"}
     other = line | {"draw": "split point", "of": "age"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -33,7 +34,12 @@ MOST_CELLS = 12
 MOST_CLASSES = 5
 """So many of each are shown one by one."""
 
-KINDS = {"split point": "split points", "specialization": "specializations", "counts": "counts"}
+KINDS = {
+    "rows": "rows in all",
+    "split point": "split points",
+    "specialization": "specializations",
+    "counts": "counts",
+}
 UNSPENT = "unspent"
 
 
@@ -154,6 +160,7 @@ class Draws:
     mechanism: str
     share: Fraction
     scale: Fraction
+    result: int | None
     n: int
     part: float
     """Of epsilon, that all of them cost."""
@@ -161,15 +168,16 @@ class Draws:
 
 def draws_of(privacy: Privacy) -> list[Draws]:
     found = []
-    for (what, of, mechanism, share, scale), alike in groupby(privacy.ledger, _key):
+    for (what, of, mechanism, share, scale, result), alike in groupby(privacy.ledger, _key):
         n = len(list(alike))
         part = float(n * Fraction(share) / privacy.epsilon)
-        found.append(Draws(what, of, mechanism, Fraction(share), Fraction(scale), n, part))
+        found.append(Draws(what, of, mechanism, Fraction(share), Fraction(scale), result, n, part))
     return found
 
 
-def _key(draw: Mapping[str, str]) -> tuple[str, ...]:
-    return draw["draw"], draw.get("of", ""), draw["mechanism"], draw["share"], draw["scale"]
+def _key(draw: Mapping[str, Any]) -> tuple[Any, ...]:
+    words = (draw["draw"], draw.get("of", ""), draw["mechanism"], draw["share"], draw["scale"])
+    return (*words, draw.get("result"))
 
 
 @dataclass(frozen=True, slots=True)
