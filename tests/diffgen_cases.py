@@ -134,7 +134,7 @@ def random_case(
         Fraction(epsilon or random.choice(["1/10", "1", "2", "16"])),
         variant=variant,
         score=score,
-        specializations=int(random.integers(1, h + 1)),
+        specializations=int(random.integers(h + 1)),
         max_cells=int(random.choice([6, 1000])),
     )
     rows = random_rows(random, int(random.integers(0, n_rows + 1)), attributes, n_classes)
