@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import naive_diffgen as naive
@@ -60,7 +61,8 @@ class Case:
         return naive.tuned(run, score, selection)
 
 
-def domains_of(attributes: Sequence[naive.Attribute]) -> tuple[Domain, ...]:
+@cache
+def domains_of(attributes: tuple[naive.Attribute, ...]) -> tuple[Domain, ...]:
     return tuple(_domain(f"a{i}", attribute) for i, attribute in enumerate(attributes))
 
 
