@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
+from sfumato.declared_trees import OR_MISSING, declared_tree, leaf_codes, with_missing
 from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Kind, Schema
@@ -20,18 +21,21 @@ from sfumato.schema import Attribute, Kind, Schema
 Floats = NDArray[np.float64]
 
 SUPPRESSED = "*"
-OR_MISSING = " or missing"
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedAxis:
-    """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown."""
+    """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
+
+    On an axis that ``is_declared`` any cell that is no number or date is missing.
+    """
 
     attribute: Attribute
     low: float
     high: float
     grid: float | None
     has_missing: bool
+    is_declared: bool = False
 
     def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
@@ -91,11 +95,15 @@ class OrderedAxis:
 
 @dataclass(frozen=True, slots=True)
 class TreeAxis:
-    """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use."""
+    """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use.
+
+    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf.
+    """
 
     attribute: Attribute
     nodes: Hierarchy
     has_missing: bool
+    is_declared: bool = False
 
     def labels(self, nodes: NDArray[Any]) -> pa.Array:
         """Text of each node; null (an empty cell) for missing alone."""
@@ -109,15 +117,17 @@ Axis = OrderedAxis | TreeAxis
 def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArray[np.int32]]:
     """The axis of a domain, and for a tree where each hierarchy node went; only ``used`` nodes are kept."""
     if isinstance(domain, OrderedDomain):
-        axis = OrderedAxis(domain.attribute, domain.low, domain.high, domain.grid, domain.has_missing)
+        axis = OrderedAxis(
+            domain.attribute, domain.low, domain.high, domain.grid, domain.has_missing, domain.is_declared
+        )
         return axis, np.zeros(0, dtype=np.int32)
     kept, new = domain.hierarchy.prune(np.unique(used[used >= 0]))
-    return TreeAxis(domain.attribute, kept, domain.has_missing), new
+    return TreeAxis(domain.attribute, kept, domain.has_missing, domain.is_declared), new
 
 
-def read_ordered(attribute: Attribute, column: Any) -> NDArray[np.float64]:
-    """Cells of an ordered column as numbers; missing is -inf."""
-    cells = tables.ordered(column, attribute)
+def read_ordered(attribute: Attribute, column: Any, *, leniently: bool = False) -> NDArray[np.float64]:
+    """Cells of an ordered column as numbers; missing is -inf, and ``leniently`` so is what cannot be read."""
+    cells = tables.lenient_ordered(column, attribute) if leniently else tables.ordered(column, attribute)
     values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.float64)
     if cells.null_count:
         values[np.asarray(cells.is_null().to_numpy(zero_copy_only=False))] = MISSING
@@ -127,27 +137,36 @@ def read_ordered(attribute: Attribute, column: Any) -> NDArray[np.float64]:
 def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64]:
     """The deepest known hierarchy node of each cell; ``known`` goes down the hierarchy of the axis."""
     attribute = axis.attribute
-    if attribute.kind is Kind.CATEGORY:
-        cells = tables.texts(column, attribute)
-        values: Any = cells.dictionary.to_pylist()
+    if axis.is_declared:
+        cells, values = distinct_cells(column, attribute, leniently=True)
+        nodes = known.declared[leaf_codes(attribute, known.tree, values)].tolist()
+        missing = int(known.declared[-1])
     else:
-        raw = (
-            tables.dates(column, attribute)
-            if attribute.kind is Kind.DATE
-            else tables.numbers(column, attribute)
-        )
-        cells = raw.dictionary_encode()
-        values = cells.dictionary.to_numpy(zero_copy_only=False)
-        values = values.astype("datetime64[D]" if attribute.kind is Kind.DATE else np.float64)
+        cells, values = distinct_cells(column, attribute)
         if attribute.bounds is not None and attribute.kind is Kind.NUMBER:
             values = np.clip(values, *attribute.bounds)
-    whole = hierarchy.build(attribute, _maskable(attribute, values))
-    leaves = hierarchy.locate(attribute, whole, values)
-    nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves.tolist()]
-    missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
+        whole = hierarchy.build(attribute, _maskable(attribute, values))
+        leaves = hierarchy.locate(attribute, whole, values).tolist()
+        nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves]
+        missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
     table = np.array([*nodes, missing], dtype=np.int64)
     at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
     return np.asarray(table[at])
+
+
+def distinct_cells(
+    column: Any, attribute: Attribute, *, leniently: bool = False
+) -> tuple[pa.DictionaryArray, Any]:
+    """The cells of a column with a hierarchy, null where missing, and the distinct values as hierarchies know them.
+
+    ``leniently`` what cannot be read is missing.
+    """
+    if attribute.kind is Kind.CATEGORY:
+        cells = (tables.lenient_texts if leniently else tables.texts)(column, attribute)
+        return cells, cells.dictionary.to_pylist()
+    cells = (tables.lenient_ordered if leniently else tables.ordered)(column, attribute).dictionary_encode()
+    values = cells.dictionary.to_numpy(zero_copy_only=False)
+    return cells, values.astype("datetime64[D]" if attribute.kind is Kind.DATE else np.float64)
 
 
 def _maskable(attribute: Attribute, values: Any) -> Any:
@@ -158,13 +177,22 @@ def _maskable(attribute: Attribute, values: Any) -> Any:
 
 
 class Descent:
-    """``Hierarchy.descend`` for many paths: children found by label."""
+    """``Hierarchy.descend`` for many paths: children found by label.
 
-    def __init__(self, tree: Hierarchy) -> None:
+    ``tree`` is the declared hierarchy of an axis that has one, and ``declared`` the node of each of its codes.
+    """
+
+    def __init__(self, axis: TreeAxis) -> None:
+        tree = axis.nodes
         self.root = tree.labels[0]
         self.child = {
             (int(p), tree.labels[node]): node for node, p in enumerate(tree.parent.tolist()) if p >= 0
         }
+        if axis.is_declared:
+            self.tree = declared_tree(axis.attribute)
+            whole = with_missing(self.tree)
+            leaves = whole.leaf_nodes.tolist()
+            self.declared = np.array([self.node(whole.path(leaf)) for leaf in leaves], dtype=np.int64)
 
     def node(self, path: Sequence[str | None]) -> int:
         node = 0
@@ -206,7 +234,9 @@ def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: Ordere
 
 
 def axis_as_dict(axis: Axis) -> dict[str, Any]:
-    common = {"name": axis.attribute.name, "missing": axis.has_missing}
+    common: dict[str, Any] = {"name": axis.attribute.name, "missing": axis.has_missing}
+    if axis.is_declared:
+        common["declared"] = True
     if isinstance(axis, TreeAxis):
         bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
         tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
@@ -215,10 +245,12 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
 
 
 def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
-    attribute = schema[entry["name"]]
+    attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
     if entry["kind"] == "ordered":
-        return OrderedAxis(attribute, entry["low"], entry["high"], entry["grid"], entry["missing"])
+        return OrderedAxis(
+            attribute, entry["low"], entry["high"], entry["grid"], entry["missing"], is_declared
+        )
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))
     nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
-    return TreeAxis(attribute, nodes, entry["missing"])
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared)

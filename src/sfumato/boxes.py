@@ -71,7 +71,7 @@ class Cells:
             if isinstance(axis, TreeAxis):
                 nodes[name] = known_nodes(axis, column, known[name])
             else:
-                cells = read_ordered(axis.attribute, column)
+                cells = read_ordered(axis.attribute, column, leniently=axis.is_declared)
                 strange[name] = np.isneginf(cells) & (not axis.has_missing)
                 values[name] = np.where(strange[name], np.nan, cells)
         return cls(source.n_rows, values, nodes, strange)
@@ -90,7 +90,7 @@ Known = Mapping[str, Descent]
 
 
 def known_of(axes: tuple[Axis, ...]) -> Known:
-    return {axis.attribute.name: Descent(axis.nodes) for axis in axes if isinstance(axis, TreeAxis)}
+    return {axis.attribute.name: Descent(axis) for axis in axes if isinstance(axis, TreeAxis)}
 
 
 class Recoder(ABC):
@@ -160,12 +160,18 @@ class Recoder(ABC):
         ``expand`` makes an array over the rows of one over the boxes.
         """
         out: dict[str, pa.Array] = {}
-        for a, axis in enumerate(self.axes):
-            if isinstance(axis, TreeAxis):
-                out |= tree_column(axis, expand(low[:, a].astype(np.int32)))
-            else:
-                out |= self._ordered_columns(axis, low[:, a], high[:, a], expand)
+        for a in range(len(self.axes)):
+            out |= self.columns_along(a, low[:, a], high[:, a], expand)
         return out
+
+    def columns_along(
+        self, a: int, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """Those of them that stand for axis ``a``."""
+        axis = self.axes[a]
+        if isinstance(axis, TreeAxis):
+            return tree_column(axis, expand(low.astype(np.int32)))
+        return self._ordered_columns(axis, low, high, expand)
 
     def hidden(
         self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]
@@ -304,7 +310,11 @@ def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
     Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
     date, if all of them are), so they are read at once; text is what it is.
     """
-    categories = [axis.attribute for axis in axes if axis.attribute.kind is Kind.CATEGORY]
+    categories = [
+        axis.attribute
+        for axis in axes
+        if axis.attribute.kind is Kind.CATEGORY and not axis.is_declared  # no cell's text depends on others
+    ]
     if source.kind == "csv" or not categories:
         return source
     first = next(source.batches([attribute.name for attribute in categories], rows=1))

@@ -197,7 +197,9 @@ def profile(table: str, out: Path | None) -> None:
     help="Of the release; as the input if not given.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), help="Repeat the order of rows exactly; secret otherwise."
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Repeat the order of rows exactly; secret otherwise. A differentially private release is not private then.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="All cores if not given.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="For differentially private methods.")
@@ -261,10 +263,15 @@ def _publish(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
             overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, progress=progress,
         )  # fmt: skip
+    claims, privacy = release.certificate.claims, release.certificate.privacy
+    if privacy is not None and not privacy.is_secret:
+        click.echo(f"sfumato: {out} is {privacy.randomness}: publish without --seed.", err=True)
     if quiet:
         return
-    claims = release.certificate.claims
-    click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
+    if privacy is None:
+        click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
+    else:
+        click.echo(f"{out}: counts in {claims.groups:,} cells that sum to {claims.counted:,}, verified.")
     for line in promises(release):
         click.echo(f"  {line}")
     figures = dict(release.certificate.figures)

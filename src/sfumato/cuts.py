@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.axes import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
@@ -39,7 +40,8 @@ class Cuts(Boxes):
     tree axis there are none: its hierarchy ends where the cut is, so that its leaves are the cut.
 
     A place is a line with one number per axis: the piece between thresholds, or the node of the hierarchy.
-    ``n_groups`` cells of the grid held rows when the cuts were made.
+    ``n_groups`` cells of the grid held rows when the cuts were made; of a differentially private release, it is all
+    cells of the grid.
     """
 
     axes: tuple[Axis, ...]
@@ -89,6 +91,15 @@ class Cuts(Boxes):
         nodes = axis.nodes.leaf_nodes.astype(np.float64)
         return nodes, np.full(len(nodes), np.inf)
 
+    def piece_columns(self, a: int) -> dict[str, pa.Array]:
+        """The published columns of the pieces of axis ``a``, a line each, in the order of their codes."""
+        return self.columns_along(a, *self._group_ends(a))
+
+    def piece_labels(self, a: int) -> pa.Array:
+        """What the pieces of axis ``a`` are called; null is missing alone."""
+        axis, (low, high) = self.axes[a], self._group_ends(a)
+        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high)
+
     def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], Any]:
         places = np.empty((cells.n_rows, len(self.axes)), dtype=np.int64)
         for a, axis in enumerate(self.axes):
@@ -104,7 +115,13 @@ class Cuts(Boxes):
 
     def write(self, folder: Path) -> None:
         """Write ``recoding.json``."""
-        document = {
+        text = json.dumps(self.as_document(), ensure_ascii=False, allow_nan=False)
+        with replace_atomically(folder / "recoding.json") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def as_document(self) -> dict[str, Any]:
+        """The cuts in plain mappings and lists, for JSON."""
+        return {
             "format": FORMAT,
             "kind": KIND,
             "output": str(self.output),
@@ -114,8 +131,6 @@ class Cuts(Boxes):
                 [None if x == MISSING else x for x in thresholds.tolist()] for thresholds in self.thresholds
             ],
         }
-        with replace_atomically(folder / "recoding.json") as temporary:
-            temporary.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema) -> Cuts:

@@ -63,7 +63,8 @@ class OrderedDomain:
 
     ``low`` and ``high`` are the outer ends that a release may show: the declared bounds, or the range of
     the table. ``grid`` is the distance of neighbouring values (1 for whole numbers and days), None if any
-    number can occur. With ``has_missing`` code 0 is missing.
+    number can occur. With ``has_missing`` code 0 is missing. If it ``is_declared``, it follows from the policy
+    alone, and a cell that is no number or date is missing too.
     """
 
     attribute: Attribute
@@ -74,21 +75,40 @@ class OrderedDomain:
     n_codes: int
     values: Floats | None
     origin: float = 0.0
+    is_declared: bool = False
 
     def value(self, code: Any) -> Any:
         """The value of each code; missing is -inf."""
         codes = np.asarray(code)
-        found = self.origin + codes * (self.grid or 1.0) if self.values is None else at(self.values, codes)
+        grid = self.grid or 1.0
+        found = _grid_points(self.origin, grid, codes) if self.values is None else at(self.values, codes)
         return np.where(codes == 0, MISSING, found) if self.has_missing else found
+
+
+def _grid_points(origin: float, step: float, codes: NDArray[Any]) -> Floats:
+    """``origin + codes * step``; of decimals the floats nearest to them: 0.3, not 0.1 + 0.2.
+
+    >>> _grid_points(0.0, 0.1, np.array([3]))
+    array([0.3])
+    """
+    if _is_whole((origin, step)):
+        return np.asarray(origin + codes * step)
+    first, stride = Fraction(repr(origin)), Fraction(repr(step))
+    scale = math.lcm(first.denominator, stride.denominator)
+    return np.asarray((int(first * scale) + codes.astype(np.int64) * int(stride * scale)) / scale)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeDomain:
-    """The leaves of a hierarchy, numbered from left to right; missing is the last leaf, if any is missing."""
+    """The leaves of a hierarchy, numbered from left to right; missing is the last leaf, if any is missing.
+
+    If it ``is_declared``, it follows from the policy alone, and a cell that no leaf stands for is missing too.
+    """
 
     attribute: Attribute
     hierarchy: Hierarchy
     has_missing: bool
+    is_declared: bool = False
 
     @property
     def n_codes(self) -> int:

@@ -46,7 +46,12 @@ class FiledRows:
 
     def source(self) -> Source:
         """The file, to be read batch by batch."""
-        return open_own_csv(self.path, lazy=True) if self.format == "csv" else open_table(self.path)
+        return self._open(lazy=True)
+
+    def _open(self, *, lazy: bool = False) -> Source:
+        if self.format == "csv":
+            return open_own_csv(self.path, lazy=lazy, may_be_empty=True)
+        return open_table(self.path, may_be_empty=True)
 
     @property
     def column_names(self) -> list[str]:
@@ -75,7 +80,7 @@ class FiledRows:
 
     def load(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows in memory."""
-        source = open_own_csv(self.path) if self.format == "csv" else open_table(self.path)
+        source = self._open()
         wanted = list(source.names if names is None else names)
         columns = [source.column(name) for name in wanted]
         if self.format == "csv":

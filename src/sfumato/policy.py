@@ -19,9 +19,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sfumato import diffgen_policy, plain_yaml, policy_file, predicate
 from sfumato import hierarchy as hierarchies
-from sfumato import plain_yaml, policy_file, predicate
-from sfumato.diffgen_policy import COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
+from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.errors import HierarchyError, PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -162,6 +162,8 @@ class Policy:
             _check_mondrian(self.method, self.schema)
         elif isinstance(self.method, TdsOptions):
             _check_tds(self)
+        else:
+            _check_diffgen(self, self.method)
 
     @property
     def is_private(self) -> bool:
@@ -600,6 +602,32 @@ def _check_tds(policy: Policy) -> None:
         raise Misfit(
             ("workload",), "top-down specialization (tds) knows no features; leave them out, or use mondrian."
         )
+
+
+def _check_diffgen(policy: Policy, method: DiffGenOptions) -> None:
+    diffgen_policy.check_options(method)
+    target = diffgen_policy.target_of(policy.workload)
+    if policy.output is Output.SUMMARY:
+        raise Misfit(
+            ("output", "values"), "diffgen publishes no statistics of groups; use labels, bounds or both."
+        )
+    diffgen_policy.check_declarations(
+        policy.schema, policy.requirements, target, _published_by_diffgen(policy)
+    )
+    if method.cuts is not None:
+        diffgen_policy.check_cuts(method.cuts, policy.schema, method.max_cells)
+
+
+def _published_by_diffgen(policy: Policy) -> list[str]:
+    """The columns of the release."""
+    names: list[str] = []
+    for attribute in policy.schema.published:
+        has_bounds = (
+            policy.output.has_bounds and attribute.is_ordered and attribute.role is Role.QUASI_IDENTIFIER
+        )
+        names += [attribute.name] if policy.output.has_labels or not has_bounds else []
+        names += [f"{attribute.name}_low", f"{attribute.name}_high"] if has_bounds else []
+    return [*names, COUNT] if policy.rows == COUNTS else names
 
 
 def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:

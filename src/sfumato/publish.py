@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato import predicate, report, selection, summary, tables
+from sfumato import predicate, report, selection, summary, tables, verify_private
 from sfumato.errors import InputError
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
@@ -24,11 +24,15 @@ from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.published import published_rows
 from sfumato.randomness import generator
-from sfumato.release import Certificate, Release, check_target
+from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
 from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
+from sfumato.verify_checks import Verdict
 from sfumato.workload import Select
+
+if TYPE_CHECKING:
+    from sfumato.private import Drawn
 
 BYTES_PER_CELL = 4
 COPIES = 3
@@ -69,8 +73,11 @@ def publish(
     >>> release = publish(rows, policy)
     >>> release.table.column("age").to_pylist()
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
+
+    By a differentially private method (``diffgen``) nothing of the table is published but what was drawn, and with a
+    ``seed`` the release is not private.
     """
-    job = _Job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
     budget = job.budget(engine, memory)
     if budget is None:
         return job.in_memory()
@@ -100,7 +107,7 @@ def publish_to(
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    job = _Job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
@@ -134,7 +141,10 @@ class _Job:
         self.policy, self.evaluation = policy, evaluation
         self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
-        self.frame = tables.open_table(table) if self.path is None else None  # some can be read but once
+        self.frame = self._open(table) if self.path is None else None  # some can be read but once
+
+    def _open(self, table: Any, **options: Any) -> Source:
+        return tables.open_table(table, **options)
 
     def budget(self, engine: str, memory: int | None) -> int | None:
         """The memory of a run on disk; None if the table is published in memory."""
@@ -159,7 +169,7 @@ class _Job:
         """About how much memory publishing takes there."""
         if self.path == "-":
             return 0
-        source = self.frame or tables.open_table(self.path, lazy=True)
+        source = self.frame or self._open(self.path, lazy=True)
         if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
             path = Path(source.where)
             n_bytes = path.stat().st_size if path.is_file() else 0
@@ -169,7 +179,7 @@ class _Job:
     def in_memory(self) -> Release:
         """The release of a table that fits."""
         policy = self.policy
-        source = self.frame or tables.open_table(self.path)
+        source = self.frame or self._open(self.path)
         _check(policy, source, self.evaluation)
         groups = partition(source, policy, threads=self.threads, progress=self.progress)
         tables.give_back_memory()
@@ -189,7 +199,7 @@ class _Job:
         from sfumato.large import write_rows  # noqa: PLC0415 - most tables are not large
 
         policy = self.policy
-        source = self.frame or tables.open_table(self.path, lazy=True, spool=spill.path("stdin"))
+        source = self.frame or self._open(self.path, lazy=True, spool=spill.path("stdin"))
         _check(policy, source, self.evaluation)
         file_format = self.file_format or tables.release_format(source)
         written = write_rows(
@@ -245,6 +255,62 @@ class _Job:
         return release.with_report(report.render(release))
 
 
+class _PrivateJob(_Job):
+    """One table to be published by a differentially private method."""
+
+    def _open(self, table: Any, **options: Any) -> Source:
+        """The table; that it has no rows is no error, which would tell that it has none."""
+        return tables.open_table(table, may_be_empty=True, **options)
+
+    def in_memory(self) -> Release:
+        """The release of a table that fits."""
+        source = self.frame or self._open(self.path)
+        drawn = self._drawn(source)
+        self.progress("publishing", 0, 1)
+        return self._of(drawn, source, pa.concat_tables(drawn.tables()), _verified)
+
+    def on_disk(self, memory: int, spill: Spill) -> Release:
+        """The release of a table of any size; its rows are in a file of the spill folder."""
+        source = self.frame or self._open(self.path, lazy=True, spool=spill.path("stdin"))
+        drawn = self._drawn(source, spill=spill, memory=memory)
+        self.progress("publishing", 0, 1)
+        file_format = self.file_format or tables.release_format(source)
+        path = spill.path("release").with_suffix(f".{file_format}")
+        with tables.TableWriter(path) as writer:
+            for part in drawn.tables():
+                writer.append(part)
+        rows = FiledRows(path, file_format, n_rows=writer.n_rows)
+        rows.sha256 = sha256_of(path)
+        return self._of(drawn, source, rows, partial(_verified, memory=memory, scratch=spill.folder))
+
+    def _drawn(self, source: Source, **where: Any) -> Drawn:
+        from sfumato.private import drawn_from  # noqa: PLC0415 - most releases are of another method
+
+        self.policy.check_columns(source.names)
+        _check_private(self.policy, self.evaluation)
+        return drawn_from(source, self.policy, seed=self.seed, progress=self.progress, **where)
+
+    def _of(
+        self, drawn: Drawn, source: Source, rows: pa.Table | FiledRows, check: Callable[[Path], None]
+    ) -> Release:
+        """The release of what was drawn, judged as it will be when it is read again."""
+        tables.give_back_memory()
+        certificate = Certificate.of(self.policy, drawn.claims, privacy=drawn.privacy)
+        names = rows.column_names
+        self.progress("verifying", 0, 1)
+        verdict = verify_private.checks(self.policy, certificate, drawn.recoding.as_document(), rows, names)
+        Verdict(tuple(verdict)).raise_if_failed()
+        file_format = self.file_format or tables.release_format(source)
+        release = Release(
+            rows, certificate, self.policy, drawn.recoding, file_format, source.kind, check=check
+        )
+        return self._reported(release)
+
+
+def _job(table: Any, policy: Policy, *options: Any) -> _Job:
+    return (_PrivateJob if policy.is_private else _Job)(table, policy, *options)
+
+
 def _verified(folder: Path, **known: Any) -> None:
     verify_folder(folder, **known).raise_if_failed()
 
@@ -264,12 +330,41 @@ def _surplus(task: Select, returned: int, true: int) -> dict[str, Any]:
 
 def promises(release: Release) -> Iterator[str]:
     """What the release promises, a line each."""
+    privacy = release.certificate.privacy
+    if privacy is not None:
+        yield from _private_promises(privacy)
+        return
     if release.certificate.promises_nothing:
         yield "Nothing is promised: the policy requires nothing."
     for requirement, claim in zip(
         release.policy.requirements, release.certificate.claims.requirements, strict=True
     ):
         yield f"{requirement}: {claim.figure} {claim.achieved:,.6g}"
+
+
+def _private_promises(privacy: Privacy) -> Iterator[str]:
+    if not privacy.is_secret:
+        yield f"Nothing is promised: {privacy.randomness}."
+    else:
+        yield f"{DEFINITION}: epsilon {privacy.epsilon}, {NEIGHBOURS} (one person is one row)"
+    unspent = f", {privacy.unspent} unspent" if privacy.unspent else ""
+    n_draws = len(privacy.ledger)
+    yield f"ledger: {privacy.spent} spent on {n_draws:,} draw{'s' * (n_draws != 1)}{unspent}"
+
+
+def _check_private(policy: Policy, evaluation: Evaluation | None) -> None:
+    """What a differentially private release may not hold."""
+    _check_names(policy)
+    if evaluation is not None:
+        raise InputError(
+            "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
+            "Leave it out, and keep it to yourself."
+        )
+    if not policy.keeps_recoding:
+        raise InputError(
+            "A differentially private release says how further rows are recoded: that was paid for, and tells nothing "
+            "more; leave out recoding: false."
+        )
 
 
 def _check(policy: Policy, source: Source, evaluation: Evaluation | None) -> None:

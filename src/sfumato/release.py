@@ -27,6 +27,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,10 +40,12 @@ from sfumato import recoding as recodings
 from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
+from sfumato.hierarchy import Hierarchy
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
+from sfumato.schema import Attribute, Kind
 from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, Source, hand_back, open_table, write_table
+from sfumato.tables import UNKNOWN, Source, hand_back, write_table
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -53,7 +57,18 @@ CERTIFIED = (*RELEASES.values(), POLICY, *RECODINGS, REPORT)
 """The files whose SHA-256 the certificate may name, in the order in which it does."""
 
 MISSING = "own-value: a missing quasi-identifier matches only missing"
+MISSING_OR_UNDECLARED = (
+    "own-value: a cell that is missing or cannot be read, and a category that was not declared, are missing; a number "
+    "outside its bounds is moved to the nearer one; a row without a declared class is left out"
+)
+"""The same of a differentially private release, where no cell may be an error."""
+
 NO_PROMISE = "nothing is promised"
+
+DEFINITION = "epsilon-differential privacy"
+NEIGHBOURS = "one row added or removed"
+FROM_NOBODY = "secret"
+"""How the statement about the randomness begins if the release is private."""
 
 IN_MEMORY = 16
 """Rows are left in their file if so many times its size is more than the memory that is free."""
@@ -62,6 +77,8 @@ LITTER = (".DS_Store",)
 """What a desktop leaves in any folder that someone looks at."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FRACTION = re.compile(r"(-?\d{1,4000})(?:/([1-9]\d{0,3999}))?", re.ASCII)
+_EPOCH = date(1970, 1, 1)
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2 in Linux
 
 
@@ -90,7 +107,8 @@ class Claim:
 class Claims:
     """What can be checked from the release folder alone.
 
-    ``sha256`` is empty until the release is written: it is of the files, not of the rows.
+    ``sha256`` is empty until the release is written: it is of the files, not of the rows. The groups of a
+    differentially private release are the cells of its grid, and ``counted`` is the sum of its counts.
     """
 
     rows: int
@@ -98,8 +116,12 @@ class Claims:
     requirements: tuple[Claim, ...] = ()
     suppressed: int = 0
     sha256: Mapping[str, str] = field(default_factory=dict)
+    counted: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
+        hashes = {name: self.sha256[name] for name in CERTIFIED if name in self.sha256}
+        if self.counted is not None:
+            return {"rows": self.rows, "cells": self.groups, "counted": self.counted, "sha256": hashes}
         requirements = [
             {
                 "requirement": dict(claim.requirement),
@@ -113,7 +135,42 @@ class Claims:
             "suppressed": self.suppressed,
             "groups": self.groups,
             "requirements": requirements,
-            "sha256": {name: self.sha256[name] for name in CERTIFIED if name in self.sha256},
+            "sha256": hashes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What a differentially private release cost, in exact fractions of epsilon, draw by draw.
+
+    Each line of the ``ledger`` is one draw: what was drawn, of what, by which mechanism, its share and its scale.
+    ``randomness`` says where the noise came from, and ``public`` what was declared and not read from the table.
+    """
+
+    epsilon: Fraction
+    composition: str
+    ledger: tuple[Mapping[str, str], ...]
+    spent: Fraction
+    unspent: Fraction
+    randomness: str
+    public: tuple[str, ...]
+
+    @property
+    def is_secret(self) -> bool:
+        """Was the noise secret? Whoever can repeat it can take it away."""
+        return self.randomness.startswith(FROM_NOBODY)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "definition": DEFINITION,
+            "neighbours": NEIGHBOURS,
+            "epsilon": str(self.epsilon),
+            "composition": self.composition,
+            "ledger": [dict(draw) for draw in self.ledger],
+            "spent": str(self.spent),
+            "unspent": str(self.unspent),
+            "randomness": self.randomness,
+            "public": list(self.public),
         }
 
 
@@ -142,14 +199,29 @@ class Certificate:
     figures: Mapping[str, Any] = field(default_factory=dict)
     missing: str = MISSING
     version: str = field(default_factory=_version)
+    privacy: Privacy | None = None
 
     @classmethod
-    def of(cls, policy: Policy, claims: Claims, *, figures: Mapping[str, Any] | None = None) -> Certificate:
-        return cls(policy.as_dict(), policy.method.as_policy(), claims, dict(figures or {}))
+    def of(
+        cls,
+        policy: Policy,
+        claims: Claims,
+        *,
+        figures: Mapping[str, Any] | None = None,
+        privacy: Privacy | None = None,
+    ) -> Certificate:
+        return cls(
+            policy.as_dict(),
+            policy.method.as_policy(),
+            claims,
+            dict(figures or {}),
+            missing_rule(policy),
+            privacy=privacy,
+        )
 
     @property
     def promises_nothing(self) -> bool:
-        return not self.claims.requirements
+        return not (self.claims.requirements if self.privacy is None else self.privacy.is_secret)
 
     def to_json(self) -> str:
         """The same text for the same certificate, to the last byte."""
@@ -160,6 +232,7 @@ class Certificate:
             "method": self.method,
             "policy": self.policy,
             "missing": self.missing,
+            **({"privacy": self.privacy.as_dict()} if self.privacy else {}),
             "claims": self.claims.as_dict(),
             "figures": self.figures,
         }
@@ -171,13 +244,50 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
         """The certificate in a JSON text. An InputError says what is wrong with one that is none."""
-        data = _fields(_parsed(text), "it", _CERTIFICATE, optional=("promise",))
+        data = _fields(_parsed(text), "it", _CERTIFICATE, optional=("promise", "privacy"))
         if data["format"] != FORMAT:
             raise _rubbish(f"format is {data['format']}, and this version reads {FORMAT} only")
-        claims = _claims(data["claims"])
-        if data.get("promise") != (None if claims.requirements else NO_PROMISE):
-            raise _rubbish(f"promise must be {NO_PROMISE!r} where nothing is required, and absent otherwise")
-        return cls(data["policy"], data["method"], claims, data["figures"], data["missing"], data["sfumato"])
+        privacy = _privacy(data["privacy"]) if "privacy" in data else None
+        found = cls(
+            data["policy"],
+            data["method"],
+            _claims(data["claims"]) if privacy is None else _claims_of_cells(data["claims"]),
+            data["figures"],
+            data["missing"],
+            data["sfumato"],
+            privacy,
+        )
+        if data.get("promise") != (NO_PROMISE if found.promises_nothing else None):
+            why = "where nothing is required" if privacy is None else "where the noise is not secret"
+            raise _rubbish(f"promise must be {NO_PROMISE!r} {why}, and absent otherwise")
+        return found
+
+
+def public_of(policy: Policy) -> tuple[str, ...]:
+    """What a differentially private release takes from the policy and not from the table, a sentence each."""
+    sentences = [f"{attribute.name}: {_declared(attribute)}" for attribute in policy.schema.published]
+    options = policy.method.as_policy()[policy.method.name]
+    if "cuts" in options:
+        sentences.append("the cuts: all of them")
+    return (*sentences, f"the cells of the grid: at most {options['max-cells']:,}")
+
+
+def _declared(attribute: Attribute) -> str:
+    if attribute.is_ordered and attribute.bounds is not None:
+        low, high = attribute.bounds
+        if attribute.kind is Kind.DATE:
+            first, last = (_EPOCH + timedelta(days=int(day)) for day in (low, high))
+            return f"days from {first} to {last} in steps of {attribute.step or 1:g}"
+        return f"numbers from {low:.15g} to {high:.15g} in steps of {attribute.step:.15g}"
+    if attribute.hierarchy is None or attribute.hierarchy == "flat":
+        return f"{len(attribute.values or ()):,} values"
+    is_given = isinstance(attribute.hierarchy, Hierarchy)
+    return f"a hierarchy of {attribute.hierarchy.n_leaves:,} values" if is_given else "a hierarchy by a rule"
+
+
+def missing_rule(policy: Policy) -> str:
+    """How missing values are matched, in words."""
+    return MISSING_OR_UNDECLARED if policy.is_private else MISSING
 
 
 _CERTIFICATE: dict[str, tuple[type, ...]] = {
@@ -187,6 +297,7 @@ _CERTIFICATE: dict[str, tuple[type, ...]] = {
     "method": (dict,),
     "policy": (dict,),
     "missing": (str,),
+    "privacy": (dict,),
     "claims": (dict,),
     "figures": (dict,),
 }
@@ -196,6 +307,30 @@ _CLAIMS: dict[str, tuple[type, ...]] = {
     "groups": (int,),
     "requirements": (list,),
     "sha256": (dict,),
+}
+_CLAIMS_OF_CELLS: dict[str, tuple[type, ...]] = {
+    "rows": (int,),
+    "cells": (int,),
+    "counted": (int,),
+    "sha256": (dict,),
+}
+_PRIVACY: dict[str, tuple[type, ...]] = {
+    "definition": (str,),
+    "neighbours": (str,),
+    "epsilon": (str,),
+    "composition": (str,),
+    "ledger": (list,),
+    "spent": (str,),
+    "unspent": (str,),
+    "randomness": (str,),
+    "public": (list,),
+}
+_DRAW: dict[str, tuple[type, ...]] = {
+    "draw": (str,),
+    "of": (str,),
+    "mechanism": (str,),
+    "share": (str,),
+    "scale": (str,),
 }
 _CLAIM: dict[str, tuple[type, ...]] = {
     "requirement": (dict,),
@@ -267,13 +402,7 @@ def _fields(
 
 
 def _claims(value: Any) -> Claims:
-    data = _fields(value, "'claims'", _CLAIMS)
-    for name in ("rows", "suppressed", "groups"):
-        if data[name] < 0:
-            raise _rubbish(f"{name!r} is below 0")
-    for name, digest in data["sha256"].items():
-        if name not in CERTIFIED or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-            raise _rubbish("'sha256' must give 64 hexadecimal digits for files of a release")
+    data = _counted(value, _CLAIMS)
     return Claims(
         rows=data["rows"],
         groups=data["groups"],
@@ -281,6 +410,54 @@ def _claims(value: Any) -> Claims:
         suppressed=data["suppressed"],
         sha256=data["sha256"],
     )
+
+
+def _claims_of_cells(value: Any) -> Claims:
+    data = _counted(value, _CLAIMS_OF_CELLS)
+    return Claims(data["rows"], data["cells"], sha256=data["sha256"], counted=data["counted"])
+
+
+def _counted(value: Any, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
+    """``claims`` whose numbers are none below 0, and whose hashes are hashes."""
+    data = _fields(value, "'claims'", kinds)
+    for name, allowed in kinds.items():
+        if allowed == (int,) and data[name] < 0:
+            raise _rubbish(f"{name!r} is below 0")
+    for name, digest in data["sha256"].items():
+        if name not in CERTIFIED or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise _rubbish("'sha256' must give 64 hexadecimal digits for files of a release")
+    return data
+
+
+def _privacy(value: Any) -> Privacy:
+    data = _fields(value, "'privacy'", _PRIVACY)
+    for name, said in (("definition", DEFINITION), ("neighbours", NEIGHBOURS)):
+        if data[name] != said:
+            raise _rubbish(f"{name!r} must be {said!r}")
+    if not all(isinstance(sentence, str) for sentence in data["public"]):
+        raise _rubbish("'public' must be a list of texts")
+    ledger = [_fields(draw, "an item of 'ledger'", _DRAW, optional=("of",)) for draw in data["ledger"]]
+    for draw in ledger:
+        for name in ("share", "scale"):
+            _fraction(draw, name)
+    return Privacy(
+        _fraction(data, "epsilon"),
+        data["composition"],
+        tuple(ledger),
+        _fraction(data, "spent"),
+        _fraction(data, "unspent"),
+        data["randomness"],
+        tuple(data["public"]),
+    )
+
+
+def _fraction(data: Mapping[str, str], name: str) -> Fraction:
+    """An exact fraction in the one way in which it is written."""
+    found = _FRACTION.fullmatch(data[name])
+    number = Fraction(int(found[1]), int(found[2] or 1)) if found else None
+    if number is None or str(number) != data[name]:
+        raise _rubbish(f"{name!r} must be a fraction in lowest terms, such as 1/52")
+    return number
 
 
 def _claim(value: Any) -> Claim:
@@ -348,21 +525,26 @@ class Release:
             raise InputError(f"The rows of the release are in a file already, as {self.rows.format}.")
 
     def __repr__(self) -> str:
-        claims = self.certificate.claims
+        claims, privacy = self.certificate.claims, self.certificate.privacy
+        if privacy is not None:
+            promised = f"epsilon {privacy.epsilon}, {NEIGHBOURS}" if privacy.is_secret else NO_PROMISE
+            return f"<Release of counts in {claims.groups:,} cells: {promised}>"
         promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
         return f"<Release of {claims.rows:,} rows in {claims.groups:,} groups: {promised}>"
 
     @property
     def table(self) -> Any:
         """The rows as the kind of frame that was published (pandas, Polars, ...); all of them in memory."""
-        rows = self.rows.load() if isinstance(self.rows, FiledRows) else self.rows
-        return hand_back(rows, replace(open_table(rows), kind=self.kind))
+        return self._handed_back(self.rows.load() if isinstance(self.rows, FiledRows) else self.rows)
 
     def select(self, where: str) -> Any:
         """Every row whose box overlaps the predicate, as the kind of frame that ``table`` is."""
-        found = answers.select(self, where)
-        nobody = Source(tuple(found.column_names), UNKNOWN, self.kind, "the release", found.column)
-        return hand_back(found, nobody)
+        return self._handed_back(answers.select(self, where))
+
+    def _handed_back(self, rows: pa.Table) -> Any:
+        """The rows, of which there may be none, as the kind of frame that came in."""
+        nobody = Source(tuple(rows.column_names), UNKNOWN, self.kind, "the release", rows.column)
+        return hand_back(rows, nobody)
 
     def query(self, question: str, where: str | None = None) -> Answer:
         """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""

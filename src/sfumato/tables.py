@@ -86,7 +86,7 @@ FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("duckdb", "DuckDBPy
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Any table, read column by column, with unique column names and at least one row.
+    """Any table, read column by column, with unique column names.
 
     ``kind`` says what came in: csv, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
     pandas, polars or duckdb. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
@@ -107,7 +107,7 @@ class Source:
     )
 
     def __post_init__(self) -> None:
-        _check_shape(self.names, self.n_rows != 0, self.where)
+        _check_names(self.names, self.where)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column as it is stored. Parquet and pandas columns are read only now: drop each after use."""
@@ -185,7 +185,7 @@ def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
-def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # noqa: FBT001 - private
+def _check_names(names: Sequence[str], where: str) -> None:
     if not names:
         raise TableError(f"{where} has no columns.")
     first: dict[str, int] = {}
@@ -195,16 +195,28 @@ def _check_shape(names: Sequence[str], has_rows: bool, where: str) -> None:  # n
         if first.setdefault(name, position) != position:
             both = f"Columns {first[name]} and {position}"
             raise TableError(f"{both} of {where} have the same name; rename one of them.")
-    if not has_rows:
-        raise TableError(f"{where} has no rows; a table needs at least one.")
 
 
-def open_table(source: Any, *, lazy: bool = False, spool: Path | None = None) -> Source:
+def _with_rows(source: Source) -> Source:
+    if source.n_rows == 0:
+        raise TableError(f"{source.where} has no rows; a table needs at least one.")
+    return source
+
+
+def open_table(
+    source: Any, *, lazy: bool = False, spool: Path | None = None, may_be_empty: bool = False
+) -> Source:
     """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
 
     A path may name a file, a folder of Parquet parts, or a glob of them. A ``lazy`` file is not read when it
-    is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first.
+    is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first. A table
+    without rows is an error unless it ``may_be_empty``.
     """
+    found = _open(source, lazy=lazy, spool=spool)
+    return found if may_be_empty else _with_rows(found)
+
+
+def _open(source: Any, *, lazy: bool, spool: Path | None) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
             return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", lazy=lazy)
@@ -503,12 +515,13 @@ def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedA
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the head of a CSV file shows: columns, delimiter and the byte where the rows begin."""
+    """What the head of a CSV file shows: columns, delimiter, the byte where the rows begin, and if there are any."""
 
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     delimiter: str
     offset: int
+    has_rows: bool
 
 
 class _Body(io.RawIOBase):
@@ -534,12 +547,13 @@ class _Body(io.RawIOBase):
         return b"".join(self._last)
 
 
-def open_own_csv(path: Path, *, lazy: bool = False) -> Source:
+def open_own_csv(path: Path, *, lazy: bool = False, may_be_empty: bool = False) -> Source:
     """A CSV file that ``write_table`` wrote: commas, and any header, taken as it stands."""
     with _reading(str(path), "table"):
-        return _open_csv(
+        source = _open_csv(
             lambda: path.open("rb"), str(path), is_own=True, lazy=lazy, signature=lambda: _signature(path)
         )
+    return source if may_be_empty else _with_rows(source)
 
 
 def _open_csv(
@@ -554,6 +568,9 @@ def _open_csv(
         with open_bytes() as file:
             head, rest = _unzipped(file)
             layout = _layout(head, where, is_own=is_own)
+            if not layout.has_rows:
+                schema = pa.schema(list(zip(layout.names, layout.types, strict=True)))
+                return _of_table(schema.empty_table(), "csv", where)
             if lazy:
                 return _lazy_csv(open_bytes, layout, where, signature)
             body = _Body(head[layout.offset :], rest)
@@ -634,8 +651,9 @@ def _layout(head: bytes, where: str, *, is_own: bool) -> _Layout:
     if not is_own and all(re.fullmatch(NUMBER, name) for name in names):
         raise TableError(f"{where} begins with a line of numbers; put a header with column names above it.")
     offset = bom + sum(map(len, lines[:n_lines]))
-    _check_shape(names, not is_whole or bool(head[offset:].strip(b"\r\n")), where)
-    return _Layout(names, _types(len(names), [row for row, _ in sample]), delimiter, offset)
+    _check_names(names, where)
+    has_rows = not is_whole or bool(head[offset:].strip(b"\r\n"))
+    return _Layout(names, _types(len(names), [row for row, _ in sample]), delimiter, offset, has_rows)
 
 
 def _check_is_text(head: bytes, where: str) -> None:
@@ -770,7 +788,23 @@ def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     ['5', None, '7']
     """
     encoded = _encoded(plain(column, attribute))
-    words = _words(encoded.dictionary, attribute)
+    return _with_words(encoded, _words(encoded.dictionary, attribute), attribute)
+
+
+def lenient_texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+    """``texts`` of each cell by itself: none depends on another cell, and text that is not UTF-8 is missing.
+
+    A whole number reads as whole and a time at midnight as a date whatever the other cells are.
+
+    >>> lenient_texts(pa.array([5.0, 5.5, None]), Attribute("floor", role="other")).to_pylist()
+    ['5', '5.5', None]
+    """
+    encoded = _encoded(_lenient_plain(column, attribute))
+    return _with_words(encoded, _lenient_words(encoded.dictionary, attribute), attribute)
+
+
+def _with_words(encoded: pa.DictionaryArray, words: pa.Array, attribute: Attribute) -> pa.DictionaryArray:
+    """The cells with these texts of their distinct values; those that stand for a missing one are null."""
     is_missing = pc.is_in(words, value_set=pa.array(["", *attribute.missing_values], pa.string()))
     merged = pc.if_else(is_missing, None, words).dictionary_encode()
     if merged.null_count or len(merged.dictionary) < len(words):
@@ -787,21 +821,14 @@ def numbers(column: Any, attribute: Attribute) -> pa.Array:
     [1, 20, None]
     """
     stored = plain(column, attribute)
-    if pa.types.is_signed_integer(stored.type) and not attribute.missing_values:
-        return stored.combine_chunks().cast(pa.int64())  # whole and finite already
+    if _is_whole(stored.type, attribute):
+        return stored.combine_chunks().cast(pa.int64())
     values, indices = _distinct(stored)
-    if _is(values.type, *TEXT):
-        exact, floats, is_unreadable = _read_numbers(values, attribute.missing_values)
-        _refuse(is_unreadable, indices, attribute, "without a readable number")
-    elif _is(values.type, *NUMERIC):
-        exact, floats = values, values.cast(pa.float64(), safe=False)
-    else:
-        raise _unfit(values.type, attribute, "which is not a number")
+    exact, floats, is_unreadable = _number_cells(values, attribute)
+    _refuse(is_unreadable, indices, attribute, "without a readable number")
     _refuse(pc.is_inf(floats), indices, attribute, "with an infinite number")
-    floats = pc.if_else(pc.is_nan(floats), None, floats)
-    _, absent, _ = _read_numbers(pa.array(attribute.missing_values, pa.string()), ())
-    is_missing = pc.is_in(floats, value_set=absent.drop_null())
-    return _spread(pc.if_else(is_missing, None, _narrowest(exact, floats)), indices)
+    present = _present_numbers(floats, attribute)
+    return _spread(pc.if_else(pc.is_null(present), None, _narrowest(exact, present)), indices)
 
 
 def dates(column: Any, attribute: Attribute) -> pa.Array:
@@ -811,17 +838,9 @@ def dates(column: Any, attribute: Attribute) -> pa.Array:
     <pyarrow.Date32Scalar: datetime.date(2024, 3, 5)>
     """
     values, indices = _distinct(plain(column, attribute))
-    if _is(values.type, *TEXT):
-        days, is_unreadable = _read_dates(values, attribute.missing_values)
-        _refuse(is_unreadable, indices, attribute, "without a readable date such as 2024-03-05")
-    elif pa.types.is_timestamp(values.type):
-        days = (pc.local_timestamp(values) if values.type.tz else values).cast(pa.date32())
-    elif pa.types.is_date(values.type) or pa.types.is_null(values.type):
-        days = values.cast(pa.date32())
-    else:
-        raise _unfit(values.type, attribute, "which is not a date")
-    absent, _ = _read_dates(pa.array(attribute.missing_values, pa.string()), ())
-    return _spread(pc.if_else(pc.is_in(days, value_set=absent.drop_null()), None, days), indices)
+    days, is_unreadable = _day_cells(values, attribute)
+    _refuse(is_unreadable, indices, attribute, "without a readable date such as 2024-03-05")
+    return _spread(days, indices)
 
 
 def ordered(column: Any, attribute: Attribute) -> pa.Array:
@@ -829,6 +848,62 @@ def ordered(column: Any, attribute: Attribute) -> pa.Array:
     if attribute.kind is Kind.DATE:
         return dates(column, attribute).cast(pa.int32()).cast(pa.int64())
     return numbers(column, attribute)
+
+
+def lenient_ordered(column: Any, attribute: Attribute) -> pa.Array:
+    """``ordered`` of each cell by itself: what is no finite number, or no date, is missing.
+
+    >>> lenient_ordered(pa.array(["1", "one", "inf", "2.5"]), Attribute("hours", "other", Kind.NUMBER)).to_pylist()
+    [1.0, None, None, 2.5]
+    """
+    stored = _lenient_plain(column, attribute)
+    if _is_whole(stored.type, attribute):
+        return numbers(stored, attribute)
+    values, indices = _distinct(stored)
+    if attribute.kind is Kind.DATE:
+        return _spread(_day_cells(values, attribute)[0], indices).cast(pa.int32()).cast(pa.int64())
+    _, floats, _ = _number_cells(values, attribute)
+    return _spread(_present_numbers(pc.if_else(pc.is_inf(floats), None, floats), attribute), indices)
+
+
+def _is_whole(kind: pa.DataType, attribute: Attribute) -> bool:
+    """Is every cell a whole and finite number, or missing as it is stored?"""
+    return (
+        attribute.kind is not Kind.DATE and pa.types.is_signed_integer(kind) and not attribute.missing_values
+    )
+
+
+def _number_cells(values: Any, attribute: Attribute) -> tuple[Any, Any, Any]:
+    """Numbers in the most exact form there is, as float64, and which cells are neither number nor missing."""
+    if _is(values.type, *TEXT):
+        return _read_numbers(values, attribute.missing_values)
+    if _is(values.type, *NUMERIC):
+        return values, values.cast(pa.float64(), safe=False), None
+    raise _unfit(values.type, attribute, "which is not a number")
+
+
+def _present_numbers(floats: Any, attribute: Attribute) -> Any:
+    """The numbers without those that stand for a missing one."""
+    floats = pc.if_else(pc.is_nan(floats), None, floats)
+    _, absent, _ = _read_numbers(pa.array(attribute.missing_values, pa.string()), ())
+    return pc.if_else(pc.is_in(floats, value_set=absent.drop_null()), None, floats)
+
+
+def _day_cells(values: Any, attribute: Attribute) -> tuple[Any, Any]:
+    """The days of cells, and which are neither date nor missing."""
+    is_unreadable = None
+    if _is(values.type, *TEXT):
+        days, is_unreadable = _read_dates(values, attribute.missing_values)
+    elif pa.types.is_timestamp(values.type):
+        days = (pc.local_timestamp(values) if values.type.tz else values).cast(pa.date32())
+    elif pa.types.is_date64(values.type):
+        days = values.cast(pa.timestamp("ms")).cast(pa.date32())
+    elif pa.types.is_date(values.type) or pa.types.is_null(values.type):
+        days = values.cast(pa.date32())
+    else:
+        raise _unfit(values.type, attribute, "which is not a date")
+    absent, _ = _read_dates(pa.array(attribute.missing_values, pa.string()), ())
+    return pc.if_else(pc.is_in(days, value_set=absent.drop_null()), None, days), is_unreadable
 
 
 def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:
@@ -923,6 +998,22 @@ def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
         raise _unfit(values.type, attribute, "which has no text") from None
 
 
+def _lenient_words(values: pa.Array, attribute: Attribute) -> pa.Array:
+    """The text that each value has by itself."""
+    is_float = pa.types.is_floating(values.type)
+    if not is_float and (not pa.types.is_timestamp(values.type) or values.type.tz):
+        return _words(values, attribute)
+    try:
+        words = values.cast(pa.string())
+        for simpler in (pa.int64(),) if is_float else (pa.timestamp("s"), pa.date32()):
+            simple = values.cast(simpler, safe=False)
+            is_same = pc.fill_null(pc.equal(simple.cast(values.type, safe=False), values), False)
+            words = pc.if_else(is_same, simple.cast(pa.string()), words)
+        return pc.if_else(pc.is_nan(values), None, words) if is_float else words
+    except pa.ArrowException:
+        raise _unfit(values.type, attribute, "which has no text") from None
+
+
 def _simplest(values: pa.Array) -> pa.Array:
     """Whole floats as integers, times at midnight as dates, where that holds of every value."""
     if pa.types.is_floating(values.type):
@@ -968,9 +1059,31 @@ def plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
             "holds text that is not UTF-8; save it as UTF-8",
             "is damaged; make or copy it again",
         )
-        fault = not_utf8 if "UTF8" in str(error) else damaged
-        raise TableError(f"Column {attribute.name!r} {fault}.") from None
+        if "UTF8" in str(error):
+            raise _NotUtf8(f"Column {attribute.name!r} {not_utf8}.") from None
+        raise TableError(f"Column {attribute.name!r} {damaged}.") from None
     return column
+
+
+class _NotUtf8(TableError):  # noqa: N818 - what it is
+    """A cell of text is not UTF-8."""
+
+
+def _lenient_plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
+    """``plain``, but text that is not UTF-8 is missing."""
+    try:
+        return plain(column, attribute)
+    except _NotUtf8:
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        cells = [_decoded(chunk).cast(pa.binary()).to_pylist() for chunk in chunks]
+        return pa.chunked_array([[_as_utf8(cell) for cell in chunk] for chunk in cells], pa.string())
+
+
+def _as_utf8(cell: bytes | None) -> str | None:
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _unfit(kind: pa.DataType, attribute: Attribute, why: str) -> TableError:

@@ -21,6 +21,7 @@ A certificate protects against mistakes and partial tampering; who issued it mus
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import tempfile
@@ -36,8 +37,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import verify_summary
-from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
+from sfumato import verify_private, verify_summary
+from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
@@ -45,12 +46,13 @@ from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
     LITTER,
-    MISSING,
     POLICY,
+    RECODINGS,
     RELEASES,
     Certificate,
     Claim,
     Claims,
+    missing_rule,
     read_piece,
     sha256_of,
 )
@@ -63,6 +65,7 @@ from sfumato.requirement import (
 )
 from sfumato.schema import Attribute, Role, Schema
 from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, numbers, open_own_csv, open_table, texts
+from sfumato.verify_checks import Check, Verdict, equal, without_stop
 from sfumato.verify_groups import Codes, Groups, codes_of, group, summed
 from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
 from sfumato.verify_summary import Finding
@@ -399,45 +402,6 @@ def _sums(values: Floats, group: Ints, groups: Groups) -> Floats:
 # ---- the verdict -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One claim (it reads after "the claim that"), whether it is true, and what was found."""
-
-    claim: str
-    passed: bool
-    detail: str = ""
-
-    def __str__(self) -> str:
-        """A sentence, for a failed claim also on its own.
-
-        >>> str(Check("the rows form 57 groups", False, "they form 56"))
-        'The claim that the rows form 57 groups is false: they form 56.'
-        """
-        found = f": {self.detail}." if self.detail else "."
-        if self.passed:
-            return self.claim[:1].upper() + self.claim[1:] + found
-        return f"The claim that {self.claim} is false{found}"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Every claim that was checked."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def ok(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if not check.passed)
-
-    def raise_if_failed(self) -> None:
-        if not self.ok:
-            raise VerificationFailed(str(check) for check in self.failures)
-
-
 NOTHING_PROMISED = Check("nothing is promised", True, "the policy requires nothing of the groups")
 
 
@@ -466,6 +430,11 @@ def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Ve
     (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
     not fit in ``memory`` is judged in portions.
     """
+    if policy.is_private:
+        raise InputError(
+            "No table shows by itself that it is differentially private: that lies in how it was drawn. "
+            "Verify the release folder, whose certificate holds the ledger."
+        )
     memory = _memory(memory)
     source = open_table(table, lazy=not _is_small(table, memory))
     _check_columns(source.names, policy)
@@ -583,16 +552,19 @@ def _folder_checks(
         certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
         policy = Policy.from_dict(certificate.policy, folder)
     except InputError as error:
-        yield Check("the certificate is readable and complete", False, _without_stop(error))
+        yield Check("the certificate is readable and complete", False, without_stop(error))
         return
     yield _complete(certificate)
     yield _same_policy(folder, certificate, policy)
-    yield _same_requirements(certificate, policy)
+    yield _same_promise(certificate, policy)
     hashes = _hashes(folder, certificate.claims)
     yield from _files(folder, certificate.claims, hashes)
     yield _nothing_else(folder)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
+            if policy.is_private:
+                yield from _private(folder, folder / name, word, certificate, policy)
+                continue
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             path, found = folder / name, known if is_known else None
             yield from _rows(path, word, certificate.claims, policy, found, memory, scratch)
@@ -614,21 +586,21 @@ def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Chec
         as_written = policy.to_yaml().encode("utf-8", "surrogatepass")
         is_same = text == as_written or Policy.parse(text, folder) == policy
     except InputError as error:
-        return Check(claim, False, _without_stop(error))
+        return Check(claim, False, without_stop(error))
     if not is_same:
         return Check(claim, False, "they differ")
     if certificate.method != policy.method.as_policy():
         return Check(claim, False, "the certificate names another method, or other options of it")
-    if certificate.missing != MISSING:
+    if certificate.missing != missing_rule(policy):
         return Check(claim, False, "the certificate says otherwise how missing values were matched")
     return Check(claim, True)
 
 
-def _same_requirements(certificate: Certificate, policy: Policy) -> Check:
+def _same_promise(certificate: Certificate, policy: Policy) -> Check:
     claimed = [(claim.requirement, claim.figure) for claim in certificate.claims.requirements]
     required = [(item.as_policy(), item.figure) for item in policy.requirements]
-    detail = "" if claimed == required else "they differ"
-    return Check("the certificate claims what the policy requires", claimed == required, detail)
+    is_same = claimed == required and policy.is_private == (certificate.privacy is not None)
+    return Check("the certificate claims what the policy requires", is_same, "" if is_same else "they differ")
 
 
 def _hashes(folder: Path, claimed: Claims) -> dict[str, str]:
@@ -664,6 +636,23 @@ def _nothing_else(folder: Path) -> Check:
     return Check("the folder holds a release and nothing else", not n_others, detail)
 
 
+def _private(
+    folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy
+) -> Iterator[Check]:
+    """The claims of a differentially private release."""
+    claim = "recoding and rows can be read"
+    try:
+        document = json.loads(read_piece(folder, RECODINGS[0]))
+        names = _header(path) if word == "csv" else _stored_names(path)
+    except InputError as error:
+        yield Check(claim, False, without_stop(error))
+        return
+    except (OSError, ValueError, RecursionError, csv.Error):
+        yield Check(claim, False, "they are damaged")
+        return
+    yield from verify_private.checks(policy, certificate, document, FiledRows(path, word), names)
+
+
 def _rows(
     path: Path,
     word: str,
@@ -681,16 +670,16 @@ def _rows(
     except NoRoom:  # that is not the release's fault
         raise
     except InputError as error:
-        yield Check(claim, False, _without_stop(error))
+        yield Check(claim, False, without_stop(error))
         return
     except (OSError, ValueError, csv.Error):  # a header that open_table could make sense of, and we cannot
         yield Check(claim, False, f"the columns of {path.name} cannot be read")
         return
     found = examined.measures
     yield Check(claim, True)
-    yield _equal("the release holds {} rows", claimed.rows, found.rows)
-    yield _equal("{} rows were suppressed", claimed.suppressed, 0, "the policy lets none be")
-    yield _equal("the rows form {} groups", claimed.groups, found.groups)
+    yield equal("the release holds {} rows", claimed.rows, found.rows)
+    yield equal("{} rows were suppressed", claimed.suppressed, 0, "the policy lets none be")
+    yield equal("the rows form {} groups", claimed.groups, found.groups)
     yield from _promises(found)
     for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
         yield _same_figure(item, claimed_item.achieved)
@@ -726,16 +715,7 @@ def _header(path: Path) -> list[str]:
         return next(csv.reader(file), [])
 
 
-def _equal(claim: str, claimed: int, found: int, why: str = "") -> Check:
-    detail = "" if claimed == found else why or f"there are {found:,}"
-    return Check(claim.format(f"{claimed:,}"), claimed == found, detail)
-
-
 def _same_figure(item: Measured, claimed: float) -> Check:
     is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
     claim = f"the {item.requirement.figure} is {claimed:.12g} for {item.requirement}"
     return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")
-
-
-def _without_stop(error: InputError) -> str:
-    return str(error).removesuffix(".")

@@ -20,21 +20,22 @@ PACKAGE = ROOT / "src" / "sfumato"
 
 LAYERS = """
     cli, __main__, workbench
-    publish, large
+    publish, large, private
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     report
     compare
     evaluate | risk
     methods
     mondrian | specialization | tradeoff
-    intake, stream
-    engines | verify, verify_summary, verify_portions, verify_groups | privacy
-    release, answers, filed, selection, spread, published, summary, partition
+    intake, declared, stream
+    engines | verify, verify_private, verify_ledger, verify_cuts | privacy
+    verify_summary, verify_portions, verify_groups, verify_checks
+    release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine
     policy, diffgen_policy, policy_file, plain_yaml, predicate, requirement, workload
-    hierarchy, hierarchy_builders, hierarchy_files
+    declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness
     errors
@@ -77,6 +78,8 @@ ALGORITHMS = (
     "kernels",
     "methods",
     "partition",
+    "private",
+    "published_counts",
     "summary",
     "selection",
     "recoding",
@@ -92,6 +95,7 @@ ALGORITHMS = (
     "distinct",
     "columns",
     "intake",
+    "declared",
     "stream",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""

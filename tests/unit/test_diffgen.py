@@ -30,7 +30,7 @@ def number(name: str, low: int, high: int) -> OrderedDomain:
 
 
 def words(name: str) -> TreeDomain:
-    return TreeDomain(Attribute(name, Role.QUASI_IDENTIFIER), TREE, has_missing=False)
+    return TreeDomain(Attribute(name, Role.QUASI_IDENTIFIER, hierarchy=TREE), TREE, has_missing=False)
 
 
 DOMAINS = (number("age", 17, 90), words("place"), number("gain", 0, 5000), words("job"))

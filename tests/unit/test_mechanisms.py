@@ -33,7 +33,9 @@ def select(request, backend):
 
 
 def test_sfumato_does_not_import_opendp():
-    code = "import sys, sfumato, sfumato.privacy.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
+    code = (
+        "import sys, sfumato, sfumato.privacy.mechanisms as m; m.seeded(1); sys.exit('opendp' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -5,7 +5,6 @@ Nothing here looks at the table that the release was made from. The same release
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,7 +14,7 @@ import numpy as np
 
 from sfumato.cuts import Cuts
 from sfumato.recoding import Recoding
-from sfumato.release import Certificate, Release
+from sfumato.release import Release
 from sfumato.report.distribution_picture import draw, remark
 from sfumato.report.distributions import distributions_of
 from sfumato.report.facts import (
@@ -29,9 +28,10 @@ from sfumato.report.facts import (
     n_rows,
     promises_of,
 )
+from sfumato.report.page import Verdict, listed, options_of, share, shown, template
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.plane import Plane, plane_of
-from sfumato.report.svg import plain
+from sfumato.report.private import render_private
 from sfumato.report.use_pictures import scores, selection_bar
 from sfumato.report.uses import (
     name_of,
@@ -45,12 +45,11 @@ from sfumato.report.view import View, view_of
 from sfumato.requirement import KAnonymity
 from sfumato.schema import Role
 
-LONGEST_TREE = 2_000
-"""Characters of a hierarchy beyond which the certificate in the report leaves it out."""
-
 
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
+    if release.certificate.privacy is not None:
+        return render_private(release, release.certificate.privacy)
     view = view_of(release.rows, release.policy)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
@@ -85,78 +84,35 @@ def render(release: Release) -> str:
         statistics=published_statistics(release.policy.statistics),
         gaps=list(gaps(release, facts)),
         purposes=[purpose(task) for task in release.policy.workload],
-        options=_options(release),
-        certificate=_shown(release.certificate),
+        options=options_of(release),
+        certificate=shown(release.certificate),
         LEVELS=LEVELS,
     )
 
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sfumato.report", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: plain(value) if type(value) is str else value,
+    return template(
+        "report.html",
+        level_bar=level_bar,
+        detail=detail,
+        scores=scores,
+        selection_bar=selection_bar,
+        model=name_of,
+        significance=significance,
+        draw=draw,
+        remark=remark,
     )
-    environment.filters |= {
-        "rows": n_rows,
-        "number": _number,
-        "share": _share,
-        "level_bar": level_bar,
-        "detail": detail,
-        "scores": scores,
-        "selection_bar": selection_bar,
-        "model": name_of,
-        "significance": significance,
-        "draw": draw,
-        "remark": remark,
-    }
-    return environment.get_template("report.html")
-
-
-def _number(value: float) -> str:
-    """A number for people.
-
-    >>> _number(1234), _number(12.345)
-    ('1,234', '12.3')
-    """
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-
-
-def _share(part: int, whole: int) -> str:
-    """A part in per cent; neither nothing nor everything unless it is.
-
-    >>> _share(1, 4), _share(1, 1000), _share(999, 1000), _share(0, 10)
-    ('25 %', '< 1 %', '> 99 %', '0 %')
-    """
-    percent = 100 * part / max(whole, 1)
-    if 0 < percent < 1:
-        return "< 1 %"
-    return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
 
 
 def detail(fact: AttributeFacts) -> str:
     """The rows of each level of detail that there is, in words."""
     levels = fact.levels or ()
-    shares = [
-        f"{name} {_share(rows, sum(levels))}" for name, rows in zip(LEVELS, levels, strict=True) if rows
-    ]
+    shares = [f"{name} {share(rows, sum(levels))}" for name, rows in zip(LEVELS, levels, strict=True) if rows]
     return " · ".join(shares)
 
 
 # ---- sentences -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The report in one sentence; ``mood`` is good, none (nothing promised) or bad."""
-
-    mood: str
-    headline: str
-    sentence: str
 
 
 def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
@@ -203,8 +159,8 @@ def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, s
     """What the release does not protect from: a heading and a sentence each."""
     sensitive = release.policy.schema.names(Role.SENSITIVE)
     diverse = {requirement.of for requirement in release.policy.requirements}
-    bare = _listed([name for name in sensitive if name not in diverse])
-    others = _listed([fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER])
+    bare = listed([name for name in sensitive if name not in diverse])
+    others = listed([fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER])
     if bare:
         shares = "where all rows of a group have the same value, whoever finds the group learns it"
         yield "Sensitive values that a whole group shares", f"No diversity is required of {bare}: {shares}."
@@ -212,8 +168,8 @@ def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, s
         yield "Sensitive values that are known already", KNOWN_ALREADY
     if release.policy.statistics:
         yield "Statistics of groups", STATISTICS[release.policy.statistics]
-    listed = f" Published as it is, with the role other: {others}." if others else ""
-    yield "Quasi-identifiers that are not listed", UNLISTED + listed
+    as_it_is = f" Published as it is, with the role other: {others}." if others else ""
+    yield "Quasi-identifiers that are not listed", UNLISTED + as_it_is
     yield from GAPS.items()
 
 
@@ -245,16 +201,6 @@ GAPS = {
         "Groups count rows. If a person has many, a group can consist of that person alone."
     ),
 }
-
-
-def _listed(names: list[str], most: int = 6) -> str:
-    """The first few names.
-
-    >>> _listed(["a", "b"]), _listed(list("abcdefgh"), most=2)
-    ('a, b', 'a, b and 6 more')
-    """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,24 +238,6 @@ def _facts(release: Release, view: View, groups: Groups) -> list[AttributeFacts]
         else fact
         for fact in facts
     ]
-
-
-def _options(release: Release) -> list[tuple[str, str]]:
-    ((_, options),) = release.policy.method.as_policy().items()
-    texts = {
-        key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()
-    }
-    return [(key, {"True": "yes", "False": "no"}.get(text, text)) for key, text in texts.items()]
-
-
-def _shown(certificate: Certificate) -> str:
-    """The certificate as JSON. Long hierarchies are left out, and hashes too: files are hashed after the report."""
-    document = json.loads(certificate.to_json())
-    document["claims"].pop("sha256", None)
-    for attribute in document["policy"].get("attributes", {}).values():
-        if len(json.dumps(attribute.get("hierarchy"))) > LONGEST_TREE:
-            attribute["hierarchy"] = "(a long tree: see certificate.json)"
-    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 __all__ = ["render"]

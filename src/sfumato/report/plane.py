@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.axes import OR_MISSING, Axis, OrderedAxis, TreeAxis
+from sfumato.axes import Axis, OrderedAxis, TreeAxis
+from sfumato.declared_trees import OR_MISSING
 from sfumato.report.facts import Leaves
 from sfumato.schema import Kind
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.axes import OR_MISSING
-from sfumato.diffgen_policy import LEAVES, PAPER
+from sfumato.declared import cut_of
+from sfumato.diffgen_policy import PAPER, Cut
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
 from sfumato.engines.counts import ColumnCounts
@@ -152,36 +151,21 @@ def _tuned_cuts(
 # ---- cuts that the owner gives ---------------------------------------------------------------------
 
 
-def given_cuts(given: Mapping[str, Any], domains: Sequence[Domain]) -> AllCuts:
+def given_cuts(given: Mapping[str, Cut], domains: Sequence[Domain]) -> AllCuts:
     """The cuts that a policy gives: where pieces of a number begin, the nodes of a hierarchy, or every value."""
     return tuple(_given_cut(a, domain, given.get(domain.attribute.name)) for a, domain in enumerate(domains))
 
 
-def _given_cut(a: int, domain: Domain, given: Any) -> tuple[Piece, ...]:
+def _given_cut(a: int, domain: Domain, given: Cut | None) -> tuple[Piece, ...]:
     if isinstance(domain, OrderedDomain):
-        ends = np.array([domain.n_codes])
-        if given == LEAVES:
-            ends = np.arange(1, domain.n_codes + 1)
-        elif given is not None:
-            begins = (np.array(given, dtype=np.float64) - domain.origin) / (domain.grid or 1.0)
-            ends = np.append(np.rint(begins).astype(np.int64), domain.n_codes)
+        ends = np.append(() if given is None else cut_of(domain, given), domain.n_codes).astype(np.int64)
         lows = np.append([0], ends[:-1])
         return tuple(
             Piece(a, low, high, NO_NODE) for low, high in zip(lows.tolist(), ends.tolist(), strict=True)
         )
     tree = domain.hierarchy
-    nodes = [0]
-    if given == LEAVES:
-        nodes = tree.leaf_nodes.tolist()
-    elif given is not None:
-        nodes = [_node(tree.labels, label) for label in given]
-    pieces = (Piece(a, int(tree.low[node]), int(tree.high[node]), node) for node in nodes)
-    return tuple(sorted(pieces))
-
-
-def _node(labels: Sequence[str | None], label: str) -> int:
-    """The highest node of this name, with or without the missing ones."""
-    return next(i for i, one in enumerate(labels) if one in (label, label + OR_MISSING))
+    nodes = [0] if given is None else cut_of(domain, given).tolist()
+    return tuple(Piece(a, int(tree.low[node]), int(tree.high[node]), node) for node in nodes)
 
 
 # ---- counts that can be published ------------------------------------------------------------------

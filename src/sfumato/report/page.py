@@ -1,0 +1,89 @@
+"""What the pages of all releases have in common: the frame, and numbers and names as people read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from sfumato.release import Certificate, Release
+from sfumato.report.facts import n_rows
+from sfumato.report.svg import plain
+
+LONGEST_TREE = 2_000
+"""Characters of a hierarchy beyond which the certificate in the report leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The report in one sentence; ``mood`` is good, none (nothing promised) or bad."""
+
+    mood: str
+    headline: str
+    sentence: str
+
+
+def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
+    """One of the templates beside this file, with filters of its own."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sfumato.report", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: plain(value) if type(value) is str else value,
+    )
+    environment.filters |= {"rows": n_rows, "number": number, "share": share, **filters}
+    return environment.get_template(name)
+
+
+def number(value: float) -> str:
+    """A number for people.
+
+    >>> number(1234), number(12.345)
+    ('1,234', '12.3')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part in per cent; neither nothing nor everything unless it is.
+
+    >>> share(1, 4), share(1, 1000), share(999, 1000), share(0, 10)
+    ('25 %', '< 1 %', '> 99 %', '0 %')
+    """
+    percent = 100 * part / max(whole, 1)
+    if 0 < percent < 1:
+        return "< 1 %"
+    return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def listed(names: list[str], most: int = 6) -> str:
+    """The first few names.
+
+    >>> listed(["a", "b"]), listed(list("abcdefgh"), most=2)
+    ('a, b', 'a, b and 6 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def options_of(release: Release) -> list[tuple[str, str]]:
+    ((_, options),) = release.policy.method.as_policy().items()
+    texts = {
+        key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()
+    }
+    return [(key, {"True": "yes", "False": "no"}.get(text, text)) for key, text in texts.items()]
+
+
+def shown(certificate: Certificate) -> str:
+    """The certificate as JSON. Long hierarchies are left out, and hashes too: files are hashed after the report."""
+    document = json.loads(certificate.to_json())
+    document["claims"].pop("sha256", None)
+    for attribute in document["policy"].get("attributes", {}).values():
+        if len(json.dumps(attribute.get("hierarchy"))) > LONGEST_TREE:
+            attribute["hierarchy"] = "(a long tree: see certificate.json)"
+    return json.dumps(document, indent=2, ensure_ascii=False)

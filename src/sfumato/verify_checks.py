@@ -1,0 +1,57 @@
+"""What a verdict is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.errors import InputError, VerificationFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One claim (it reads after "the claim that"), whether it is true, and what was found."""
+
+    claim: str
+    passed: bool
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """A sentence, for a failed claim also on its own.
+
+        >>> str(Check("the rows form 57 groups", False, "they form 56"))
+        'The claim that the rows form 57 groups is false: they form 56.'
+        """
+        found = f": {self.detail}." if self.detail else "."
+        if self.passed:
+            return self.claim[:1].upper() + self.claim[1:] + found
+        return f"The claim that {self.claim} is false{found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Every claim that was checked."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+    def raise_if_failed(self) -> None:
+        if not self.ok:
+            raise VerificationFailed(str(check) for check in self.failures)
+
+
+def equal(claim: str, claimed: int, found: int, why: str = "") -> Check:
+    """A number that is claimed, and what was found in its place."""
+    detail = "" if claimed == found else why or f"there are {found:,}"
+    return Check(claim.format(f"{claimed:,}"), claimed == found, detail)
+
+
+def without_stop(error: InputError) -> str:
+    """What an error says, to stand after a colon."""
+    return str(error).removesuffix(".")
