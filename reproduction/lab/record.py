@@ -143,6 +143,12 @@ def measured(
     return found
 
 
+def saved(given: Namespace, name: str) -> list[dict[str, Any]]:
+    """The trials of the last run, each with the commit that it comes from, for a run that keeps some of them."""
+    document = json.loads(_saved(given, name).read_text(encoding="utf-8"))
+    return [{**entry, "commit": document["stamp"]["commit"]} for entry in document["entries"]]
+
+
 def _saved(given: Namespace, name: str) -> Path:
     return (
         ROOT
@@ -417,11 +423,15 @@ def _why(name: str, claim: Mapping[str, Any]) -> str:
     return f" {found[0]}" if found and claim["verdict"] != HELD else ""
 
 
+PAPERS = {"tods": "TODS", "diffgen": "DiffGen", "cerias": "CERIAS"}
+
+
 def _label(name: str) -> str:
     """The name of a script in words.
 
-    >>> _label("tods_fig06")
-    'TODS figure 6'
+    >>> _label("tods_fig06"), _label("diffgen_extra")
+    ('TODS figure 6', 'DiffGen extra')
     """
-    paper, _, figure = name.partition("_fig")
-    return f"{paper.upper()} figure {figure.lstrip('0')}"
+    paper, _, what = name.partition("_")
+    number = what.removeprefix("fig")
+    return f"{PAPERS[paper]} {what if number == what else 'figure ' + number.lstrip('0')}"

@@ -203,7 +203,11 @@ def profile(table: str, out: Path | None) -> None:
     help="Repeat the order of rows exactly; secret otherwise. A differentially private release is not private then.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="All cores if not given.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="For differentially private methods.")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="A JSON file of yours that adds up the epsilon of all private releases of the table, and keeps a budget.",
+)
 @click.option(
     "--evaluation",
     type=click.Path(path_type=Path),
@@ -231,11 +235,10 @@ def publish(
     """Make a verified release of TABLE."""
     if engine == "spark":
         raise NotYet(f"--engine {engine}")
-    if ledger is not None:
-        raise NotYet("--ledger")
     _publish(
         table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
         verbose=verbose, engine=engine, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
+        ledger=ledger,
     )  # fmt: skip
 
 
@@ -253,6 +256,7 @@ def _publish(
     engine: str = "auto",
     memory: int | None = None,
     evaluation: Path | None = None,
+    ledger: Path | None = None,
 ) -> None:
     from sfumato.evaluate.result import Evaluation  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
@@ -262,7 +266,7 @@ def _publish(
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
-            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, progress=progress,
+            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger, progress=progress,
         )  # fmt: skip
     claims, privacy = release.certificate.claims, release.certificate.privacy
     if privacy is not None and not privacy.is_secret:

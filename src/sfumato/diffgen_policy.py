@@ -228,11 +228,24 @@ def _check_domain(attribute: Attribute) -> None:
         tree = declared_tree(attribute)
         hierarchy.locate(attribute, tree, ())
         whole = with_missing(tree)
-    if len(set(zip(whole.parent.tolist(), whole.labels, strict=True))) < whole.n_nodes:
+    if alike := _n_alike(whole):
         raise Misfit(
             (*path, "hierarchy"),
-            "a label and the same one with ' or missing' stand side by side; rename one.",
+            f"{alike} of its labels stand in several places, so that cells would look alike; rename them.",
         )
+
+
+def _n_alike(tree: Hierarchy) -> int:
+    """How many labels have nodes that one cut may hold together. An empty label looks as missing does."""
+    last = tree.leaf_nodes[tree.high - 1]
+    latest: dict[str | None, int] = {}
+    alike = set()
+    for node, label in enumerate(tree.labels):
+        above = latest.setdefault(label or None, node)
+        if node > last[above]:
+            alike.add(label or None)
+        latest[label or None] = node
+    return len(alike)
 
 
 def _check_grid(attribute: Attribute, path: Where) -> None:

@@ -21,7 +21,8 @@ from sfumato.large_recoding import LargeRecoding
 from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
-from sfumato.policy import Policy
+from sfumato.policy import DiffGenOptions, Policy
+from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
@@ -56,6 +57,7 @@ def publish(
     file_format: str | None = None,
     engine: str = "auto",
     memory: int | None = None,
+    ledger: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
@@ -75,9 +77,10 @@ def publish(
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
 
     By a differentially private method (``diffgen``) nothing of the table is published but what was drawn, and with a
-    ``seed`` the release is not private.
+    ``seed`` the release is not private. A ``ledger`` is a file in which all private releases of a table are written
+    down, before anything is drawn.
     """
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger)
     budget = job.budget(engine, memory)
     if budget is None:
         return job.in_memory()
@@ -103,11 +106,12 @@ def publish_to(
     file_format: str | None = None,
     engine: str = "auto",
     memory: int | None = None,
+    ledger: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress)
+    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder))
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
@@ -137,8 +141,11 @@ class _Job:
         threads: int | None,
         file_format: str | None,
         progress: Progress,
+        ledger: str | PathLike[str] | None = None,
+        name: str = "in memory",
     ) -> None:
         self.policy, self.evaluation = policy, evaluation
+        self.ledger, self.name = None if ledger is None else Path(ledger), name
         self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
         self.frame = self._open(table) if self.path is None else None  # some can be read but once
@@ -288,7 +295,11 @@ class _PrivateJob(_Job):
 
         self.policy.check_columns(source.names)
         _check_private(self.policy, self.evaluation)
-        return drawn_from(source, self.policy, seed=self.seed, progress=self.progress, **where)
+        chance = mechanisms.secret() if self.seed is None else mechanisms.seeded(self.seed)
+        if self.ledger is not None:
+            assert isinstance(self.policy.method, DiffGenOptions)
+            account.charge(self.ledger, self.name, self.policy.method.epsilon)
+        return drawn_from(source, self.policy, chance=chance, progress=self.progress, **where)
 
     def _of(
         self, drawn: Drawn, source: Source, rows: pa.Table | FiledRows, check: Callable[[Path], None]
@@ -308,7 +319,13 @@ class _PrivateJob(_Job):
 
 
 def _job(table: Any, policy: Policy, *options: Any) -> _Job:
-    return (_PrivateJob if policy.is_private else _Job)(table, policy, *options)
+    job = (_PrivateJob if policy.is_private else _Job)(table, policy, *options)
+    if job.ledger is not None and (job.seed is not None or not policy.is_private):
+        raise InputError(
+            "A ledger is of differentially private releases, and this one is none: "
+            + ("leave out --seed." if policy.is_private else "leave out --ledger.")
+        )
+    return job
 
 
 def _verified(folder: Path, **known: Any) -> None:

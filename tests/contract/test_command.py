@@ -271,7 +271,6 @@ def test_a_later_command_is_not_yet_whatever_its_arguments(sfumato, name):
     "option",
     [
         ("publish", "t.csv", "--policy", "p", "--out", "o", "--engine", "spark"),
-        ("publish", "t.csv", "--policy", "p", "--out", "o", "--ledger", "ledger.json"),
         ("verify", "release", "--side-table", "voters.csv"),
         ("apply", "release", "t.csv", "--out", "o.csv", "--side-table", "voters.csv"),
     ],

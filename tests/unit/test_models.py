@@ -14,7 +14,7 @@ from sfumato.evaluate.distinct import distinct_rows
 from sfumato.evaluate.features import Features
 from sfumato.evaluate.models import CLASSIFIERS, REGRESSORS, learner
 from sfumato.evaluate.naive_bayes import NaiveBayes
-from sfumato.evaluate.pruning import _pessimistic_errors, class_after_pruning, mean_after_pruning
+from sfumato.evaluate.pruning import class_after_pruning, mean_after_pruning, pessimistic_errors
 from sfumato.evaluate.trees import _order
 
 seeds = st.integers(0, 2**32)
@@ -266,7 +266,7 @@ def test_numbers_beyond_single_precision_are_as_large_as_can_be(name):
 @pytest.mark.parametrize(("n_rows", "expected"), [(6, 0.206), (9, 0.143), (1, 0.750)])
 def test_pessimistic_errors_are_those_of_the_book(n_rows, expected):
     """[Q93, page 42]: U25%(0, 6) = 0.206, U25%(0, 9) = 0.143, U25%(0, 1) = 0.750."""
-    assert _pessimistic_errors(np.array([n_rows]), np.array([0]))[0] / n_rows == pytest.approx(
+    assert pessimistic_errors(np.array([n_rows]), np.array([0]))[0] / n_rows == pytest.approx(
         expected, abs=5e-4
     )
 
@@ -276,9 +276,9 @@ def test_with_some_errors_the_approximation_is_close_to_the_binomial_law():
 
     for n_rows, n_errors in [(16, 1), (100, 7), (1000, 400), (50, 48)]:
         exact = beta.ppf(0.75, n_errors + 1, n_rows - n_errors)
-        found = _pessimistic_errors(np.array([float(n_rows)]), np.array([float(n_errors)]))[0] / n_rows
+        found = pessimistic_errors(np.array([float(n_rows)]), np.array([float(n_errors)]))[0] / n_rows
         assert found == pytest.approx(exact, abs=0.012)
-    assert _pessimistic_errors(np.array([4.0]), np.array([4.0]))[0] == 4  # never more than all
+    assert pessimistic_errors(np.array([4.0]), np.array([4.0]))[0] == 4  # never more than all
 
 
 def random_tree(random, n_splits):
@@ -304,7 +304,7 @@ def test_pruning_by_classes_is_the_recursion_written_out(seed, n_splits):
         """(errors, {node: class}); ``imposed`` is the class of a leaf above."""
         label = int(counts[node].argmax()) if imposed is None else imposed
         n = counts[node].sum()
-        as_leaf = _pessimistic_errors(np.array([n]), np.array([n - counts[node].max()]))[0]
+        as_leaf = pessimistic_errors(np.array([n]), np.array([n - counts[node].max()]))[0]
         if left[node] < 0:
             return as_leaf, {node: label}
         parts = [prune(child, imposed) for child in (left[node], right[node])]

@@ -31,7 +31,7 @@ def class_after_pruning(left: Children, right: Children, counts: NDArray[np.floa
     [0, 0, 1]
     """
     n_rows = counts.sum(axis=1)
-    as_leaf = _pessimistic_errors(n_rows, n_rows - counts.max(axis=1))
+    as_leaf = pessimistic_errors(n_rows, n_rows - counts.max(axis=1))
     errors = as_leaf.tolist()
     is_leaf = left < 0
     for node in np.flatnonzero(~is_leaf)[::-1].tolist():
@@ -43,7 +43,7 @@ def class_after_pruning(left: Children, right: Children, counts: NDArray[np.floa
     return _inherited(left, right, is_leaf, counts.argmax(axis=1))
 
 
-def _pessimistic_errors(n_rows: NDArray[np.float64], n_errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def pessimistic_errors(n_rows: NDArray[np.float64], n_errors: NDArray[np.float64]) -> NDArray[np.float64]:
     """The upper end of a one-sided 75% interval for the errors among as many rows of the same kind.
 
     No error: exactly, from 0.25 = (1 - p)^n. Some: by the normal approximation with its correction for continuity.
