@@ -152,13 +152,13 @@ def test_a_release_of_one_class_guesses_it(monkeypatch):
 
 
 def test_the_seed_decides_and_folds_have_noise_of_their_own(monkeypatch):
-    seeds, original = [], private.drawn_from
+    seeds, original = [], private.mechanisms.seeded
 
-    def spy(source, policy, *, seed):
+    def spy(seed):
         seeds.append(seed)
-        return original(source, policy, seed=seed)
+        return original(seed)
 
-    monkeypatch.setattr(private, "drawn_from", spy)
+    monkeypatch.setattr(private.mechanisms, "seeded", spy)
     one, same, other = (evaluate(people(), policy_of(0.1), **FAST, seed=seed) for seed in (1, 1, 2))
     assert one.to_json() == same.to_json()
     assert one.measures != other.measures

@@ -16,6 +16,7 @@ from sfumato.declared_trees import declared_tree, with_missing
 from sfumato.evaluate import measures, points
 from sfumato.evaluate.points import Categories, Column
 from sfumato.policy import Policy
+from sfumato.privacy import mechanisms
 from sfumato.private import Drawn, drawn_from
 from sfumato.tables import Source
 
@@ -32,7 +33,7 @@ class Counts:
 
     @classmethod
     def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> Counts:
-        drawn = drawn_from(train, policy, seed=seed)
+        drawn = drawn_from(train, policy, chance=mechanisms.seeded(seed))
         cuts = drawn.recoding
         trees = {
             axis.attribute.name: with_missing(declared_tree(axis.attribute))
