@@ -111,7 +111,9 @@ def publish_to(
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder))
+    job = _job(
+        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder)
+    )
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
