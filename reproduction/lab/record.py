@@ -423,11 +423,15 @@ def _why(name: str, claim: Mapping[str, Any]) -> str:
     return f" {found[0]}" if found and claim["verdict"] != HELD else ""
 
 
+PAPERS = {"tods": "TODS", "diffgen": "DiffGen", "cerias": "CERIAS"}
+
+
 def _label(name: str) -> str:
     """The name of a script in words.
 
-    >>> _label("tods_fig06")
-    'TODS figure 6'
+    >>> _label("tods_fig06"), _label("diffgen_extra")
+    ('TODS figure 6', 'DiffGen extra')
     """
-    paper, _, figure = name.partition("_fig")
-    return f"{paper.upper()} figure {figure.lstrip('0')}"
+    paper, _, what = name.partition("_")
+    number = what.removeprefix("fig")
+    return f"{PAPERS[paper]} {what if number == what else 'figure ' + number.lstrip('0')}"

@@ -5,6 +5,9 @@ spread evenly over it: that gives the ``value`` of an answer. What follows for c
 rows whose whole box is selected surely count, rows whose box overlaps may. The statistics of groups narrow
 both, where a release has them [LDR08, section 3.3].
 
+Of a differentially private release the counts carry noise, and nothing follows for certain: an answer is its ``value``
+alone. A count of 1 may stand for nobody, so MIN and MAX are refused.
+
 Rows in a file are read once for a question: what is distinct in the columns that it asks for is held in memory.
 """
 
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from sfumato import predicate as predicates
 from sfumato import selection
 from sfumato.axes import read_ordered
+from sfumato.diffgen_policy import COUNT, COUNTS
 from sfumato.errors import InputError, did_you_mean
 from sfumato.filed import FiledRows
 from sfumato.plain_yaml import short
@@ -55,6 +59,7 @@ class Answer(NamedTuple):
     """An estimate, and the bounds that follow for certain from the boxes; None where no row is selected.
 
     Where it is not certain that any row is selected, the bounds of AVG, MIN and MAX are for the case that one is.
+    Counts with noise have no bounds: ``low`` and ``high`` are None.
     """
 
     value: float | date | None
@@ -84,12 +89,19 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, release: Published, *names: str) -> Asked:
         """What is published of these attributes."""
-        if not isinstance(release.rows, FiledRows):
-            return cls(release.rows, release.recoding, release.policy, None)
-        columns = [name + suffix for name in dict.fromkeys(names) for suffix in ("", *SUFFIXES)]
-        known = {*release.rows.column_names}
-        rows, weight = release.rows.distinct([name for name in columns if name in known])
-        return cls(rows, release.recoding, release.policy, weight)
+        policy, weight = release.policy, None
+        has_counts = policy.is_private and policy.rows == COUNTS
+        rows = release.rows
+        if isinstance(rows, FiledRows):
+            columns = [name + suffix for name in dict.fromkeys(names) for suffix in ("", *SUFFIXES)]
+            known = {*rows.column_names}
+            chosen = [name for name in columns if name in known]
+            rows, weight = rows.distinct([*chosen, COUNT] if has_counts else chosen)
+        if has_counts:
+            counts = rows.column(COUNT).to_numpy()
+            weight = counts if weight is None else counts * weight
+            rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
+        return cls(rows, release.recoding, policy, weight)
 
 
 SUFFIXES = ("_low", "_high", "_min", "_max", "_mean")
@@ -108,13 +120,23 @@ def query(release: Published, question: str, where: str | None = None) -> Answer
     schema = release.policy.schema
     predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
     if function == "COUNT":
-        return _count(Asked.of(release, *predicate.names), predicate)
+        return _bounded(_count(Asked.of(release, *predicate.names), predicate), release)
+    if function in ("MIN", "MAX") and release.policy.is_private:
+        raise InputError(
+            f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
+        )
     attribute = _column(name, function, release.policy)
     is_boxed = attribute.role is Role.QUASI_IDENTIFIER
     asked = Asked.of(release, *predicate.names, name)
     values = (_boxed if is_boxed else _plain)(asked, predicate, attribute)
     answer = {"SUM": _sum, "AVG": _average, "MIN": _least, "MAX": _greatest}[function](values)
+    answer = _bounded(answer, release)
     return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
+
+
+def _bounded(answer: Answer, release: Published) -> Answer:
+    """The answer with its bounds, or without where counts carry noise."""
+    return Answer(answer.value, None, None) if release.policy.is_private else answer
 
 
 # ---- questions -------------------------------------------------------------------------------------

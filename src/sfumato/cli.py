@@ -136,7 +136,8 @@ def demo(out: Path) -> None:
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
         f"  {release / 'release.csv'}    the rows that can be published\n"
         f"  {policy}    what the owner asked for; change it and run\n"
-        f"  sfumato publish {table} --policy {policy} --out my-release"
+        f"  sfumato publish {table} --policy {policy} --out my-release\n"
+        f"  {out / 'private.yaml'}    the same patients under differential privacy; see docs/differential-privacy.md"
     )
 
 
@@ -427,7 +428,7 @@ def evaluate(
 @click.argument("table")
 @click.option("--policy", required=True, type=click.Path(path_type=Path), help="The policy, a YAML file.")
 @click.option("--vary", "vary", multiple=True, required=True, metavar="WORD=A,B,...",
-              help="k, l, method or workload (on, off), such as k=2,5,10,50; may stand several times.")  # fmt: skip
+              help="k, l, epsilon, method or workload (on, off), such as k=2,5,10; may stand several times.")  # fmt: skip
 @click.option(
     "--folds", type=click.IntRange(min=2), default=3, show_default=True, help="Parts to hold out in turn."
 )

@@ -150,7 +150,7 @@ class _Class:
 def _spread(cells: pa.DictionaryArray, codes: NDArray[np.int64], missing: int) -> Codes:
     """The code of each cell, given those of the distinct values."""
     at = cells.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(codes, missing)[at], dtype=np.uint32)
+    return np.asarray(np.append(codes, missing).astype(np.uint32)[at])
 
 
 # ---- rows ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The bundled example: patients of a few hospitals, all invented, with a policy and hierarchies.
+"""The bundled example: patients of a few hospitals, all invented, with two policies and hierarchies.
 
 No patient is real, but the table behaves like a real one: schooling depends on age, work on schooling,
 marriage on age and sex, disease on age, sex and smoking, cost on disease, and whether a patient comes
@@ -164,6 +164,36 @@ workload:
 method: mondrian
 """
 
+PRIVATE_POLICY = """\
+# The same patients under differential privacy: whether anyone is among them cannot be told from the release.
+# What it takes: pip install "sfumato[dp]". Nothing of a patient passes as it is, so every column is either left out,
+# or a quasi-identifier whose values are declared here (not read from the table), or the class to be predicted.
+attributes:
+  patient_id:       {role: identifier}
+  insurance_number: {role: identifier}
+
+  age:              {role: quasi-identifier, type: number, bounds: [0, 110], step: 1}
+  sex:              {role: quasi-identifier, values: [Female, Male]}
+  zip:              {role: drop}
+  education:        {role: quasi-identifier, hierarchy: hierarchies/education.csv}
+  occupation:       {role: quasi-identifier, hierarchy: hierarchies/occupation.csv}
+  marital_status:   {role: quasi-identifier, values: [Single, Married, Divorced, Widowed]}
+  smoker:           {role: quasi-identifier, values: ["yes", "no"]}
+  admitted:         {role: drop}
+  diagnosis:        {role: quasi-identifier, values: [Appendicitis, Asthma, Breast cancer, COPD, Depression, Diabetes,
+                                                      Fracture, Heart attack, Heart failure, Lung cancer, Pneumonia,
+                                                      Stroke]}
+  charge:           {role: drop}
+  length_of_stay:   {role: quasi-identifier, type: number, bounds: [0, 60], step: 1}
+
+  readmitted:       {role: other, values: ["yes", "no"]}
+
+workload:
+  - classify: readmitted
+
+method: {diffgen: {epsilon: 1.0}}                          # the budget: the smaller, the more private
+"""
+
 
 def patients(n_rows: int = 10_000, *, seed: int = SEED) -> pa.Table:
     """One invented patient per row; the same seed gives the same patients.
@@ -202,14 +232,15 @@ def policy_text() -> str:
 
 
 def write_example(folder: str | PathLike[str], *, n_rows: int = 10_000, seed: int = SEED) -> None:
-    """Write patients.csv, policy.yaml and hierarchies/ into ``folder``, replacing what stands there."""
+    """Write patients.csv, policy.yaml, private.yaml and hierarchies/ into ``folder``, replacing what stands there."""
     folder = Path(folder)
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     write_table(patients(n_rows, seed=seed), folder / "patients.csv")
     for name, tree in hierarchies().items():
         hierarchy.write(tree, folder / "hierarchies" / f"{name}.csv")
-    with replace_atomically(folder / "policy.yaml") as unfinished:
-        Path(unfinished).write_text(policy_text(), encoding="utf-8")
+    for name, text in (("policy.yaml", policy_text()), ("private.yaml", PRIVATE_POLICY)):
+        with replace_atomically(folder / name) as unfinished:
+            Path(unfinished).write_text(text, encoding="utf-8")
 
 
 def _identifiers(n_rows: int, random: Random) -> dict[str, pa.Array]:

@@ -24,7 +24,9 @@ from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import Classify, Task
 
 TUNED, PAPER = "tuned", "paper"
-MAX, INFOGAIN, GINI = "max", "infogain", "gini"
+MAX, INFOGAIN, GINI, SMOOTH = "max", "infogain", "gini", "smooth"
+SCORES = {TUNED: (SMOOTH, MAX, GINI), PAPER: (MAX, INFOGAIN)}
+"""Those of each variant; the first is taken where none is asked for."""
 COUNTS, EXPANDED = "counts", "expanded"
 
 LEAVES = "leaves"
@@ -108,12 +110,11 @@ def check_options(options: DiffGenOptions) -> None:
         raise Misfit((*METHOD, "epsilon"), "must be a decimal number of at most 15 digits, such as 0.1.")
     if options.variant not in (TUNED, PAPER):
         raise Misfit((*METHOD, "variant"), f"must be {TUNED} or {PAPER}.")
-    if options.score not in (None, MAX, INFOGAIN if options.variant == PAPER else GINI):
+    if options.score is not None and options.score not in SCORES[options.variant]:
         other = TUNED if options.variant == PAPER else PAPER
         raise Misfit(
             (*METHOD, "score"),
-            f"{options.variant} has {MAX} and {INFOGAIN if options.variant == PAPER else GINI} only; "
-            f"leave it out, or use variant: {other}.",
+            f"{options.variant} has {', '.join(SCORES[options.variant])} only; leave it out, or use variant: {other}.",
         )
     for word, given, least in (
         ("specializations", options.specializations, 0),
@@ -228,11 +229,24 @@ def _check_domain(attribute: Attribute) -> None:
         tree = declared_tree(attribute)
         hierarchy.locate(attribute, tree, ())
         whole = with_missing(tree)
-    if len(set(zip(whole.parent.tolist(), whole.labels, strict=True))) < whole.n_nodes:
+    if alike := _n_alike(whole):
         raise Misfit(
             (*path, "hierarchy"),
-            "a label and the same one with ' or missing' stand side by side; rename one.",
+            f"{alike} of its labels stand in several places, so that cells would look alike; rename them.",
         )
+
+
+def _n_alike(tree: Hierarchy) -> int:
+    """How many labels have nodes that one cut may hold together. An empty label looks as missing does."""
+    last = tree.leaf_nodes[tree.high - 1]
+    latest: dict[str | None, int] = {}
+    alike = set()
+    for node, label in enumerate(tree.labels):
+        above = latest.setdefault(label or None, node)
+        if node > last[above]:
+            alike.add(label or None)
+        latest[label or None] = node
+    return len(alike)
 
 
 def _check_grid(attribute: Attribute, path: Where) -> None:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sfumato import predicate, selection
 from sfumato.cuts import Cuts
 from sfumato.engines.rows import Block
-from sfumato.errors import InputError, NotYet
+from sfumato.errors import InputError
 from sfumato.intake import Intake
 from sfumato.mondrian.problem import Problem, problem_of
 from sfumato.mondrian.rothko import Chunk, Rothko, Shares
 from sfumato.partition import Progress
-from sfumato.policy import ROTHKO_S, DiffGenOptions, MondrianOptions, Policy, TdsOptions
+from sfumato.policy import ROTHKO_S, MondrianOptions, Policy, TdsOptions
 from sfumato.published import published_rows
 from sfumato.randomness import Random, generator, seeded
 from sfumato.recoding_file import AnyTree, NoTree, TreeWriter
@@ -64,8 +64,6 @@ def write_rows(
     progress: Progress,
 ) -> Written:
     """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
-    if isinstance(policy.method, DiffGenOptions):
-        raise NotYet("Publishing with diffgen")
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
     n_sample = _sample_size(source, policy, _shares(policy, memory), memory)
     draw = seeded(SAMPLE_SEED if seed is None else seed)
@@ -77,6 +75,7 @@ def write_rows(
     if isinstance(policy.method, TdsOptions):
         run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
         return _written(run, intake, policy, path, random)
+    assert isinstance(policy.method, MondrianOptions)  # a private method has no groups
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)

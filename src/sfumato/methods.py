@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sfumato.errors import NotYet
 from sfumato.mondrian import grow
 from sfumato.partition import Partition, Progress, no_progress
-from sfumato.policy import DiffGenOptions, Policy, TdsOptions
+from sfumato.policy import MondrianOptions, Policy, TdsOptions
 from sfumato.tables import Source
 
 
@@ -17,8 +16,7 @@ def partition(
         from sfumato.specialization import tds  # noqa: PLC0415 - each method is imported where it is asked for
 
         return tds.partition(source, policy, threads=threads, progress=progress)
-    if isinstance(policy.method, DiffGenOptions):
-        raise NotYet("Publishing with diffgen")
+    assert isinstance(policy.method, MondrianOptions)  # a private method has no groups
     return grow.partition(
         source,
         policy.schema,

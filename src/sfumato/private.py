@@ -19,8 +19,8 @@ from sfumato.declared import DeclaredRows, HeldRows, held
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
-from sfumato.privacy import mechanisms
 from sfumato.privacy.ledger import COMPOSITION
+from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.published_counts import Lines
 from sfumato.release import Claims, Privacy, public_of
 from sfumato.specialization.diffgen import draw
@@ -54,17 +54,16 @@ def drawn_from(
     source: Source,
     policy: Policy,
     *,
-    seed: int | None = None,
+    chance: Mechanisms,
     spill: Spill | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Drawn:
     """Draw cuts and counts of a table; its rows are in memory, or where there is a ``spill`` in files of it.
 
-    With a ``seed`` the draws can be repeated, and the release is not private.
+    All that is random is drawn by ``chance``.
     """
     assert isinstance(policy.method, DiffGenOptions)
-    chance = mechanisms.secret() if seed is None else mechanisms.seeded(seed)
     progress("encoding", 0, 1)
     if spill is None:
         table: HeldRows | DeclaredRows = held(source, policy)

@@ -22,7 +22,7 @@ from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
-from sfumato.privacy import account
+from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
@@ -111,7 +111,9 @@ def publish_to(
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder))
+    job = _job(
+        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder)
+    )
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
@@ -295,10 +297,11 @@ class _PrivateJob(_Job):
 
         self.policy.check_columns(source.names)
         _check_private(self.policy, self.evaluation)
+        chance = mechanisms.secret() if self.seed is None else mechanisms.seeded(self.seed)
         if self.ledger is not None:
             assert isinstance(self.policy.method, DiffGenOptions)
             account.charge(self.ledger, self.name, self.policy.method.epsilon)
-        return drawn_from(source, self.policy, seed=self.seed, progress=self.progress, **where)
+        return drawn_from(source, self.policy, chance=chance, progress=self.progress, **where)
 
     def _of(
         self, drawn: Drawn, source: Source, rows: pa.Table | FiledRows, check: Callable[[Path], None]

@@ -266,7 +266,7 @@ def group_rows(
         cells[name] = known
         of_row.append(row)
     group = _numbered([*of_row, *beside]) if of_row or beside else np.zeros(rows.num_rows, dtype=np.int64)
-    n = int(group.max(initial=0)) + 1
+    n = int(group.max(initial=-1)) + 1
     _, first = np.unique(group, return_index=True)
     at = {
         name: replace(known, at=row[first]) for (name, known), row in zip(cells.items(), of_row, strict=True)

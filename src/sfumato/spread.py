@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato import hierarchy
 from sfumato.axes import Axis, OrderedAxis, TreeAxis
+from sfumato.declared_trees import declared_tree, with_missing
 from sfumato.hierarchy import Hierarchy
 from sfumato.hierarchy_builders import Grid
 from sfumato.hierarchy_files import ROOT
@@ -203,7 +204,7 @@ class Nodes:
 
     def _known(self, side: Side) -> _Known:
         """What is known of the hierarchy; labels that a side names count only where the table made it."""
-        named = () if _is_complete(self.axis.attribute) else side.labels if isinstance(side, Labels) else ()
+        named = () if _is_complete(self.axis) else side.labels if isinstance(side, Labels) else ()
         if named not in self.known:
             self.known[named] = _Known.of(self.axis, side)
         return self.known[named]
@@ -221,7 +222,7 @@ class Nodes:
         for i, node in enumerate(self.nodes.tolist()):
             under = slice(whole.low[place[node]], whole.high[place[node]]) if place[node] >= 0 else slice(0)
             of_node[:, i] = _hull(low[under], high[under])
-        if _is_complete(self.axis.attribute):
+        if _is_complete(self.axis):
             return of_node[0], of_node[1]
         hidden = _hidden_spans(self.axis, self.nodes)
         return np.fmin(of_node[0], hidden[0]), np.fmax(of_node[1], hidden[1])
@@ -246,7 +247,7 @@ def _part_of_nodes(axis: TreeAxis, nodes: NDArray[np.int64], side: Side, known: 
     inside, touched = (
         np.where(place >= 0, sums[whole.high[place]] - sums[whole.low[place]], 0.0) for sums in (share, may)
     )
-    if not _is_complete(axis.attribute):
+    if not _is_complete(axis):
         if whole.n_nodes == 1:  # a root without any known value is no value
             total, inside, touched = np.zeros((3, len(nodes)))
         n_hidden = _n_hidden(axis, nodes, total)
@@ -323,7 +324,10 @@ class _Known:
 
     @classmethod
     def of(cls, axis: TreeAxis, side: Side) -> _Known:
-        attribute, is_complete = axis.attribute, _is_complete(axis.attribute)
+        if axis.is_declared:
+            whole = with_missing(declared_tree(axis.attribute))
+            return cls(whole, _places(axis.nodes, whole))
+        attribute, is_complete = axis.attribute, _is_complete(axis)
         values = () if is_complete else _known_values(axis, side)
         if not is_complete and len(values) == 0 and axis.has_missing:
             whole = Hierarchy((ROOT, None), np.array([-1, 0]))
@@ -333,11 +337,12 @@ class _Known:
         return cls(whole, _places(axis.nodes, whole))
 
 
-def _is_complete(attribute: Attribute) -> bool:
+def _is_complete(axis: TreeAxis) -> bool:
     """Whether the policy alone tells the whole hierarchy."""
-    declared = attribute.hierarchy
+    declared = axis.attribute.hierarchy
     return (
-        attribute.values is not None
+        axis.is_declared
+        or axis.attribute.values is not None
         or isinstance(declared, Hierarchy)
         or (isinstance(declared, Mapping) and not {"tree", "intervals", "balanced"}.isdisjoint(declared))
     )

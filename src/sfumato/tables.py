@@ -877,6 +877,8 @@ def _number_cells(values: Any, attribute: Attribute) -> tuple[Any, Any, Any]:
     """Numbers in the most exact form there is, as float64, and which cells are neither number nor missing."""
     if _is(values.type, *TEXT):
         return _read_numbers(values, attribute.missing_values)
+    if pa.types.is_decimal(values.type):  # Arrow's own conversion makes 0.30000000000000004 of 0.3
+        return values, values.cast(pa.string()).cast(pa.float64()), None
     if _is(values.type, *NUMERIC):
         return values, values.cast(pa.float64(), safe=False), None
     raise _unfit(values.type, attribute, "which is not a number")

@@ -20,12 +20,12 @@ PACKAGE = ROOT / "src" / "sfumato"
 
 LAYERS = """
     cli, __main__, workbench
-    publish, large, private
+    publish, large
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     report
     compare
     evaluate | risk
-    methods
+    methods, private
     mondrian | specialization | tradeoff
     intake, declared, stream
     engines | verify, verify_private, verify_ledger, verify_cuts | privacy

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from commandline import environment
 
+from sfumato.demo import write_example
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
@@ -40,8 +42,10 @@ def test_the_readme_shows_how_to_set_up_and_how_to_use_it():
     assert used >= {"profile", "publish", "verify", "apply"}
 
 
-def test_the_commands_of_the_readme_run_in_order(tmp_path):
-    typed = commands(README.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("document", ["README.md", "docs/differential-privacy.md"])
+def test_the_commands_of_a_document_run_in_order(document, tmp_path):
+    write_example(tmp_path / "sfumato-demo")  # as `make demo` leaves it
+    typed = commands((ROOT / document).read_text(encoding="utf-8"))
     to_run = [line for line in typed if line.split()[0] not in SETTING_UP]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     for line in to_run:

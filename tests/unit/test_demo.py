@@ -1,7 +1,9 @@
 """The bundled example behaves like a real table, fits its policy, and is written whole."""
 
 import datetime as dt
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -163,9 +165,28 @@ def test_the_policy_names_every_column_and_covers_every_value(example, table):
     ]  # fmt: skip
 
 
-def test_the_example_is_four_files_that_hold_what_the_functions_return(example):
+def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(example, table):
+    policy = Policy.read(example / "private.yaml")
+    policy.check_columns(table.column_names)
+    assert policy.is_private
+    for attribute in policy.schema:
+        found = set(table[attribute.name].drop_null().to_pylist())
+        if attribute.values:
+            assert set(attribute.values) == found
+        if attribute.bounds:
+            assert attribute.bounds[0] <= min(found) <= max(found) <= attribute.bounds[1]
+    guide = Path(__file__).parents[2] / "docs" / "differential-privacy.md"
+    (written,) = re.findall(
+        r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert Policy.parse(written, example) == policy
+
+
+def test_the_example_is_five_files_that_hold_what_the_functions_return(example):
     files = sorted(str(path.relative_to(example)) for path in example.rglob("*") if path.is_file())
-    assert files == ["hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "policy.yaml"]
+    assert files == [
+        "hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "policy.yaml", "private.yaml",
+    ]  # fmt: skip
     assert (example / "policy.yaml").read_text(encoding="utf-8") == policy_text()
     for name, tree in hierarchies().items():
         assert hierarchy.read(example / "hierarchies" / f"{name}.csv") == tree

@@ -7,18 +7,11 @@ from itertools import pairwise
 
 from sfumato.compare.result import MEASURE, Comparison, Setting
 from sfumato.evaluate import student
-from sfumato.evaluate.result import Score
+from sfumato.evaluate.result import OUTSIDE_THE_BUDGET, Score
 from sfumato.evaluate.show import number, with_interval
 
-OUTSIDE_THE_BUDGET = (
-    "Figures computed on the real data are outside the privacy budget of a differentially private method: "
-    "keep them to yourself. They are never stored in a release."
-)
-"""Said wherever such a method is compared."""
-
-PRIVATE_METHODS = ("diffgen",)
-SCALES = ("k", "l")
-"""Words whose values are numbers: the more, the more private."""
+SCALES = {"epsilon": -1, "k": 1, "l": 1}
+"""Words whose values are numbers: the more (-1: the less), the more private."""
 
 
 def guidance(found: Comparison) -> tuple[str, ...]:
@@ -37,7 +30,7 @@ def _sentences(found: Comparison) -> Iterator[str]:
     if len(found.met) < len(found.settings):
         n = len(found.settings) - len(found.met)
         yield f"{n} of {len(found.settings)} settings cannot be met."
-    if any(setting.choices.get("method") in PRIVATE_METHODS for setting in found.settings):
+    if any(setting.is_private for setting in found.settings):
         yield OUTSIDE_THE_BUDGET
 
 
@@ -48,16 +41,21 @@ def spoken_model(found: Comparison, target: str) -> str:
 
 
 def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
-    """Settings that differ in one scale alone (k, else l), each in the order of more privacy, with a name."""
-    scale = next((word for word in SCALES if word in found.varied), None)
+    """Settings that differ in one scale alone (epsilon, k, else l), in the order of more privacy, with a name."""
     lines: dict[str, list[Setting]] = {}
     for setting in found.met:
+        scale = scale_of(setting)
         rest = {word: choice for word, choice in setting.choices.items() if word != scale}
         lines.setdefault(", ".join(f"{word}={choice}" for word, choice in rest.items()), []).append(setting)
-    if scale is not None:
-        for line in lines.values():
-            line.sort(key=lambda setting: float(setting.choices[scale]))
+    for line in lines.values():
+        if (scale := scale_of(line[0])) is not None:
+            line.sort(key=lambda setting: SCALES[scale] * float(setting.choices[scale]))
     return list(lines.items())
+
+
+def scale_of(setting: Setting) -> str | None:
+    """The scale that a setting is placed on in its series."""
+    return next((word for word in SCALES if word in setting.choices), None)
 
 
 def knee(line: Sequence[Setting], target: str, model: str) -> Setting:
@@ -97,10 +95,12 @@ def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
     for name, line in series(found):
         if len(line) > 1 and name != line[0].name:
             yield _about_knee(found, line, target, model, name)
-    useful = min(worth, key=lambda s: (_loss(s.score(target, model)), s.largest_risk))
+    useful = min(worth, key=lambda s: (_loss(s.score(target, model)), s.is_private, s.exposure))
     yield f"For the most useful release: {_described(useful, target, model)}."
-    safest = min(worth, key=lambda s: (s.largest_risk, s.mean_risk, _loss(s.score(target, model))))
-    yield f"For the least risk that still beats publishing nothing: {_described(safest, target, model)}."
+    for aim, is_private in (("least risk", False), ("smallest epsilon", True)):
+        if some := [s for s in worth if s.is_private == is_private]:
+            safest = min(some, key=lambda s: (s.exposure, s.mean_risk, _loss(s.score(target, model))))
+            yield f"For the {aim} that still beats publishing nothing: {_described(safest, target, model)}."
 
 
 def _about_knee(found: Comparison, line: Sequence[Setting], target: str, model: str, name: str) -> str:
@@ -120,15 +120,18 @@ def _about_knee(found: Comparison, line: Sequence[Setting], target: str, model: 
 
 
 def _on_scale(setting: Setting) -> str:
-    word = next(word for word in SCALES if word in setting.choices)
+    word = scale_of(setting)
+    assert word is not None  # a series of several settings has one
     return f"{word}={setting.choices[word]}"
 
 
 def _described(setting: Setting, target: str, model: str) -> str:
-    return (
-        f"{setting.name} ({with_interval(setting.score(target, model))}; "
-        f"largest risk {risk(setting.largest_risk)}, mean {risk(setting.mean_risk)})"
-    )
+    risks = "" if setting.is_private else f"; {_risks(setting)}"
+    return f"{setting.name} ({with_interval(setting.score(target, model))}{risks})"
+
+
+def _risks(setting: Setting) -> str:
+    return f"largest risk {risk(setting.largest_risk)}, mean {risk(setting.mean_risk)}"
 
 
 def risk(value: float) -> str:
@@ -155,10 +158,7 @@ def _without_target(found: Comparison) -> Iterator[str]:
     finest = min(found.met, key=lambda s: (_penalty(s), s.largest_risk))
     safest = min(found.met, key=lambda s: (s.largest_risk, s.mean_risk, _penalty(s)))
     for aim, setting in (("finest cells", finest), ("least risk", safest)):
-        yield (
-            f"For the {aim}: {setting.name} ({100 * _penalty(setting):.1f}%; largest risk "
-            f"{risk(setting.largest_risk)}, mean {risk(setting.mean_risk)})."
-        )
+        yield f"For the {aim}: {setting.name} ({100 * _penalty(setting):.1f}%; {_risks(setting)})."
 
 
 def _penalty(setting: Setting) -> float:

@@ -1,7 +1,8 @@
 """The same table under several policies: what each risks and what it yields.
 
 Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
-1 / size of the group, the largest over all rows and the mean. Utility is that of :mod:`sfumato.evaluate`,
+1 / size of the group, the largest over all rows and the mean. A differentially private release has no groups, and
+epsilon stands in place of the risk. Utility is that of :mod:`sfumato.evaluate`,
 on the same folds for every setting, so that differences between settings are paired.
 """
 
@@ -13,14 +14,13 @@ from typing import Any
 
 from sfumato import methods
 from sfumato.compare.result import Comparison, Setting
-from sfumato.compare.settings import variant
-from sfumato.errors import InputError, PolicyError, PromiseError
+from sfumato.compare.settings import combinations, variant
+from sfumato.errors import PolicyError, PromiseError
 from sfumato.evaluate.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluate.result import PairedTest, paired_test
 from sfumato.evaluate.trial import Trial, points_of, trial_of
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy
-from sfumato.requirement import EntropyDiversity, RecursiveDiversity
 
 
 def compare(
@@ -41,7 +41,7 @@ def compare(
     ``vary`` is what :func:`sfumato.compare.settings.parse_vary` gives. A combination that cannot be met is a
     setting with a problem, not an error. Nothing of this is published: a comparison looks at raw rows.
     """
-    _check_diversity(policy, vary)
+    chosen = combinations(policy, vary)
     trial = trial_of(
         table,
         policy,
@@ -52,17 +52,17 @@ def compare(
         learners=learners,
         threads=threads,
     )
-    combinations = [dict(zip(vary, chosen, strict=True)) for chosen in itertools.product(*vary.values())]
-    count = _Count(progress, each=1 + trial.n_fits, total=1 + len(combinations))
+    count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
     raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))
     count.next()
     settings = []
-    for choices in combinations:
+    for choices in chosen:
         settings.append(_setting(policy, choices, trial, count.tick))
         count.next()
     protocol = {**trial.protocol, "learn_from": points_of(policy, learn_from)}
+    words = tuple(dict.fromkeys([*vary, *(word for choices in chosen for word in choices)]))
     return Comparison(
-        policy.as_dict(), protocol, tuple(vary), tuple(settings), raw, nothing, tuple(_tests(settings))
+        policy.as_dict(), protocol, words, tuple(settings), raw, nothing, tuple(_tests(settings))
     )
 
 
@@ -83,17 +83,12 @@ class _Count:
         self._progress("comparing", self._done, self._total)
 
 
-def _check_diversity(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
-    has_l = any(isinstance(item, EntropyDiversity | RecursiveDiversity) for item in policy.requirements)
-    if "l" in vary and not has_l:
-        raise InputError(
-            "The policy requires no diversity whose l could vary; add entropy-diversity or recursive-diversity."
-        )
-
-
 def _setting(policy: Policy, choices: Mapping[str, str], trial: Trial, tick: Callable[[], None]) -> Setting:
     try:
         chosen = variant(policy, choices)
+        if chosen.is_private:
+            scores, measures = score_release(trial, chosen, tick)
+            return Setting(choices, scores=tuple(scores), measures=measures)
         size = methods.partition(trial.source, chosen, threads=trial.threads).size
         scores, measures = score_release(trial, chosen, tick)
     except (PolicyError, PromiseError) as error:
@@ -109,10 +104,11 @@ def _setting(policy: Policy, choices: Mapping[str, str], trial: Trial, tick: Cal
 
 
 def _tests(settings: Sequence[Setting]) -> Iterator[PairedTest]:
-    """Settings that differ in one choice alone, target by target and model by model."""
+    """Settings that differ in one of the choices that both have, target by target and model by model."""
     met = [setting for setting in settings if setting.problem is None]
     for one, other in itertools.combinations(met, 2):
-        if sum(one.choices[word] != other.choices[word] for word in one.choices) == 1:
+        common = one.choices.keys() & other.choices.keys()  # of two methods not all: k here, epsilon there
+        if sum(one.choices[word] != other.choices[word] for word in common) == 1:
             for first, second in zip(one.scores, other.scores, strict=True):
                 test = paired_test(first, second, names=(one.name, other.name), one_sided=False)
                 yield from () if test is None else (test,)

@@ -1,4 +1,7 @@
-"""The frontier as a picture: risk to the right, utility upwards, error bars, raw data and nothing as lines."""
+"""The frontier as a picture: risk to the right, utility upwards, error bars, raw data and nothing as lines.
+
+Differentially private settings have panels of their own, with epsilon to the right: the two are not one scale.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.compare.advice import SCALES, series
+from sfumato.compare.advice import scale_of, series
 from sfumato.compare.result import MEASURE, Comparison, Setting
 from sfumato.evaluate.result import ACCURACY
 from sfumato.tables import replace_atomically
@@ -29,6 +32,8 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "sfumato",  # the same picture gives the same bytes
     "svg.fonttype": "none",
 }
+RISK = "largest risk of a row: 1 / size of its group  (less to the left)"
+EPSILON = "epsilon  (more private to the left)"
 CHARACTERS_PER_INCH = 14
 """Of the legend, in its size of letters."""
 
@@ -53,18 +58,25 @@ def draw(found: Comparison, folder: Path) -> tuple[Path, ...]:
 
 
 def _figure(found: Comparison, make: Any) -> Any:
-    """A line of panels for each target, one for each model; without a target one panel of the measure."""
-    panels: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.raw]
-    panels = panels or [(None, None)]
-    targets = list(dict.fromkeys(target for target, _ in panels))
-    n_columns = max(sum(target == one for one, _ in panels) for target in targets)
+    """A line of panels for each target, one for each model; without a target one panel of the measure.
+
+    Where there are private settings and others, each model has two.
+    """
+    kinds = sorted({setting.is_private for setting in found.met})
+    named: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.raw]
+    panels = [(is_private, *names) for is_private in kinds for names in named or [(None, None)]]
+    targets = list(dict.fromkeys(target for _, target, _ in panels))
+    n_columns = max(sum(target == one for _, one, _ in panels) for target in targets)
     figure = make(figsize=(max(5.6, 3.4 * n_columns + 0.6), 3.1 * len(targets) + 0.9), layout="constrained")
-    grid = figure.subplots(len(targets), n_columns, squeeze=False, sharex=True, sharey="row")
+    shared = "col" if len(kinds) > 1 else "all"
+    grid = figure.subplots(len(targets), n_columns, squeeze=False, sharex=shared, sharey="row")
     seen = dict.fromkeys(targets, 0)
-    for target, model in panels:
+    for is_private, target, model in panels:
         axes = grid[targets.index(target), seen[target]]
         seen[target] += 1
-        _panel(axes, found, target, model)
+        _panel(axes, found, target, model, is_private=is_private)
+        if len(kinds) > 1:
+            axes.set_xlabel(EPSILON if is_private else RISK, fontsize=7.5)
         if seen[target] == 1:
             axes.set_ylabel(_utility_label(found, target))
     for line, target in zip(grid, targets, strict=True):
@@ -73,12 +85,16 @@ def _figure(found: Comparison, make: Any) -> Any:
     for column in range(n_columns):
         lowest = max(row for row, target in enumerate(targets) if column < seen[target])
         grid[lowest, column].tick_params(labelbottom=True)
-    figure.supxlabel("largest risk of a row: 1 / size of its group  (less to the left)", fontsize=9)
-    if len(named := [name for name, _ in series(found) if name]) > 1:
-        handles, _ = grid[0, 0].get_legend_handles_labels()
-        width = max(map(len, named)) + 6  # in characters, the mark before a name included
-        n_wide = max(1, min(len(named), int(CHARACTERS_PER_INCH * figure.get_figwidth()) // width))
-        figure.legend(handles[: len(named)], named, loc="outside upper left", ncols=n_wide, frameon=False)
+    if len(kinds) == 1:
+        figure.supxlabel(EPSILON if kinds[0] else RISK, fontsize=9)
+    shown = dict(
+        pair for axes in grid[0] for pair in zip(*reversed(axes.get_legend_handles_labels()), strict=True)
+    )
+    if len(names := [name for name, _ in series(found) if name]) > 1:
+        width = max(map(len, names)) + 6  # in characters, the mark before a name included
+        n_wide = max(1, min(len(names), int(CHARACTERS_PER_INCH * figure.get_figwidth()) // width))
+        handles = [shown[name] for name in names]
+        figure.legend(handles, names, loc="outside upper left", ncols=n_wide, frameon=False)
     return figure
 
 
@@ -89,32 +105,41 @@ def _utility_label(found: Comparison, target: str | None) -> str:
     return f"{target}: {metric}" + (", %" if metric == ACCURACY else "\n(less is better)")
 
 
-def _panel(axes: Any, found: Comparison, target: str | None, model: str | None) -> None:
-    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415 - comes with an extra
+def _panel(axes: Any, found: Comparison, target: str | None, model: str | None, *, is_private: bool) -> None:
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - comes with an extra
 
     axes.set_xscale("log")
     axes.set_title(model or "", color="#33332f")
     axes.grid(axis="y", color="#e6e4de", linewidth=0.7)
     axes.set_axisbelow(True)
-    lines = series(found)
-    n_series = len(lines)
-    for number, (name, line) in enumerate(lines):
+    lines = [
+        (number, name, line)
+        for number, (name, line) in enumerate(series(found))
+        if line[0].is_private == is_private
+    ]
+    for order, (number, name, line) in enumerate(lines):
         ink, mark = INKS[number % len(INKS)], MARKS[number % len(MARKS)]
-        x = [setting.largest_risk for setting in line]
+        x = [setting.exposure for setting in line]
         y, bars = _heights(line, target, model)
         axes.errorbar(
             x, y, yerr=bars, color=ink, marker=mark, markersize=4.5, linewidth=1.2, elinewidth=0.9, capsize=2.5,
             label=name,
         )  # fmt: skip
-        if number == 0 or n_series == 2:  # more would hide each other, and points of one value lie close
-            _write_names(axes, line, x, y, ink, below=number == 1)
+        is_told = not is_private and (order == 0 or len(lines) == 2)
+        if is_told:  # more would hide each other, and points of one value lie close; epsilons stand below
+            _write_names(axes, line, x, y, ink, below=order == 1)
     if target is not None and model is not None:
         _reference(axes, found.of_raw(target, model), "raw", "--")
         _reference(axes, found.of_nothing(target), "nothing", ":")
     axes.margins(x=0.16, y=0.18)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=99))
+    tried = sorted({setting.exposure for _, _, line in lines for setting in line})
+    if len(tried) == 1:
+        axes.set_xlim(tried[0] / 2, tried[0] * 2)
+    axes.xaxis.set_major_locator(
+        FixedLocator(tried) if is_private else LogLocator(subs=(1, 2, 5), numticks=99)
+    )
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(_one_in)
+    axes.xaxis.set_major_formatter(_plainly if is_private else _one_in)
     axes.tick_params(axis="x", labelsize=7.5)
 
 
@@ -133,7 +158,7 @@ def _write_names(
 ) -> None:
     """The value of the scale beside each point; every choice where there is no scale."""
     for setting, at, height in zip(line, x, y, strict=True):
-        scale = next((word for word in SCALES if word in setting.choices), None)
+        scale = scale_of(setting)
         text = setting.name if scale is None else f"{scale}={setting.choices[scale]}"
         axes.annotate(
             text,
@@ -152,6 +177,10 @@ def _reference(axes: Any, score: Any, text: str, style: str) -> None:
         text, (1, height), xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
         ha="left", va="center", fontsize=7, color="#6b6b66", annotation_clip=False,
     )  # fmt: skip
+
+
+def _plainly(value: float, _place: int) -> str:
+    return f"{value:g}"
 
 
 def _one_in(value: float, _place: int) -> str:

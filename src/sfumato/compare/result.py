@@ -20,7 +20,10 @@ MEASURE = "normalized certainty penalty"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One combination of choices: its risk and its utility, or the problem why there is neither."""
+    """One combination of choices: its risk and its utility, or the problem why there is neither.
+
+    A differentially private one has its epsilon among its choices, and no groups whose risk could be told.
+    """
 
     choices: Mapping[str, str]
     largest_risk: float = math.nan
@@ -34,17 +37,30 @@ class Setting:
     def name(self) -> str:
         return ", ".join(f"{word}={choice}" for word, choice in self.choices.items())
 
+    @property
+    def is_private(self) -> bool:
+        return "epsilon" in self.choices
+
+    @property
+    def exposure(self) -> float:
+        """What is to be small for privacy: epsilon, or else the largest risk."""
+        return float(self.choices["epsilon"]) if self.is_private else self.largest_risk
+
     def score(self, target: str, model: str) -> Score:
         return next(s for s in self.scores if (s.target, s.model) == (target, model))
+
+    @property
+    def risks(self) -> dict[str, Any]:
+        """What groups risk."""
+        names = ("largest_risk", "mean_risk", "groups")
+        return {} if self.is_private else {name: getattr(self, name) for name in names}
 
     def as_dict(self) -> dict[str, Any]:
         if self.problem is not None:
             return {"choices": dict(self.choices), "problem": self.problem}
         return {
             "choices": dict(self.choices),
-            "largest_risk": self.largest_risk,
-            "mean_risk": self.mean_risk,
-            "groups": self.groups,
+            **self.risks,
             "scores": [score.as_dict() for score in self.scores],
             "measures": dict(self.measures or {}),
         }
@@ -67,6 +83,10 @@ class Comparison:
         """The settings that can be met."""
         return tuple(setting for setting in self.settings if setting.problem is None)
 
+    def of_kind(self, setting: Setting) -> tuple[Setting, ...]:
+        """Those of them that are differentially private, or are not, as this one is."""
+        return tuple(other for other in self.met if other.is_private == setting.is_private)
+
     def of_raw(self, target: str, model: str) -> Score:
         return next(s for s in self.raw if (s.target, s.model) == (target, model))
 
@@ -74,16 +94,19 @@ class Comparison:
         return next(s for s in self.nothing if s.target == target)
 
     def is_on_frontier(self, setting: Setting, target: str, model: str) -> bool:
-        """No other setting is at least as useful at less risk, or more useful at no more risk."""
+        """No other setting is at least as useful at less risk, or more useful at no more risk.
+
+        Epsilon is compared with epsilon alone, and risk with risk.
+        """
 
         def place(one: Setting) -> tuple[float, float]:
             score = one.score(target, model)
-            return -score.mean if score.more_is_better else score.mean, one.largest_risk
+            return -score.mean if score.more_is_better else score.mean, one.exposure
 
         loss, risk = place(setting)
         return not any(
             (other_loss <= loss and other_risk < risk) or (other_loss < loss and other_risk <= risk)
-            for other_loss, other_risk in map(place, self.met)
+            for other_loss, other_risk in map(place, self.of_kind(setting))
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -130,13 +153,7 @@ class Comparison:
             if setting.problem is not None:
                 yield {**setting.choices, "problem": setting.problem}
                 continue
-            common = {
-                **setting.choices,
-                "largest_risk": setting.largest_risk,
-                "mean_risk": setting.mean_risk,
-                "groups": setting.groups,
-                MEASURE: (setting.measures or {})[MEASURE],
-            }
+            common = {**setting.choices, **setting.risks, MEASURE: (setting.measures or {})[MEASURE]}
             if not setting.scores:
                 yield common
             for score in setting.scores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.compare.advice import guidance, risk
-from sfumato.compare.result import MEASURE, Comparison
+from sfumato.compare.result import MEASURE, Comparison, Setting
 from sfumato.evaluate.show import aligned, with_interval
 
 
@@ -32,19 +32,23 @@ def _tables(found: Comparison) -> Iterator[str]:
     for target in dict.fromkeys(score.target for score in found.raw):
         models = [score.model for score in found.raw if score.target == target]
         nothing = found.of_nothing(target)
-        lines = [("", "largest risk", "mean risk", *models)]
+        shown = not all(setting.is_private for setting in found.met)
+        lines = [("", *(("largest risk", "mean risk") if shown else ()), *models)]
         lines += [
-            (setting.name, risk(setting.largest_risk), risk(setting.mean_risk),
+            (setting.name, *(_risks(setting) if shown else ()),
              *(with_interval(setting.score(target, model)) for model in models))
             for setting in found.met
         ]  # fmt: skip
-        lines.append(("raw data", "", "", *(with_interval(found.of_raw(target, model)) for model in models)))
-        lines.append(("nothing", "", "", *[with_interval(nothing)] * len(models)))
+        none = ("", "") if shown else ()
+        lines.append(("raw data", *none, *(with_interval(found.of_raw(target, model)) for model in models)))
+        lines.append(("nothing", *none, *[with_interval(nothing)] * len(models)))
         yield "\n".join([f"{target}: {nothing.metric}", *aligned(lines, indent=2)])
     if not found.raw:
         lines = [("", "largest risk", "mean risk", MEASURE)]
-        lines += [
-            (s.name, risk(s.largest_risk), risk(s.mean_risk), f"{(s.measures or {})[MEASURE]:.4f}")
-            for s in found.met
-        ]
+        lines += [(s.name, *_risks(s), f"{(s.measures or {})[MEASURE]:.4f}") for s in found.met]
         yield "\n".join(aligned(lines, indent=2))
+
+
+def _risks(setting: Setting) -> tuple[str, str]:
+    """The largest and the mean risk; of a private setting neither."""
+    return ("", "") if setting.is_private else (risk(setting.largest_risk), risk(setting.mean_risk))

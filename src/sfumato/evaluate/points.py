@@ -5,7 +5,7 @@ categories by the codes of their first and last leaf, in the depth-first order o
 ways are there to compare with it: the **midpoint** of a box, d numbers, and a **sample** of it, uniform over
 the values that it covers, as if it were a row.
 
-Cuts that all groups share (top-down specialization) need none of this: an attribute has few values then,
+Cuts that all groups share (top-down specialization, DiffGen) need none of this: an attribute has few values then,
 intervals or nodes, and they are learned from as they are.
 """
 
@@ -61,18 +61,22 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Categories:
-    """A column of texts as codes, in the order of the texts; a missing cell is a value of its own, the last."""
+    """A column of texts as codes, in the order of the texts; a missing cell is a value of its own, the last.
+
+    ``texts`` are what the codes stand for, where somebody asks for them.
+    """
 
     codes: Codes
     n_values: int
     is_missing: NDArray[np.bool_]
+    texts: pa.Array | None = None
 
     @property
     def cells(self) -> Codes:
         return self.codes
 
     def take(self, rows: Codes) -> Categories:
-        return Categories(self.codes[rows], self.n_values, self.is_missing[rows])
+        return Categories(self.codes[rows], self.n_values, self.is_missing[rows], self.texts)
 
 
 Column = Numbers | Categories
@@ -94,14 +98,15 @@ def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dic
 def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
     if attribute.kind is not Kind.CATEGORY:
         return Numbers(np.concatenate([_numbers(part, attribute) for part in parts]))
-    texts = [tables.texts(part, attribute).dictionary_decode() for part in parts]
-    cells = pa.chunked_array(texts, pa.string()).combine_chunks().dictionary_encode()
-    n_texts = len(cells.dictionary)
+    decoded = [tables.texts(part, attribute).dictionary_decode() for part in parts]
+    cells = pa.chunked_array(decoded, pa.string()).combine_chunks().dictionary_encode()
+    n_texts, order = len(cells.dictionary), pc.sort_indices(cells.dictionary)
     rank = np.empty(n_texts + 1, dtype=np.int64)
-    rank[pc.sort_indices(cells.dictionary).to_numpy()] = np.arange(n_texts)
+    rank[order.to_numpy()] = np.arange(n_texts)
     rank[n_texts] = n_texts
     at = cells.indices.fill_null(n_texts).to_numpy(zero_copy_only=False)
-    return Categories(rank[at], n_texts + bool(cells.null_count), at == n_texts)
+    texts = cells.dictionary.take(order)
+    return Categories(rank[at], n_texts + bool(cells.null_count), at == n_texts, texts)
 
 
 def _numbers(column: Any, attribute: Attribute) -> Floats:
@@ -198,12 +203,21 @@ def _as_values(first: Floats, last: Floats) -> Categories:
 
 def boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:
     """The boxes of the rows that a recoding was fitted to, and after them those of other rows."""
-    ends = [recoding.box_ends(source) for source in (fitted, *others)]
+    trees = {
+        axis.attribute.name: _whole_tree(axis, fitted) for axis in recoding.axes if isinstance(axis, TreeAxis)
+    }
+    return boxes_between(recoding, [recoding.box_ends(source) for source in (fitted, *others)], trees)
+
+
+def boxes_between(
+    recoding: Any, ends: Sequence[tuple[Floats, Floats]], trees: Mapping[str, Hierarchy]
+) -> RowBoxes:
+    """Boxes by their ends as a recoding has them; ``trees`` are the hierarchies that they were cut from."""
     low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
-    first, last, trees = np.empty_like(low), np.empty_like(high), {}
+    first, last = np.empty_like(low), np.empty_like(high)
     for a, axis in enumerate(recoding.axes):
         if isinstance(axis, TreeAxis):
-            trees[axis.attribute.name] = whole = _whole_tree(axis, fitted)
+            whole = trees[axis.attribute.name]
             node = np.array([whole.descend(axis.nodes.path(n)) for n in range(axis.nodes.n_nodes)])
             at = node[low[:, a].astype(np.int64)]
             first[:, a], last[:, a] = whole.low[at], whole.high[at] - 1

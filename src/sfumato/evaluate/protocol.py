@@ -5,6 +5,8 @@
 3. The same recoding is applied to the test part.
 4. Each model learns from the recoded training part and is judged on the recoded test part.
 
+Of a differentially private release models learn its noisy counts instead of the recoded training part.
+
 The same folds serve the raw data (models learn from the rows as they are) and publishing nothing (the most
 frequent class, the mean): what a release costs, and what it is worth.
 """
@@ -15,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from sfumato import methods, predicate, selection
 from sfumato.errors import PromiseError, RequirementUnreachable
-from sfumato.evaluate import measures, points
+from sfumato.evaluate import measures, points, private
 from sfumato.evaluate.features import Features
 from sfumato.evaluate.models import learner
 from sfumato.evaluate.points import Categories, Column
@@ -44,19 +46,30 @@ from sfumato.randomness import seeded_block
 
 # ---- learning and judging ---------------------------------------------------------------------------
 
-FeaturesOf = Callable[[Goal], Features]
-"""The points of one part, training rows first, that a goal is predicted from."""
+
+class Lesson(NamedTuple):
+    """The points of the rows of one part, training rows first.
+
+    ``learned`` are points with their labels to learn from, where these are not the training rows.
+    """
+
+    points: Features
+    learned: tuple[Features, NDArray[np.int64]] | None = None
+
+
+LessonOf = Callable[[Goal], Lesson]
+"""What a goal is predicted from in one part."""
 
 
 def score_raw(trial: Trial, tick: Callable[[], None]) -> list[Score]:
     """What models learn from the rows as they are."""
 
-    def features_of(_fold: int, part: Part) -> FeaturesOf:
-        return lambda goal: points.features(
-            {name: trial.cells[name].take(part.rows) for name in goal.features}
+    def lesson_of(_fold: int, part: Part) -> LessonOf:
+        return lambda goal: Lesson(
+            points.features({name: trial.cells[name].take(part.rows) for name in goal.features})
         )
 
-    return _scores(trial, RAW, features_of, tick)
+    return _scores(trial, RAW, lesson_of, tick)
 
 
 def score_nothing(trial: Trial) -> list[Score]:
@@ -71,40 +84,60 @@ def score_release(
     trial: Trial, policy: Policy, tick: Callable[[], None]
 ) -> tuple[list[Score], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
-    how = points_of(policy, trial.learn_from)
+    lesson_of = _private_lesson if policy.is_private else _lesson
     found: list[dict[str, float]] = []
-
-    def features_of(fold: int, part: Part) -> FeaturesOf:
-        groups = _fitted(part, policy, trial)
-        boxes = points.boxes(groups.recoding, part.train, [part.test])
-        widths = boxes.widths()[: part.train.n_rows]
-        found.append({**_general(groups, widths), **_of_workload(groups, policy, part, trial)})
-        columns = boxes.columns(how, seeded_block(trial.seed, fold))
-
-        def features(goal: Goal) -> Features:
-            chosen: dict[str, Column] = {}
-            for name in goal.features:
-                chosen |= columns.get(name) or {name: trial.cells[name].take(part.rows)}
-            return points.features(chosen)
-
-        return features
-
-    scores = _scores(trial, RELEASE, features_of, tick)
+    scores = _scores(trial, RELEASE, lambda fold, part: lesson_of(trial, policy, fold, part, found), tick)
     return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
 
 
+def _lesson(trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]) -> LessonOf:
+    """The rows of a part as a release would show them; adds its measures to ``found``."""
+    groups = _fitted(part, policy, trial)
+    boxes = points.boxes(groups.recoding, part.train, [part.test])
+    widths = boxes.widths()[: part.train.n_rows]
+    found.append({**_general(groups, widths), **_of_workload(groups, policy, part, trial)})
+    columns = boxes.columns(points_of(policy, trial.learn_from), seeded_block(trial.seed, fold))
+
+    def lesson(goal: Goal) -> Lesson:
+        chosen: dict[str, Column] = {}
+        for name in goal.features:
+            chosen |= columns.get(name) or {name: trial.cells[name].take(part.rows)}
+        return Lesson(points.features(chosen))
+
+    return lesson
+
+
+def _private_lesson(
+    trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]
+) -> LessonOf:
+    """The same of a release in noisy counts, from which models learn; the rows of the part are recoded alike."""
+    random = seeded_block(trial.seed, fold)
+    counts = private.Counts.of(part.train, part.test, policy, seed=int(random.integers(2**63)))
+    found.append(counts.measures())
+    columns, n_rows = counts.boxes.columns(points.VALUES, random), len(part.rows)
+
+    def lesson(goal: Goal) -> Lesson:
+        cell, label = counts.rows(goal.target, trial.cells[goal.target])
+        all_points = points.features(
+            {key: one for name in goal.features for key, one in columns[name].items()}
+        )
+        return Lesson(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
+
+    return lesson
+
+
 def _scores(
-    trial: Trial, data: str, features_of: Callable[[int, Part], FeaturesOf], tick: Callable[[], None]
+    trial: Trial, data: str, lesson_of: Callable[[int, Part], LessonOf], tick: Callable[[], None]
 ) -> list[Score]:
     judged: dict[tuple[Goal, str], list[Judged]] = {
         (goal, model): [] for goal in trial.goals for model in goal.models
     }
     for fold, part in enumerate(trial.parts):
-        features = features_of(fold, part)
+        lesson_on = lesson_of(fold, part)
         for goal in trial.goals:
-            all_points = features(goal)
+            lesson = lesson_on(goal)
             for model in goal.models:
-                judged[goal, model].append(_learned(goal, model, all_points, part, trial))
+                judged[goal, model].append(_learned(goal, model, lesson, part, trial))
                 tick()
     return [_score(goal, model, data, folds) for (goal, model), folds in judged.items()]
 
@@ -122,26 +155,28 @@ def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> Score:
     return Score(goal.name, model, data, goal.metric, test, train)
 
 
-def _learned(goal: Goal, model: str, all_points: Features, part: Part, trial: Trial) -> Judged:
+def _learned(goal: Goal, model: str, lesson: Lesson, part: Part, trial: Trial) -> Judged:
     """Fit to the training rows whose target is known, and judge on the known ones of either part."""
     y, is_known = _truth(goal, trial, part)
     n_train = len(part.train_rows)
-    learned, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
-    if goal.metric == ACCURACY and (y[learned] == y[learned[0]]).all():  # one class is no task for a model
-        return _constant(goal, trial, part)
-    train = all_points.take(learned)
-    fitted = learner(model, learners=trial.learners, seed=trial.seed).fit(train, y[learned])
+    trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
+    train, label = lesson.learned or (lesson.points.take(trained), y[trained])
+    if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
+        return _constant(goal, trial, part, label[0])
+    fitted = learner(model, learners=trial.learners, seed=trial.seed).fit(train, label)
     return Judged(
-        test=_metric(goal, y[tested], fitted.predict(all_points.take(tested))),
-        train=_metric(goal, y[learned], fitted.predict(train)),
+        test=_metric(goal, y[tested], fitted.predict(lesson.points.take(tested))),
+        train=_metric(goal, y[trained], fitted.predict(lesson.points.take(trained))),
     )
 
 
-def _constant(goal: Goal, trial: Trial, part: Part) -> Judged:
+def _constant(goal: Goal, trial: Trial, part: Part, guess: Any = None) -> Judged:
+    """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
     y, is_known = _truth(goal, trial, part)
     n_train = len(part.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
-    guess: Any = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
+    if guess is None:
+        guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
     return Judged(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
 
 

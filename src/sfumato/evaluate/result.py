@@ -22,6 +22,12 @@ RELEASE, RAW, NOTHING = "release", "raw", "nothing"
 
 ACCURACY, ERROR = "accuracy", "mean absolute error"
 
+OUTSIDE_THE_BUDGET = (
+    "Figures computed on the real data are outside the privacy budget of a differentially private method: "
+    "keep them to yourself. They are never stored in a release."
+)
+"""Said wherever such a method is evaluated or compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -128,6 +134,11 @@ class Evaluation:
     @property
     def targets(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(score.target for score in self.scores))
+
+    @property
+    def is_private(self) -> bool:
+        """Is it of a differentially private method? Then its figures are outside the privacy budget."""
+        return "diffgen" in self.policy.get("method", {})
 
     def score(self, target: str, model: str, data: str) -> Score:
         """The one score of these names."""

@@ -7,7 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.evaluate.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
+from sfumato.evaluate.result import (
+    ACCURACY,
+    NOTHING,
+    OUTSIDE_THE_BUDGET,
+    RAW,
+    RELEASE,
+    Evaluation,
+    PairedTest,
+    Score,
+)
 
 
 def as_text(found: Evaluation) -> str:
@@ -15,6 +24,7 @@ def as_text(found: Evaluation) -> str:
     blocks = [_heading(found)]
     blocks += ["\n".join(_target(found, target)) for target in found.targets]
     blocks.append("\n".join(["Of the training releases:", *aligned(_measures(found), indent=2)]))
+    blocks += [OUTSIDE_THE_BUDGET] if found.is_private else []
     return "\n\n".join(blocks)
 
 

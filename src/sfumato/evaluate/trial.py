@@ -178,7 +178,11 @@ def _names(goals: Sequence[Goal]) -> list[str]:
 
 def points_of(policy: Policy, learn_from: str | None) -> str:
     """How boxes of this policy become points, if the user does not say."""
-    return points.VALUES if isinstance(policy.method, TdsOptions) else learn_from or points.LEARN_FROM[0]
+    return points.VALUES if _shares_cuts(policy) else learn_from or points.LEARN_FROM[0]
+
+
+def _shares_cuts(policy: Policy) -> bool:
+    return policy.is_private or isinstance(policy.method, TdsOptions)
 
 
 def _check_points(policy: Policy, learn_from: str | None) -> None:
@@ -189,9 +193,9 @@ def _check_points(policy: Policy, learn_from: str | None) -> None:
         raise InputError(
             f"Boxes are learned from by {', '.join(points.LEARN_FROM)}, not {learn_from!r}.{hint}"
         )
-    if isinstance(policy.method, TdsOptions):
+    if _shares_cuts(policy):
         raise InputError(
-            f"Top-down specialization (tds) gives each column one set of values, which are learned from as they are; "
+            f"The method {policy.method.name} gives each column one set of values, which are learned from as they are; "
             f"{learn_from} is for boxes. Leave it out."
         )
 
