@@ -99,7 +99,9 @@ class Asked(NamedTuple):
             chosen = [name for name in columns if name in known]
             rows, weight = rows.distinct([*chosen, COUNT] if has_counts else chosen)
         if has_counts:
-            counts = numbers(rows.column(COUNT), Attribute(COUNT, Role.OTHER)).to_numpy()  # text, in a CSV file
+            counts = numbers(
+                rows.column(COUNT), Attribute(COUNT, Role.OTHER)
+            ).to_numpy()  # text, in a CSV file
             weight = counts if weight is None else counts * weight
             rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
         return cls(rows, release.recoding, policy, weight)

@@ -168,6 +168,7 @@ PRIVATE_POLICY = """\
 # The same patients under differential privacy: whether anyone is among them cannot be told from the release.
 # What it takes: pip install "sfumato[dp]". Nothing of a patient passes as it is, so every column is either left out,
 # or a quasi-identifier whose values are declared here (not read from the table), or the class to be predicted.
+# Columns that would hardly help to predict it are left out: each of them would divide the same patients further.
 attributes:
   patient_id:       {role: identifier}
   insurance_number: {role: identifier}
@@ -175,14 +176,18 @@ attributes:
   age:              {role: quasi-identifier, type: number, bounds: [0, 110], step: 1}
   sex:              {role: quasi-identifier, values: [Female, Male]}
   zip:              {role: drop}
-  education:        {role: quasi-identifier, hierarchy: hierarchies/education.csv}
-  occupation:       {role: quasi-identifier, hierarchy: hierarchies/occupation.csv}
-  marital_status:   {role: quasi-identifier, values: [Single, Married, Divorced, Widowed]}
+  education:        {role: drop}
+  occupation:       {role: drop}
+  marital_status:   {role: drop}
   smoker:           {role: quasi-identifier, values: ["yes", "no"]}
   admitted:         {role: drop}
-  diagnosis:        {role: quasi-identifier, values: [Appendicitis, Asthma, Breast cancer, COPD, Depression, Diabetes,
-                                                      Fracture, Heart attack, Heart failure, Lung cancer, Pneumonia,
-                                                      Stroke]}
+  diagnosis:
+    role: quasi-identifier
+    hierarchy:
+      tree:
+        Heart and brain: [Heart attack, Heart failure, Stroke]
+        Lungs: [Asthma, COPD, Lung cancer, Pneumonia]
+        Other: [Appendicitis, Breast cancer, Depression, Diabetes, Fracture]
   charge:           {role: drop}
   length_of_stay:   {role: quasi-identifier, type: number, bounds: [0, 60], step: 1}
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato import hierarchy
-from sfumato.declared_trees import declared_tree, missing_code, undeclared, with_missing
+from sfumato.declared_trees import declared_tree, undeclared, with_missing
 from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -313,7 +313,7 @@ def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
             n_cells *= n_codes(attribute) if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
         else:
             tree = declared_tree(attribute)
-            n_cells *= missing_code(tree) + 1 if cut == LEAVES else len(tree_cut(attribute, tree, cut))
+            n_cells *= with_missing(tree).n_leaves if cut == LEAVES else len(tree_cut(attribute, tree, cut))
     if n_cells > max_cells:
         raise Misfit(
             (*METHOD, "cuts"),

@@ -201,6 +201,14 @@ def texts_of(found, folder):
     return {"".join(one.itertext()).strip() for one in ET.parse(svg).iter() if one.tag.endswith("text")}
 
 
+def test_a_single_setting_of_a_kind_can_be_drawn(tmp_path):
+    alone = made({"0.25": 0.9})
+    assert "0.25" in texts_of(alone, tmp_path)
+    risky = Setting({"k": "2"}, 0.5, 0.5, 3, alone.settings[0].scores, {})
+    both = replace(alone, settings=(*alone.settings, risky))
+    assert {"0.25", "1/2"} <= texts_of(both, tmp_path)
+
+
 def test_less_epsilon_is_more_private():
     (_, line), *_ = advice.series(made({"0.5": 0.9, "10": 0.9, "2": 0.9}))
     assert [setting.choices["epsilon"] for setting in line] == ["10", "2", "0.5"]

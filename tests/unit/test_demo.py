@@ -173,6 +173,9 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
         found = set(table[attribute.name].drop_null().to_pylist())
         if attribute.values:
             assert set(attribute.values) == found
+        if attribute.hierarchy:
+            tree = attribute.hierarchy
+            assert {tree.labels[node] for node in tree.leaf_nodes.tolist()} == found
         if attribute.bounds:
             assert attribute.bounds[0] <= min(found) <= max(found) <= attribute.bounds[1]
     guide = Path(__file__).parents[2] / "docs" / "differential-privacy.md"

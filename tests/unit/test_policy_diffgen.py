@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -354,3 +355,13 @@ def test_no_message_repeats_a_value():
         altered("{epsilon: 1.0}", f"{{epsilon: {secret}}}"),
     ]:
         assert secret not in refusal(text)
+
+
+def test_the_policy_of_the_documentation_is_one():
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    (text,) = (block for block in blocks if "diffgen" in block)
+    for cuts in ("{age: [40, 60], sex: leaves}", "{education: [School, Bachelor, Master]}"):
+        assert cuts[1:-1] in page
+        made = Policy.parse(text.replace("{epsilon: 1.0}", f"{{epsilon: 1.0, cuts: {cuts}}}"))
+        assert made.is_private

@@ -390,3 +390,24 @@ def test_a_certificate_says_the_same_when_it_is_read_again(folder):
     secret = replace(certificate, privacy=replace(certificate.privacy, randomness="secret (OpenDP 0.16.0)"))
     assert not secret.promises_nothing
     assert '"promise"' not in secret.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda ledger: ledger[0].update(result=10**9),
+            "the share, scale or mechanism of a choice is another",
+        ),
+        (lambda ledger: ledger[0].pop("result"), "the number of rows is not drawn first"),
+        (lambda ledger: ledger.pop(0), "the number of rows is not drawn first"),
+        (lambda ledger: ledger[0].update(scale="1"), "the number of rows is drawn in another way"),
+        (lambda ledger: ledger.insert(1, ledger[1]), "specializations for"),
+    ],
+)
+def test_a_number_of_rows_that_does_not_say_what_was_drawn_is_found(change, words, tmp_path):
+    sf.publish(PEOPLE, the_policy(), seed=4).write(tmp_path / "out")
+    assert verify_folder(tmp_path / "out").ok
+    change_certificate(tmp_path / "out", lambda document: change(document["privacy"]["ledger"]))
+    found = failed(tmp_path / "out")
+    assert any(words in sentence for sentence in found), found

@@ -42,15 +42,15 @@ def spoken_model(found: Comparison, target: str) -> str:
 
 def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
     """Settings that differ in one scale alone (epsilon, k, else l), in the order of more privacy, with a name."""
-    lines: dict[str, list[Setting]] = {}
+    lines: dict[tuple[str | None, str], list[Setting]] = {}
     for setting in found.met:
         scale = scale_of(setting)
-        rest = {word: choice for word, choice in setting.choices.items() if word != scale}
-        lines.setdefault(", ".join(f"{word}={choice}" for word, choice in rest.items()), []).append(setting)
-    for line in lines.values():
-        if (scale := scale_of(line[0])) is not None:
+        rest = ", ".join(f"{word}={choice}" for word, choice in setting.choices.items() if word != scale)
+        lines.setdefault((scale, rest), []).append(setting)
+    for (scale, _), line in lines.items():
+        if scale is not None:
             line.sort(key=lambda setting: SCALES[scale] * float(setting.choices[scale]))
-    return list(lines.items())
+    return [(name, line) for (_, name), line in lines.items()]
 
 
 def scale_of(setting: Setting) -> str | None:

@@ -117,6 +117,9 @@ def _panel(axes: Any, found: Comparison, target: str | None, model: str | None, 
         for number, (name, line) in enumerate(series(found))
         if line[0].is_private == is_private
     ]
+    tried = sorted({setting.exposure for _, _, line in lines for setting in line})
+    if len(tried) == 1:  # there is no range to make room around
+        axes.set_xlim(tried[0] / 2, tried[0] * 2)
     for order, (number, name, line) in enumerate(lines):
         ink, mark = INKS[number % len(INKS)], MARKS[number % len(MARKS)]
         x = [setting.exposure for setting in line]
@@ -132,9 +135,6 @@ def _panel(axes: Any, found: Comparison, target: str | None, model: str | None, 
         _reference(axes, found.of_raw(target, model), "raw", "--")
         _reference(axes, found.of_nothing(target), "nothing", ":")
     axes.margins(x=0.16, y=0.18)
-    tried = sorted({setting.exposure for _, _, line in lines for setting in line})
-    if len(tried) == 1:
-        axes.set_xlim(tried[0] / 2, tried[0] * 2)
     axes.xaxis.set_major_locator(
         FixedLocator(tried) if is_private else LogLocator(subs=(1, 2, 5), numticks=99)
     )

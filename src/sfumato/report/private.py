@@ -35,7 +35,11 @@ MOST_CLASSES = 5
 """So many of each are shown one by one."""
 
 KINDS = {
+<<<<<<< HEAD
     "rows": "rows in all",
+=======
+    "rows": "number of rows",
+>>>>>>> cfc6bc7186494a59da6b0c7cd6e6604df41db77f
     "split point": "split points",
     "specialization": "specializations",
     "counts": "counts",
@@ -175,9 +179,15 @@ def draws_of(privacy: Privacy) -> list[Draws]:
     return found
 
 
+<<<<<<< HEAD
 def _key(draw: Mapping[str, Any]) -> tuple[Any, ...]:
     words = (draw["draw"], draw.get("of", ""), draw["mechanism"], draw["share"], draw["scale"])
     return (*words, draw.get("result"))
+=======
+def _key(draw: Mapping[str, Any]) -> tuple[str, ...]:
+    of = f"about {draw['result']:,}" if "result" in draw else draw.get("of", "")
+    return draw["draw"], of, draw["mechanism"], draw["share"], draw["scale"]
+>>>>>>> cfc6bc7186494a59da6b0c7cd6e6604df41db77f
 
 
 @dataclass(frozen=True, slots=True)
