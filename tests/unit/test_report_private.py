@@ -78,7 +78,7 @@ def test_a_noisy_number_of_rows_is_told_as_it_was_drawn():
     (result,) = (draw["result"] for draw in release.certificate.privacy.ledger if draw["draw"] == "rows")
     words = words_of(release.report)
     assert f"rows about {result:,} discrete Laplace 1 1/100 100 1.0 %" in words
-    assert "rows in all 1/100 (1 %)" in words
+    assert "number of rows 1/100 (1 %)" in words
 
 
 def test_a_long_ledger_is_cut_short():

@@ -400,7 +400,7 @@ def test_a_certificate_says_the_same_when_it_is_read_again(folder):
             "the share, scale or mechanism of a choice is another",
         ),
         (lambda ledger: ledger[0].pop("result"), "the number of rows is not drawn first"),
-        (lambda ledger: ledger.pop(0), "the number of rows is not drawn first"),
+        (lambda ledger: ledger.pop(0), "the share or the scale of the counts is another"),
         (lambda ledger: ledger[0].update(scale="1"), "the number of rows is drawn in another way"),
         (lambda ledger: ledger.insert(1, ledger[1]), "specializations for"),
     ],

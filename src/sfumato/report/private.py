@@ -35,11 +35,7 @@ MOST_CLASSES = 5
 """So many of each are shown one by one."""
 
 KINDS = {
-<<<<<<< HEAD
-    "rows": "rows in all",
-=======
     "rows": "number of rows",
->>>>>>> cfc6bc7186494a59da6b0c7cd6e6604df41db77f
     "split point": "split points",
     "specialization": "specializations",
     "counts": "counts",
@@ -164,7 +160,6 @@ class Draws:
     mechanism: str
     share: Fraction
     scale: Fraction
-    result: int | None
     n: int
     part: float
     """Of epsilon, that all of them cost."""
@@ -172,22 +167,16 @@ class Draws:
 
 def draws_of(privacy: Privacy) -> list[Draws]:
     found = []
-    for (what, of, mechanism, share, scale, result), alike in groupby(privacy.ledger, _key):
+    for (what, of, mechanism, share, scale), alike in groupby(privacy.ledger, _key):
         n = len(list(alike))
         part = float(n * Fraction(share) / privacy.epsilon)
-        found.append(Draws(what, of, mechanism, Fraction(share), Fraction(scale), result, n, part))
+        found.append(Draws(what, of, mechanism, Fraction(share), Fraction(scale), n, part))
     return found
 
 
-<<<<<<< HEAD
-def _key(draw: Mapping[str, Any]) -> tuple[Any, ...]:
-    words = (draw["draw"], draw.get("of", ""), draw["mechanism"], draw["share"], draw["scale"])
-    return (*words, draw.get("result"))
-=======
 def _key(draw: Mapping[str, Any]) -> tuple[str, ...]:
     of = f"about {draw['result']:,}" if "result" in draw else draw.get("of", "")
     return draw["draw"], of, draw["mechanism"], draw["share"], draw["scale"]
->>>>>>> cfc6bc7186494a59da6b0c7cd6e6604df41db77f
 
 
 @dataclass(frozen=True, slots=True)
