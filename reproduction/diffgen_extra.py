@@ -239,7 +239,7 @@ def claims(found: Measured, epsilons: Sequence[float]) -> list[Claim]:
         ),
         Claim(
             "(sfumato's, not the paper's) cuts that DiffGen draws (tuned) are better than those that an owner fixes, "
-            "though half of epsilon or more goes on drawing them",
+            "though most of epsilon goes on drawing them",
             tuple(
                 above(f"epsilon = {epsilon}, tuned > {cut}", runs(AS_TUNED, epsilon), runs(cut, epsilon))
                 for epsilon in epsilons

@@ -7,7 +7,7 @@ specializations itself, is drawn across both.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def _learners(
     learners: Sequence[str], method: str, h: int | str, number: int, randomness: str
 ) -> tuple[str, ...]:
     if randomness == SECRET:
-        return learners[:1] if (method, h) in ((TUNED, ""), ("Max", 10)) else ()
+        return tuple(learners[:1]) if (method, h) in ((TUNED, ""), ("Max", 10)) else ()
     n_weka = N_RUNS if h == "" else WEKA_RUNS.get(int(h), 0)
     if method == "InfoGain" and h != 10:
         n_weka = min(n_weka, 3)
@@ -320,7 +320,7 @@ def draw(figure: record.Figure, out: Path) -> None:
         pictures.legend(axes[0][0])
 
 
-def _panel(panel: Any, points: Sequence[dict[str, Any]], score: str) -> None:
+def _panel(panel: Any, points: Sequence[Mapping[str, Any]], score: str) -> None:
     for line in (BEST, LEAST):
         (point,) = pictures.pick(points, method=line)
         panel.axhline(point["mean"], color="#4d4d4d", linestyle=":", linewidth=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import naive_diffgen as naive
@@ -60,7 +61,8 @@ class Case:
         return naive.tuned(run, score, selection)
 
 
-def domains_of(attributes: Sequence[naive.Attribute]) -> tuple[Domain, ...]:
+@cache
+def domains_of(attributes: tuple[naive.Attribute, ...]) -> tuple[Domain, ...]:
     return tuple(_domain(f"a{i}", attribute) for i, attribute in enumerate(attributes))
 
 
@@ -134,7 +136,7 @@ def random_case(
         Fraction(epsilon or random.choice(["1/10", "1", "2", "16"])),
         variant=variant,
         score=score,
-        specializations=int(random.integers(1, h + 1)),
+        specializations=int(random.integers(h + 1)),
         max_cells=int(random.choice([6, 1000])),
     )
     rows = random_rows(random, int(random.integers(0, n_rows + 1)), attributes, n_classes)

@@ -159,7 +159,7 @@ def cells(cuts: Sequence[Sequence[Piece]]) -> Iterator[tuple[int, ...]]:
 def paper(run: Run, score: str) -> Run:
     """[MCFY11, Algorithm 1]."""
     n_numbers = sum(isinstance(attribute, Number) for attribute in run.attributes)
-    share = run.epsilon / (2 * (n_numbers + 2 * run.h))
+    share = run.epsilon / (2 * (n_numbers + 2 * run.h)) if run.h else None
     candidates: list[tuple[Piece, tuple[Piece, ...]]] = []
     score_of = MARGINAL[score]
 
@@ -172,8 +172,8 @@ def paper(run: Run, score: str) -> Run:
         elif piece.children():
             candidates.append((piece, piece.children()))
 
-    for (piece,) in run.cuts:
-        if isinstance(run.attributes[piece.axis], Number) and len(piece.codes) > 1 and run.h:
+    for (piece,) in run.cuts if run.h else []:
+        if isinstance(run.attributes[piece.axis], Number) and len(piece.codes) > 1:
             run.charged.append(("split point", share))
         offer(piece)
     for left in reversed(range(run.h)):

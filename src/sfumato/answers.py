@@ -33,6 +33,7 @@ from sfumato.policy import Policy
 from sfumato.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.selection import Groups, Overlap, group_rows, published_numbers
+from sfumato.tables import numbers
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -98,7 +99,9 @@ class Asked(NamedTuple):
             chosen = [name for name in columns if name in known]
             rows, weight = rows.distinct([*chosen, COUNT] if has_counts else chosen)
         if has_counts:
-            counts = rows.column(COUNT).to_numpy()
+            counts = numbers(
+                rows.column(COUNT), Attribute(COUNT, Role.OTHER)
+            ).to_numpy()  # text, in a CSV file
             weight = counts if weight is None else counts * weight
             rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
         return cls(rows, release.recoding, policy, weight)

@@ -189,10 +189,9 @@ class Descent:
             (int(p), tree.labels[node]): node for node, p in enumerate(tree.parent.tolist()) if p >= 0
         }
         if axis.is_declared:
-            self.tree = declared_tree(axis.attribute)
-            whole = with_missing(self.tree)
-            leaves = whole.leaf_nodes.tolist()
-            self.declared = np.array([self.node(whole.path(leaf)) for leaf in leaves], dtype=np.int64)
+            self.tree = with_missing(declared_tree(axis.attribute))
+            nodes = [self.node(self.tree.path(leaf)) for leaf in self.tree.leaf_nodes.tolist()]
+            self.declared = np.array(nodes, dtype=np.int64)
 
     def node(self, path: Sequence[str | None]) -> int:
         node = 0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato import diffgen_policy, tables
 from sfumato.axes import distinct_cells
-from sfumato.declared_trees import declared_tree, leaf_codes, missing_code, with_missing
+from sfumato.declared_trees import declared_tree, leaf_codes, with_missing
 from sfumato.diffgen_policy import LEAVES, Cut, class_values, grid_of, n_codes
 from sfumato.encoding import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.engines.rows import BLOCK_ROWS, Block
@@ -123,13 +123,13 @@ class _Ordered:
 class _Tree:
     """The cells of a column with a hierarchy."""
 
-    def __init__(self, attribute: Attribute) -> None:
-        self.attribute = attribute
-        self.tree = declared_tree(attribute)
+    def __init__(self, domain: TreeDomain) -> None:
+        self.domain = domain
 
     def codes(self, column: Any) -> Codes:
-        cells, values = distinct_cells(column, self.attribute, leniently=True)
-        return _spread(cells, leaf_codes(self.attribute, self.tree, values), missing_code(self.tree))
+        attribute, tree = self.domain.attribute, self.domain.hierarchy
+        cells, values = distinct_cells(column, attribute, leniently=True)
+        return _spread(cells, leaf_codes(attribute, tree, values), tree.n_leaves - 1)
 
 
 class _Class:
@@ -170,7 +170,7 @@ class DeclaredRows:
         self.class_values = self._class.values
         self.n_rows = UNKNOWN
         self._columns: list[_Ordered | _Tree | _Class] = [
-            _Ordered(domain) if isinstance(domain, OrderedDomain) else _Tree(domain.attribute)
+            _Ordered(domain) if isinstance(domain, OrderedDomain) else _Tree(domain)
             for domain in self.domains
         ]
         self._names = [*(domain.attribute.name for domain in self.domains), target.name]

@@ -78,12 +78,12 @@ def with_missing(tree: Hierarchy) -> Hierarchy:
 
 
 def leaf_codes(attribute: Attribute, tree: Hierarchy, values: Any) -> NDArray[np.int64]:
-    """The code of each value in ``with_missing(tree)``, missing (the last) for all that ``tree`` lacks.
+    """The code of each value in a hierarchy with missing, which is its last code, and that of all it lacks.
 
     Values are texts, float64 numbers or datetime64[D] dates; those outside the bounds count as the nearer bound.
 
     >>> sex = Attribute("sex", "quasi-identifier", values=("Male", "Female"))
-    >>> leaf_codes(sex, declared_tree(sex), ["Female", "x"]).tolist()
+    >>> leaf_codes(sex, with_missing(declared_tree(sex)), ["Female", "x"]).tolist()
     [1, 2]
     """
     if attribute.bounds is not None:
@@ -92,9 +92,4 @@ def leaf_codes(attribute: Attribute, tree: Hierarchy, values: Any) -> NDArray[np
             ends = np.array(ends, dtype=np.int64).astype("datetime64[D]")
         values = np.clip(values, *ends)
     codes = hierarchy.locate(attribute, tree, values).astype(np.int64)
-    return np.where(codes < 0, missing_code(tree), codes)
-
-
-def missing_code(tree: Hierarchy) -> int:
-    """The code of missing in ``with_missing(tree)``."""
-    return tree.n_leaves - (None in tree.labels)
+    return np.where(codes < 0, tree.n_leaves - 1, codes)

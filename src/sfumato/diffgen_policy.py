@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato import hierarchy
-from sfumato.declared_trees import declared_tree, missing_code, undeclared, with_missing
+from sfumato.declared_trees import declared_tree, undeclared, with_missing
 from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
@@ -24,7 +24,9 @@ from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import Classify, Task
 
 TUNED, PAPER = "tuned", "paper"
-MAX, INFOGAIN, GINI = "max", "infogain", "gini"
+MAX, INFOGAIN, GINI, SMOOTH = "max", "infogain", "gini", "smooth"
+SCORES = {TUNED: (SMOOTH, MAX, GINI), PAPER: (MAX, INFOGAIN)}
+"""Those of each variant; the first is taken where none is asked for."""
 COUNTS, EXPANDED = "counts", "expanded"
 
 LEAVES = "leaves"
@@ -108,12 +110,11 @@ def check_options(options: DiffGenOptions) -> None:
         raise Misfit((*METHOD, "epsilon"), "must be a decimal number of at most 15 digits, such as 0.1.")
     if options.variant not in (TUNED, PAPER):
         raise Misfit((*METHOD, "variant"), f"must be {TUNED} or {PAPER}.")
-    if options.score not in (None, MAX, INFOGAIN if options.variant == PAPER else GINI):
+    if options.score is not None and options.score not in SCORES[options.variant]:
         other = TUNED if options.variant == PAPER else PAPER
         raise Misfit(
             (*METHOD, "score"),
-            f"{options.variant} has {MAX} and {INFOGAIN if options.variant == PAPER else GINI} only; "
-            f"leave it out, or use variant: {other}.",
+            f"{options.variant} has {', '.join(SCORES[options.variant])} only; leave it out, or use variant: {other}.",
         )
     for word, given, least in (
         ("specializations", options.specializations, 0),
@@ -312,7 +313,7 @@ def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
             n_cells *= n_codes(attribute) if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
         else:
             tree = declared_tree(attribute)
-            n_cells *= missing_code(tree) + 1 if cut == LEAVES else len(tree_cut(attribute, tree, cut))
+            n_cells *= with_missing(tree).n_leaves if cut == LEAVES else len(tree_cut(attribute, tree, cut))
     if n_cells > max_cells:
         raise Misfit(
             (*METHOD, "cuts"),

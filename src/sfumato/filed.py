@@ -67,8 +67,14 @@ class FiledRows:
         return self._n_rows
 
     def tables(self, names: Sequence[str] | None = None, *, rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
-        """All rows in their order, some at a time; as in a release that was read, empty cells of CSV are missing."""
+        """All rows in their order, some at a time; as in a release that was read, empty cells of CSV are missing.
+
+        There is one table at least, without rows if the file has none.
+        """
         source = self.source()
+        if source.n_rows == 0:
+            yield self.load(names)
+            return
         wanted = list(source.names if names is None else names)
         for batch in source.batches(wanted, rows=rows or ROWS_AT_ONCE):
             columns = batch.columns

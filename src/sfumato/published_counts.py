@@ -87,13 +87,13 @@ class Lines:
 
     def counts(self, rows: pa.Table | FiledRows) -> Ints:
         """The counts (cells, classes) that published rows say."""
-        parts = rows.tables() if isinstance(rows, FiledRows) else [rows]
         if self.is_expanded:
             found = np.zeros(self.n, dtype=np.int64)
-            for part in parts:
-                found += np.bincount(self._lines(part), minlength=self.n)
+            for part in rows.tables() if isinstance(rows, FiledRows) else _slices(rows):
+                np.add.at(found, self._lines(part), 1)
         else:
-            found = np.concatenate([_plain(part.column(COUNT), pa.int64()).to_numpy() for part in parts])
+            column = (rows.load([COUNT]) if isinstance(rows, FiledRows) else rows).column(COUNT)
+            found = _plain(column, pa.int64()).to_numpy()
         if len(found) != self.n:
             raise _strange()
         return found.reshape(self.n_cells, -1)
@@ -103,12 +103,25 @@ class Lines:
         digits: dict[int, Ints] = {}
         for name, (place, cells) in self.columns.items():
             if place not in digits:
-                known = _plain(cells, cells.type)
-                found = pc.index_in(_plain(part.column(name), known.type), value_set=known)
-                if found.null_count:
-                    raise _strange()
-                digits[place] = found.to_numpy()
+                digits[place] = _places(part.column(name), _plain(cells, cells.type))
         return np.ravel_multi_index([digits[place] for place in range(len(self.shape))], self.shape)
+
+
+def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield rows.slice(start, ROWS_AT_ONCE)
+
+
+def _places(column: pa.ChunkedArray, known: pa.Array) -> Ints:
+    """Which of the known cells each row has, the first of those that are alike."""
+    cells = column.combine_chunks()
+    cells = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    values = pa.concat_arrays([cells.dictionary.cast(known.type), pa.nulls(1, known.type)])
+    place = pc.index_in(values, value_set=known).fill_null(-1).to_numpy()
+    found = place[cells.indices.fill_null(len(values) - 1).to_numpy()]
+    if (found < 0).any():
+        raise _strange()
+    return np.asarray(found, dtype=np.int64)
 
 
 def _strange() -> InputError:

@@ -143,13 +143,14 @@ class Claims:
 class Privacy:
     """What a differentially private release cost, in exact fractions of epsilon, draw by draw.
 
-    Each line of the ``ledger`` is one draw: what was drawn, of what, by which mechanism, its share and its scale.
+    Each line of the ``ledger`` is one draw: what was drawn, of what, by which mechanism, its share and its scale, and
+    the result where nothing else in the release tells it.
     ``randomness`` says where the noise came from, and ``public`` what was declared and not read from the table.
     """
 
     epsilon: Fraction
     composition: str
-    ledger: tuple[Mapping[str, str], ...]
+    ledger: tuple[Mapping[str, Any], ...]
     spent: Fraction
     unspent: Fraction
     randomness: str
@@ -331,6 +332,7 @@ _DRAW: dict[str, tuple[type, ...]] = {
     "mechanism": (str,),
     "share": (str,),
     "scale": (str,),
+    "result": (int,),
 }
 _CLAIM: dict[str, tuple[type, ...]] = {
     "requirement": (dict,),
@@ -436,7 +438,9 @@ def _privacy(value: Any) -> Privacy:
             raise _rubbish(f"{name!r} must be {said!r}")
     if not all(isinstance(sentence, str) for sentence in data["public"]):
         raise _rubbish("'public' must be a list of texts")
-    ledger = [_fields(draw, "an item of 'ledger'", _DRAW, optional=("of",)) for draw in data["ledger"]]
+    ledger = [
+        _fields(draw, "an item of 'ledger'", _DRAW, optional=("of", "result")) for draw in data["ledger"]
+    ]
     for draw in ledger:
         for name in ("share", "scale"):
             _fraction(draw, name)

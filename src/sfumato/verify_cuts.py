@@ -125,7 +125,13 @@ def _is_wanted(places: Sequence[int], wanted: Any, low: Fraction, step: Fraction
         return True
     if wanted == LEAVES:
         return list(places) == list(range(-1, n_steps))
-    return list(places) == [_place(begin, low, step) - 1 for begin in wanted or ()]
+    begins = [_days(begin) if isinstance(begin, str) else begin for begin in wanted or ()]
+    return list(places) == [_place(begin, low, step) - 1 for begin in begins]
+
+
+def _days(text: str) -> int:
+    """A date as it is written, in days since 1970-01-01."""
+    return (date.fromisoformat(text) - _EPOCH).days
 
 
 def _place(point: Any, low: Fraction, step: Fraction) -> int:

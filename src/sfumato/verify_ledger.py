@@ -12,7 +12,7 @@ from sfumato.release import Privacy
 from sfumato.verify_checks import Check
 from sfumato.verify_cuts import Cut, classes_of
 
-SPLIT_POINT, SPECIALIZATION, COUNTS = "split point", "specialization", "counts"
+ROWS, SPLIT_POINT, SPECIALIZATION, COUNTS = "rows", "split point", "specialization", "counts"
 EXPONENTIAL, PERMUTE_AND_FLIP, DISCRETE_LAPLACE = "exponential", "permute-and-flip", "discrete Laplace"
 COMPOSITION = "sequential; draws on disjoint rows are charged once"
 UNITS = 1 << 20
@@ -28,6 +28,7 @@ class Draw:
     mechanism: str
     share: Fraction
     scale: Fraction
+    result: int | None = None
 
 
 def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -> Iterator[Check]:
@@ -41,6 +42,7 @@ def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) 
             line["mechanism"],
             Fraction(line["share"]),
             Fraction(line["scale"]),
+            line.get("result"),
         )
         for line in privacy.ledger
     ]
@@ -114,17 +116,37 @@ def _paper_specializations(options: DiffGenOptions) -> int:
 
 
 def _fault_of_tuned(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> str:  # noqa: ARG001 - as above
-    """One monotone selection per specialization, all alike: share times scale is what one row can change."""
+    """A noisy number of rows says how many monotone selections there are, unless the policy does; all are alike.
+
+    The number of rows has 1/100 of epsilon, and selections 7/10 of the rest. Share times scale is what one row can
+    change.
+    """
+    epsilon, h = options.epsilon, options.specializations
+    if h is None:
+        if not draws or draws[0].result is None:
+            return "the number of rows is not drawn first"
+        first = draws[0]
+        if first != Draw(ROWS, "", DISCRETE_LAPLACE, epsilon / 100, 100 / epsilon, first.result):
+            return "the number of rows is drawn in another way"
+        h = _tuned_specializations(epsilon * max(first.result or 0, 1))
+        epsilon, draws = epsilon * Fraction(99, 100), draws[1:]
     if not draws:
         return ""
-    first = draws[0]
-    if any(draw != first for draw in draws) or (first.what, first.of) != (SPECIALIZATION, ""):
-        return "a draw has no place in the method, or another share than the others"
-    sensitivity = {"max": {Fraction(1)}, "gini": {Fraction(2 * UNITS)}}
-    allowed = sensitivity[options.score] if options.score else set().union(*sensitivity.values())
-    if first.mechanism != PERMUTE_AND_FLIP or first.share * first.scale not in allowed:
-        return "the scale or mechanism of a choice is another"
+    if len(draws) > h:
+        return f"there are more than {h:,} specializations"
+    sensitivities = {"max": Fraction(1), "gini": Fraction(2 * UNITS), "smooth": Fraction(UNITS)}
+    share = Fraction(7, 10) * epsilon / h
+    expected = Draw(
+        SPECIALIZATION, "", PERMUTE_AND_FLIP, share, sensitivities[options.score or "smooth"] / share
+    )
+    if any(draw != expected for draw in draws):
+        return "the share, scale or mechanism of a choice is another"
     return ""
+
+
+def _tuned_specializations(n: Fraction) -> int:
+    """4 log10 n, rounded to the nearest and the half up, less 8; from 3 to 20. A power decides, not a logarithm."""
+    return next((h for h in range(20, 3, -1) if 10 ** (2 * h + 15) <= n**8), 3)
 
 
 def _fault_of_cuts(draws: Sequence[Draw], options: DiffGenOptions, cuts: Sequence[Cut]) -> str:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.filed import FiledRows
+from sfumato.filed import ROWS_AT_ONCE, FiledRows
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.release import Certificate, Claims, public_of
 from sfumato.schema import Attribute, Role
@@ -154,7 +154,7 @@ def _measured(rows: pa.Table | FiledRows, grid: Grid, *, is_expanded: bool) -> _
     expected, shape = list(grid.expected()), grid.shape
     tells_apart = all(column.tells_apart for column in expected)
     n_lines = math.prod(shape)
-    for part in rows.tables() if isinstance(rows, FiledRows) else [rows]:
+    for part in _parts(rows):
         cells = [column.found(part.column(column.name)) for column in expected]
         if is_expanded:
             is_strange = np.any([codes < 0 for codes in cells], axis=0)
@@ -176,6 +176,15 @@ def _measured(rows: pa.Table | FiledRows, grid: Grid, *, is_expanded: bool) -> _
         found.strange += int(is_strange.sum())
         found.rows += part.num_rows
     return found
+
+
+def _parts(rows: pa.Table | FiledRows) -> Iterator[pa.Table]:
+    """The rows in their order, some at a time."""
+    if isinstance(rows, FiledRows):
+        yield from rows.tables()
+        return
+    for start in range(0, max(len(rows), 1), ROWS_AT_ONCE):
+        yield rows.slice(start, ROWS_AT_ONCE)
 
 
 def _counts(column: Any) -> tuple[Ints, NDArray[np.bool_]]:

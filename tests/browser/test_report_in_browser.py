@@ -66,13 +66,32 @@ def test_a_report_with_hostile_labels_is_shown_and_runs_nothing(browser, tmp_pat
     assert "<img" not in dom
     for kind, n in {"painting": 1, "scores": 1, "column": 3, "histogram": 1}.items():
         assert dom.count(f'class="{kind}"') == n, kind
-    picture = tmp_path / "report.png"
-    shown(
-        browser,
-        tmp_path / "out" / "report.html",
-        tmp_path / "profile",
-        f"--screenshot={picture}",
-        "--window-size=1000,1600",
-    )
+    check_picture(browser, tmp_path)
+
+
+def check_picture(browser: str, folder) -> None:
+    picture, page = folder / "report.png", folder / "out" / "report.html"
+    shown(browser, page, folder / "profile", f"--screenshot={picture}", "--window-size=1000,1600")
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert picture.stat().st_size > 20_000  # a blank page has about 5,000
+
+
+def test_the_report_of_a_private_release_with_hostile_labels_is_shown_and_runs_nothing(browser, tmp_path):
+    attributes = {
+        ATTACK: {"role": "quasi-identifier", "values": [ATTACK, "b", "c"]},
+        "y": {"role": "quasi-identifier", "type": "number", "bounds": [0, 9], "step": 1},
+        "class": {"role": "other", "values": [ATTACK, "other"]},
+    }
+    options = {"epsilon": 2, "variant": "paper", "specializations": 3}
+    policy = Policy.from_dict(
+        {"attributes": attributes, "workload": [{"classify": "class"}], "method": {"diffgen": options}}
+    )
+    rows = pa.table({ATTACK: [ATTACK, "b"] * 40, "y": list(range(8)) * 10, "class": [ATTACK, "other"] * 40})
+    publish(rows, policy, seed=1).write(tmp_path / "out")
+    dom = shown(browser, tmp_path / "out" / "report.html", tmp_path / "profile", "--dump-dom")
+    assert "<title>Release report: Not private: the noise can be repeated.</title>" in dom
+    assert "<script" not in dom
+    assert "<img" not in dom
+    assert dom.count('class="budget"') == 1
+    assert dom.count('class="classes"') >= 3  # the whole, and at least one attribute that was cut
+    check_picture(browser, tmp_path)

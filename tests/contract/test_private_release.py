@@ -122,6 +122,21 @@ def test_a_release_on_disk_can_be_used_before_it_is_written(tmp_path):
     assert Release.read(tmp_path / "out").table.equals(release.table)
 
 
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_questions_are_answered_by_the_counts(file_format, engine, tmp_path):
+    """Whether rows are counts or written out, and whether they are in memory, on disk or read again."""
+    answers = set()
+    for rows in ("counts", "expanded"):
+        policy = the_policy({"rows": rows})
+        made = sf.publish(PEOPLE, policy, seed=1, file_format=file_format, engine=engine, memory=None)
+        made.write(tmp_path / rows)
+        for release in (made, Release.read(tmp_path / rows)):
+            answers.add((release.query("COUNT(*)").value, release.query("COUNT(*) WHERE age >= 40").value))
+    assert len(answers) == 1
+    assert answers.pop()[0] == made.certificate.claims.counted
+
+
 # ---- nothing else of the table ---------------------------------------------------------------------
 
 
@@ -163,6 +178,10 @@ def test_a_table_without_rows_is_published_like_any_other(kind, engine, rows, tm
     read = Release.read(tmp_path / "out")
     assert len(read.table) == (0 if rows == "expanded" else release.certificate.claims.rows)
     assert "Not private" in read.report
+    for made in (release, read):
+        assert made.query("COUNT(*) WHERE age >= 40").value == 0
+        assert made.query("AVG(age)").value is None
+        assert len(made.select("age >= 40")) <= release.certificate.claims.rows
 
 
 def test_no_cell_makes_an_error():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -27,11 +28,16 @@ import sfumato as sf
 from sfumato import demo
 from sfumato.tables import open_table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, it finds what the tests share
+
+from private_people import people, the_policy
+
 FILE = Path(__file__).with_name("releases.json")
 ADULT_QUASI_IDENTIFIERS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation",
 )  # fmt: skip
 ADULT_CLASS = "salary-class"
+SEED = 20110821
 
 
 def adult(data: Path) -> tuple[pa.Table, sf.Policy]:
@@ -73,6 +79,31 @@ REAL: dict[str, Callable[[Path], tuple[pa.Table, sf.Policy]]] = {
 }
 
 
+PRIVATE: dict[str, Callable[[], tuple[pa.Table, sf.Policy]]] = {
+    "people, DiffGen as published": lambda: (people(), the_policy(variant="paper", specializations=8)),
+    "people, DiffGen with given cuts": lambda: (
+        people(),
+        the_policy(cuts={"age": [30, 50], "job": "leaves", "born": ["1980-01-01"]}),
+    ),
+}
+"""Drawn from a seed, or they would be others every time."""
+
+
+def private_summary(table: pa.Table, policy: sf.Policy) -> dict[str, Any]:
+    """What is remembered of a differentially private release."""
+    release = sf.publish(table, policy, seed=SEED)
+    lines = ["\t".join(map(str, line.values())) for line in release.rows.to_pylist()]
+    return {
+        "cells": release.certificate.claims.groups,
+        "counted": release.certificate.claims.counted,
+        "splits": release.recoding.n_splits(),
+        "draws": [
+            f"{draw['draw']} {draw.get('of', '')}".strip() for draw in release.certificate.privacy.ledger
+        ],
+        "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+    }
+
+
 def summary(table: pa.Table, policy: sf.Policy) -> dict[str, Any]:
     """What is remembered of a release: little enough to read, enough to notice any change of a group."""
     release = sf.publish(table, policy)
@@ -97,10 +128,12 @@ def main() -> None:
     found = remembered()
     for name, make in OWN.items():
         found[name] = summary(*make())
+    for name, make in PRIVATE.items():
+        found[name] = private_summary(*make())
     if data := os.environ.get("SFUMATO_DATA"):
         for name, make_real in REAL.items():
             found[name] = summary(*make_real(Path(data)))
-    kept = {name: found[name] for name in (*OWN, *REAL) if name in found}
+    kept = {name: found[name] for name in (*OWN, *PRIVATE, *REAL) if name in found}
     FILE.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     print(f"Wrote {FILE} with {len(kept)} releases.")
 

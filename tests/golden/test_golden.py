@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from golden.renew import ADULT_QUASI_IDENTIFIERS, OWN, REAL, adult, remembered, summary
+from golden.renew import (
+    ADULT_QUASI_IDENTIFIERS,
+    OWN,
+    PRIVATE,
+    REAL,
+    adult,
+    private_summary,
+    remembered,
+    summary,
+)
 
 from sfumato.schema import Role
 
 
 def test_every_golden_release_is_remembered_and_no_other():
-    assert list(remembered()) == [*OWN, *REAL]
+    assert list(remembered()) == [*OWN, *PRIVATE, *REAL]
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -18,6 +27,11 @@ def test_a_release_of_our_own_table_is_what_it_was(name):
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_private_release_drawn_from_a_seed_is_what_it_was(name):
+    assert private_summary(*PRIVATE[name]()) == remembered()[name]
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_a_release_of_a_real_table_is_what_it_was(data_folder, name):
     assert summary(*REAL[name](data_folder)) == remembered()[name]
@@ -32,4 +46,4 @@ def test_adult_has_the_rows_and_columns_of_the_literature(data_folder):
 
 def test_the_golden_releases_differ_from_each_other():
     """A summary that never changes would notice nothing."""
-    assert len({found["sha256"] for found in remembered().values()}) == len(OWN) + len(REAL)
+    assert len({found["sha256"] for found in remembered().values()}) == len(OWN) + len(PRIVATE) + len(REAL)

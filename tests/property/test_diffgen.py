@@ -7,14 +7,18 @@ from fractions import Fraction
 
 import naive_diffgen as naive
 import numpy as np
+import pyarrow as pa
 import pytest
 from diffgen_cases import VARIANTS, Told, anywhere, following, random_case, random_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.declared import held
+from sfumato.policy import Policy
 from sfumato.privacy.mechanisms import noiseless
-from sfumato.specialization.diffgen import conditional
+from sfumato.specialization.diffgen import conditional, draw
 from sfumato.specialization.diffgen.plan import plan
+from sfumato.tables import open_table
 
 SEEDS = st.integers(0, 2**32 - 1)
 variants = pytest.mark.parametrize(("variant", "score"), VARIANTS)
@@ -83,8 +87,8 @@ def test_every_draw_has_the_scale_of_its_share(variant, score, seed):
     for law, scale in of_selection:
         assert law == ("exponential" if variant == "paper" else "permute-and-flip")
         share = ledger.draws[0].share
-        least = float(delta * (2 if variant == "paper" else 1) / share)
-        assert least <= scale <= least * (1 + 1e-5)
+        least = Fraction(delta) * (2 if variant == "paper" else 1) / share
+        assert least <= scale <= least * Fraction(100_001, 100_000)
     counts = ledger.draws[-1]
     assert told.asked[-1][0] == counts.mechanism == "discrete Laplace"
     assert told.asked[-1][2] == counts.scale == 1 / counts.share
@@ -146,3 +150,73 @@ def test_long_axes_have_thresholds_at_equal_distances():
         case = replace(case, attributes=attributes, rows=rows, n_classes=2, options=options)
         told = Told(anywhere(random))
         compare(case, told, case.draw(told))
+
+
+# ---- from the table on -----------------------------------------------------------------------------
+
+POLICY = """
+attributes:
+  job: {role: quasi-identifier, hierarchy: {tree: {Any: {Desk: [clerk, judge, %s], Stage: [dancer, %s]}}}}
+  town: {role: quasi-identifier, values: [Ulm, %s, Bonn]}
+  age: {role: quasi-identifier, type: number, bounds: [18, 24], step: 2}
+  class: {role: other, values: [Y, N]}
+workload: [classify: class]
+method: {diffgen: {epsilon: 1, variant: %s, specializations: 5, score: %s}}
+"""
+UNUSED = ("actuary", "mime", "Kiel")
+CELLS = {
+    "job": ["clerk", "judge", "dancer"],
+    "town": ["Ulm", "Bonn"],
+    "age": [18, 20, 22, 24],
+    "class": ["Y", "N"],
+}
+TYPES = pa.schema([(name, pa.int64() if name == "age" else pa.string()) for name in CELLS])
+
+
+def random_table(random, n):
+    return pa.table({name: random.choice(cells, n).tolist() for name, cells in CELLS.items()}, schema=TYPES)
+
+
+def asked_of(table, variant, score, pick, unused=UNUSED):
+    """Everything that the mechanisms are asked, and where the draws went."""
+    policy = Policy.parse(POLICY % (*unused, variant, score))
+    rows = held(open_table(table, may_be_empty=True), policy)
+    told = Told(pick)
+    draw(rows, rows.domains, len(rows.class_values), policy.method, told)
+    return [(law, scores.tolist(), scale) for law, scores, scale in told.asked], told.places
+
+
+@variants
+@given(seed=SEEDS)
+def test_other_names_of_unused_categories_change_no_list(variant, score, seed):
+    random = np.random.default_rng(seed)
+    table = random_table(random, int(random.integers(20)))
+    asked, places = asked_of(table, variant, score, anywhere(random))
+    other = ("zoologist", "actor", "Aachen")  # elsewhere in the alphabet
+    assert asked_of(table, variant, score, following(places), other) == (asked, places)
+
+
+@variants
+@given(seed=SEEDS)
+def test_cells_outside_the_declared_domains_count_as_the_nearest_or_as_missing(variant, score, seed):
+    """So they add no candidate, raise no error, and change no other row."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 20))
+    columns = random_table(random, n).to_pydict()
+    columns = {
+        name: [cell if random.random() < 0.7 else None for cell in cells] for name, cells in columns.items()
+    }
+    wild = {
+        "job": [cell or str(random.choice(["Desk", "", "mime "])) for cell in columns["job"]],
+        "town": [cell or "Ulm am Rhein" for cell in columns["town"]],
+        "age": [{18: 3, 20: 19, 24: 10**9}.get(cell, cell) for cell in columns["age"]],
+        "class": [cell or "perhaps" for cell in columns["class"]],
+    }
+    wild, tame = pa.table(wild, schema=TYPES), pa.table(columns, schema=TYPES)
+    asked, places = asked_of(tame, variant, score, anywhere(random))
+    assert asked_of(wild, variant, score, following(places)) == (asked, places)
+    kept = [i for i, cell in enumerate(columns["class"]) if cell is not None]
+    assert asked_of(tame.take(pa.array(kept, pa.int64())), variant, score, following(places)) == (
+        asked,
+        places,
+    )

@@ -66,6 +66,7 @@ EVERY = [
     {"variant": "paper", "specializations": 6, "score": "infogain"},
     {"variant": "tuned"},
     {"variant": "tuned", "score": "gini", "specializations": 5},
+    {"variant": "tuned", "score": "max", "specializations": 0},
     {"cuts": {"age": (40,), "job": ("A", "B")}},
 ]
 

@@ -348,7 +348,8 @@ def test_a_damaged_file_is_a_failed_claim(folder, name):
 @pytest.mark.parametrize(
     ("cuts", "other"),
     [({"age": [30, 50]}, {"age": [30, 51]}), ({"job": ["Professional", "Artist"]}, {"job": "leaves"}),
-     ({"age": "leaves"}, {"age": [30]}), ({"sex": "leaves", "rate": [0.5]}, {"rate": [0.5]})],
+     ({"age": "leaves"}, {"age": [30]}), ({"sex": "leaves", "rate": [0.5]}, {"rate": [0.5]}),
+     ({"born": ["1980-01-01"]}, {"born": ["1980-01-02"]})],
 )  # fmt: skip
 def test_cuts_that_the_owner_gave_must_be_those(cuts, other, tmp_path):
     sf.publish(PEOPLE, the_policy(cuts=cuts), seed=1).write(tmp_path / "out")

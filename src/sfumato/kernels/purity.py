@@ -11,11 +11,11 @@ import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
 
-MAX, GINI = 0, 1
-"""Purity of a cell: rows of its most frequent class; or less its Gini impurity, times its rows."""
+MAX, GINI, SMOOTH = 0, 1, 2
+"""Purity of a cell: rows of its most frequent class; less its Gini impurity, times its rows; or between the two."""
 
-GINI_BITS = 20
-"""Impurity is counted in units of 2^-20, rounded down."""
+BITS = 20
+"""Purity that is no whole number is counted in units of 2^-20, rounded down."""
 
 
 @kernel
@@ -55,30 +55,63 @@ def add_bin_counts(rows, cells, number, first, bin_of_code, out):
 
 
 @inner
+def in_units(numerator, denominator):
+    """The quotient in units of 2^-20, rounded down: exact, for a denominator below 2^43."""
+    return ((numerator // denominator) << BITS) + ((numerator % denominator) << BITS) // denominator
+
+
+@inner
 def impurity(counts):
-    """Rows less sum_c n_c^2 / n in units of 2^-20, rounded down; exact up to 2^31 rows."""
+    """Rows less sum_c n_c^2 / n."""
     n, same = np.int64(0), np.int64(0)
     for c in range(counts.shape[0]):
         n += counts[c]
         same += counts[c] * counts[c]
-    if n == 0:
-        return np.int64(0)
-    mixed = n * n - same
-    return ((mixed // n) << GINI_BITS) + ((mixed % n) << GINI_BITS) // n
+    return in_units(n * n - same, n) if n > 0 else np.int64(0)
 
 
 @inner
-def purity(counts, score):
-    if score == GINI:
-        return -impurity(counts)
-    most = np.int64(0)
+def smoothed(counts):
+    """Max over shares q of classes of sum_c q_c n_c + n (1 - sum_c q_c^2) / 4; orders ``counts``.
+
+    At the best q the m most frequent classes have shares above 0. With s the sum of their counts and s2 that of
+    squares it is (4 n s + 4 (m s2 - s^2) + (m - 1) n^2) / (4 m n).
+    """
+    n = np.int64(0)
+    for c in range(counts.shape[0]):  # most frequent first
+        n += counts[c]
+        x, i = counts[c], c
+        while i > 0 and counts[i - 1] < x:
+            counts[i] = counts[i - 1]
+            i -= 1
+        counts[i] = x
+    if n == 0:
+        return np.int64(0)
+    m, total, squares = np.int64(0), np.int64(0), np.int64(0)
+    while m < counts.shape[0] and 2 * (m + 1) * counts[m] > 2 * (total + counts[m]) - n:
+        total += counts[m]
+        squares += counts[m] * counts[m]
+        m += 1
+    return in_units(4 * n * total + 4 * (m * squares - total * total) + (m - 1) * n * n, 4 * m * n)
+
+
+@inner
+def purity(counts, score, most, work):
+    """Of a cell. Counts are taken for ``most`` at most, so that no product overflows."""
     for c in range(counts.shape[0]):
-        most = max(most, counts[c])
-    return most
+        work[c] = min(np.int64(counts[c]), most)
+    if score == GINI:
+        return -impurity(work)
+    if score == SMOOTH:
+        return smoothed(work)
+    highest = np.int64(0)
+    for c in range(work.shape[0]):
+        highest = max(highest, work[c])
+    return highest
 
 
 @kernel
-def add_gains(counts, begin, end, is_tree, place, axis, piece, score, start, out):
+def add_gains(counts, begin, end, is_tree, place, axis, piece, score, most, start, out):
     """Add what each candidate would gain in these cells.
 
     counts       (bins, cells, classes) uint32                                            IN
@@ -86,13 +119,15 @@ def add_gains(counts, begin, end, is_tree, place, axis, piece, score, start, out
     is_tree      (pieces,) bool: all bins at once, or a threshold after any but the last  IN
     place        (cells, axes) int64: the piece of each axis that a cell lies in          IN
     axis, piece  (pieces,) int64: which piece of which axis it is                         IN
-    score        MAX or GINI                                                              IN
+    score        MAX, GINI or SMOOTH                                                      IN
+    most         rows of a class in a cell that count, see ``purity``                     IN
     start        (pieces,) int64: where the candidates of each piece begin                IN
     out          (candidates,) int64                                                      IN+OUT
     """
     n_cells, n_classes = counts.shape[1], counts.shape[2]
     whole = np.zeros(n_classes, dtype=np.int64)
     left = np.zeros(n_classes, dtype=np.int64)
+    work = np.zeros(n_classes, dtype=np.int64)
     for p in range(begin.shape[0]):
         for cell in range(n_cells):
             if place[cell, axis[p]] != piece[p]:
@@ -101,13 +136,13 @@ def add_gains(counts, begin, end, is_tree, place, axis, piece, score, start, out
             for b in range(begin[p], end[p]):
                 for c in range(n_classes):
                     whole[c] += np.int64(counts[b, cell, c])
-            before = purity(whole, score)
+            before = purity(whole, score, most, work)
             if is_tree[p]:
                 gain = -before
                 for b in range(begin[p], end[p]):
                     for c in range(n_classes):
                         left[c] = np.int64(counts[b, cell, c])
-                    gain += purity(left, score)
+                    gain += purity(left, score, most, work)
                 out[start[p]] += gain
                 continue
             left[:] = 0
@@ -115,4 +150,6 @@ def add_gains(counts, begin, end, is_tree, place, axis, piece, score, start, out
                 for c in range(n_classes):
                     left[c] += np.int64(counts[b, cell, c])
                     whole[c] -= np.int64(counts[b, cell, c])
-                out[start[p] + b - begin[p]] += purity(left, score) + purity(whole, score) - before
+                out[start[p] + b - begin[p]] += (
+                    purity(left, score, most, work) + purity(whole, score, most, work) - before
+                )

@@ -6,7 +6,7 @@ never given back, whatever becomes of the draw; what nobody asked for is left, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +25,7 @@ class Draw:
     mechanism  the law that it is drawn from
     share      of epsilon, that it costs
     scale      of the law
+    result     what was drawn, where it is a number that nothing else in the release tells
     """
 
     what: str
@@ -32,6 +33,7 @@ class Draw:
     mechanism: str
     share: Fraction
     scale: Fraction
+    result: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """In plain texts, fractions as they are.
@@ -46,6 +48,7 @@ class Draw:
             "mechanism": self.mechanism,
             "share": str(self.share),
             "scale": str(self.scale),
+            **({} if self.result is None else {"result": self.result}),
         }
 
 
@@ -75,6 +78,10 @@ class Ledger:
         if draw.share <= 0 or draw.share > self.unspent:
             raise InternalError("A draw would cost more than is left of epsilon.")
         self.draws.append(draw)
+
+    def note(self, result: int) -> None:
+        """What came of the last draw."""
+        self.draws[-1] = replace(self.draws[-1], result=result)
 
     def as_list(self) -> list[dict[str, Any]]:
         return [draw.as_dict() for draw in self.draws]

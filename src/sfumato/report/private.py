@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -33,7 +34,12 @@ MOST_CELLS = 12
 MOST_CLASSES = 5
 """So many of each are shown one by one."""
 
-KINDS = {"split point": "split points", "specialization": "specializations", "counts": "counts"}
+KINDS = {
+    "rows": "number of rows",
+    "split point": "split points",
+    "specialization": "specializations",
+    "counts": "counts",
+}
 UNSPENT = "unspent"
 
 
@@ -168,8 +174,9 @@ def draws_of(privacy: Privacy) -> list[Draws]:
     return found
 
 
-def _key(draw: Mapping[str, str]) -> tuple[str, ...]:
-    return draw["draw"], draw.get("of", ""), draw["mechanism"], draw["share"], draw["scale"]
+def _key(draw: Mapping[str, Any]) -> tuple[str, ...]:
+    of = f"about {draw['result']:,}" if "result" in draw else draw.get("of", "")
+    return draw["draw"], of, draw["mechanism"], draw["share"], draw["scale"]
 
 
 @dataclass(frozen=True, slots=True)

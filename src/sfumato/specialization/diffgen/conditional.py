@@ -7,6 +7,7 @@ costs passes over the rows: one that counts cells, one that counts bins of every
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
 from sfumato.engines.rows import Rows
-from sfumato.kernels.purity import GINI, GINI_BITS, MAX, add_bin_counts, add_cell_counts, add_gains
+from sfumato.kernels.purity import BITS, GINI, MAX, SMOOTH, add_bin_counts, add_cell_counts, add_gains
 from sfumato.partition import Progress, no_progress
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import PERMUTE_AND_FLIP, Mechanisms
+from sfumato.specialization.diffgen.plan import Plan
 from sfumato.specialization.diffgen.published import SPECIALIZATION
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.loop import Candidate, Piece, parts_of
@@ -33,9 +35,12 @@ MOST_THRESHOLDS = 256
 MASS = 256
 """How often a node stands in the list that is drawn from, its thresholds taken together."""
 
-SCORES = {"max": MAX, "gini": GINI}
+SCORES = {"max": MAX, "gini": GINI, "smooth": SMOOTH}
 
-SENSITIVITY = {"max": Fraction(1), "gini": Fraction(2 << GINI_BITS)}
+UNIT = {"max": 1, "gini": 1 << BITS, "smooth": 1 << BITS}
+"""What one row is in a score."""
+
+SENSITIVITY = {"max": Fraction(1), "gini": Fraction(2 << BITS), "smooth": Fraction(1 << BITS)}
 """By how much one row changes the purity of a grid, always in one direction."""
 
 BYTES = 256 << 20
@@ -43,7 +48,7 @@ BYTES = 256 << 20
 
 
 class Conditional:
-    """The cutter of the tuned variant. Every specialization costs ``share``."""
+    """The cutter of the tuned variant; ``plan`` says how often, and at what cost."""
 
     def __init__(
         self,
@@ -52,8 +57,7 @@ class Conditional:
         n_classes: int,
         score: str,
         *,
-        specializations: int,
-        share: Fraction,
+        plan: Plan,
         room: Room,
         ledger: Ledger,
         mechanisms: Mechanisms,
@@ -61,10 +65,9 @@ class Conditional:
         progress: Progress = no_progress,
     ) -> None:
         self.rows, self.domains, self.n_classes, self.score = rows, domains, n_classes, score
-        self.specializations, self.share, self.room = specializations, share, room
+        self.plan, self.room = plan, room
         self.ledger, self.mechanisms = ledger, mechanisms
         self.memory, self.progress = memory or BYTES, progress
-        self.scale = SENSITIVITY[score] / share
         self.cuts: list[list[Piece]] = [[] for _ in domains]
         self.n_taken = 0
 
@@ -73,17 +76,19 @@ class Conditional:
 
     def choose(self) -> Candidate | None:
         """Drawn by permute-and-flip from all thresholds and nodes for whose parts there is room."""
-        self.progress("specializing", self.n_taken, self.specializations)
-        if self.n_taken == self.specializations:
+        self.progress("specializing", self.n_taken, self.plan.specializations)
+        if self.n_taken == self.plan.specializations:
             return None
         nodes = [node for cut in self.cuts for node in self._nodes(cut)]
         if not nodes:
             return None
-        gains = self._gains(nodes)
+        scores = self._scores(nodes)
         entries = np.concatenate([node.entries(i) for i, node in enumerate(nodes)])
         start = np.cumsum([0, *(node.n_candidates for node in nodes)])
-        self.ledger.charge(Draw(SPECIALIZATION, "", PERMUTE_AND_FLIP, self.share, self.scale))
-        chosen = self.mechanisms.permute_and_flip(gains[start[entries[:, 0]] + entries[:, 1]], self.scale)
+        share = self.plan.share
+        scale = SENSITIVITY[self.score] / share
+        self.ledger.charge(Draw(SPECIALIZATION, "", PERMUTE_AND_FLIP, share, scale))
+        chosen = self.mechanisms.permute_and_flip(scores[start[entries[:, 0]] + entries[:, 1]], scale)
         which, candidate = entries[chosen].tolist()
         taken: Candidate = nodes[which].candidate(candidate)
         self.cuts[taken.piece.axis].remove(taken.piece)
@@ -95,6 +100,15 @@ class Conditional:
         """The pieces of a cut that can be divided."""
         found = [node for i, piece in enumerate(cut) if (node := Node.of(piece, i, self.domains)) is not None]
         return [node for node in found if self.room.admits(node.piece.axis, node.n_parts)]
+
+    def _scores(self, nodes: Sequence[Node]) -> Ints:
+        """What each candidate gains, less what the noise in its new cells costs: a public number."""
+        penalties = [
+            int(UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts))
+            for node in nodes
+        ]
+        gains: Ints = self._gains(nodes) - np.repeat(penalties, [node.n_candidates for node in nodes])
+        return gains
 
     def _gains(self, nodes: Sequence[Node]) -> Ints:
         """What each candidate of each node adds to the purity of the grid, one after the other."""
@@ -123,6 +137,7 @@ class Conditional:
                 np.array([node.piece.axis for node in nodes]),
                 np.array([node.place for node in nodes]),
                 SCORES[self.score],
+                _most_rows(self.n_classes),
                 start,
                 gains,
             )
@@ -190,6 +205,11 @@ class Node:
         axis, low, high = self.piece.axis, self.piece.low, self.piece.high
         end = int(self.ends[number])
         return Candidate(self.piece, (Piece(axis, low, end), Piece(axis, end, high)))
+
+
+def _most_rows(n_classes: int) -> int:
+    """Rows of a class in a cell that count: with so many of each, no product in a score reaches 2^63."""
+    return math.isqrt((1 << 62) // (5 * n_classes + 4)) // n_classes
 
 
 def _nowhere(_piece: Piece) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.declared import cut_of
-from sfumato.diffgen_policy import PAPER, Cut
+from sfumato.diffgen_policy import PAPER, SMOOTH, Cut
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
 from sfumato.engines.counts import ColumnCounts
@@ -28,7 +28,7 @@ from sfumato.policy import DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
 from sfumato.specialization.diffgen.conditional import Conditional, cell_counts
-from sfumato.specialization.diffgen.plan import plan
+from sfumato.specialization.diffgen.plan import ROW_COUNT, Plan, specializations_for
 from sfumato.specialization.diffgen.published import Published
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.diffgen.scores import InfoGain, Max
@@ -38,7 +38,7 @@ from sfumato.spill import Spill
 Ints = NDArray[np.int64]
 AllCuts = tuple[tuple[Piece, ...], ...]
 
-COUNTS = "counts"
+COUNTS, ROWS = "counts", "rows"
 PAPER_SPECIALIZATIONS = 10
 
 
@@ -131,14 +131,15 @@ def _tuned_cuts(
     memory: int | None,
     progress: Progress,
 ) -> AllCuts:
-    chosen = plan(options)
+    h = options.specializations
+    if h is None:
+        h = specializations_for(ledger.epsilon, _noisy_rows(rows, mechanisms, ledger))
     cutter = Conditional(
         rows,
         domains,
         n_classes,
-        chosen.score,
-        specializations=chosen.specializations,
-        share=chosen.selection * ledger.epsilon / max(chosen.specializations, 1),
+        options.score or SMOOTH,
+        plan=Plan.of(ledger.unspent, h),
         room=Room([1] * len(domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
@@ -146,6 +147,16 @@ def _tuned_cuts(
         progress=progress,
     )
     return push_down(domains, cutter)
+
+
+def _noisy_rows(rows: Rows, mechanisms: Mechanisms, ledger: Ledger) -> int:
+    """About how many rows there are: how many itself is as secret as any other count."""
+    share = ROW_COUNT * ledger.epsilon
+    exact = np.array([sum(len(block.rows) for block in rows.blocks(payload=False))], dtype=np.int64)
+    ledger.charge(Draw(ROWS, "", DISCRETE_LAPLACE, share, 1 / share))
+    noisy = int(mechanisms.discrete_laplace(exact, 1 / share)[0])
+    ledger.note(noisy)
+    return noisy
 
 
 # ---- cuts that the owner gives ---------------------------------------------------------------------

@@ -111,9 +111,9 @@ class Published:
 
 
 def share_of_draw(epsilon: Fraction, n_ordered: int, specializations: int) -> Fraction:
-    """Epsilon' [MCFY11, Algorithm 1, line 3].
+    """Epsilon' [MCFY11, Algorithm 1, line 3]; where nothing is to be drawn, it does not matter.
 
     >>> share_of_draw(Fraction(1), 6, 10)
     Fraction(1, 52)
     """
-    return epsilon / (2 * (n_ordered + 2 * specializations))
+    return epsilon / (2 * max(n_ordered + 2 * specializations, 1))

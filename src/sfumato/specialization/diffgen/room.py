@@ -27,8 +27,11 @@ class Room:
 
     def admits(self, axis: int, n_parts: int) -> bool:
         """Would the grid have no more cells if a piece of this axis had so many parts?"""
-        n = self.n_pieces[axis]
-        return self.n_cells // n * (n + n_parts - 1) <= self.most
+        return self.n_cells + self.n_new(axis, n_parts) <= self.most
+
+    def n_new(self, axis: int, n_parts: int) -> int:
+        """How many more cells that would be."""
+        return self.n_cells // self.n_pieces[axis] * (n_parts - 1)
 
     def take(self, candidate: Candidate) -> None:
         self.n_pieces[candidate.piece.axis] += len(candidate.parts) - 1
