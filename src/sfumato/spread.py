@@ -355,10 +355,9 @@ def _known_values(axis: TreeAxis, side: Side) -> Any:
     shown = [
         str(tree.labels[node]) for node in range(tree.n_nodes) if _is_value(axis, node) and tree.labels[node]
     ]
-    if attribute.kind is Kind.DATE:
-        return np.array(shown, dtype="datetime64[D]")
-    if attribute.kind is Kind.NUMBER:
-        return np.array(shown, dtype=np.float64)
+    if attribute.kind is not Kind.CATEGORY:  # without any value a root has a leaf of its own name
+        dtype = "datetime64[D]" if attribute.kind is Kind.DATE else "float64"
+        return np.array([label for label in shown if label != ROOT], dtype=dtype)
     named = side.labels if isinstance(side, Labels) else ()
     known = dict.fromkeys([*shown, *sorted(label for label in named if label is not None)])
     if isinstance(attribute.hierarchy, Mapping):

@@ -397,3 +397,16 @@ def test_statistics_are_attained_even_where_some_cells_are_missing():
     assert release.query("MIN(age)") == answers.Answer(20.0, 20.0, 20.0)
     assert release.query("MAX(age)", "age >= 10") == answers.Answer(40.0, 40.0, 40.0)
     assert release.query("MAX(age)", "age < 35").high < 35
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_a_flat_column_without_any_value_can_be_asked(kind):
+    nulls = pa.nulls(5, pa.float64() if kind == "number" else pa.date32())
+    policy = sf.Policy.parse(
+        f"attributes: {{x: {{role: quasi-identifier, type: {kind}, hierarchy: flat}}, kind: {{role: other}}}}\n"
+        "require: [k-anonymity: 1]\nworkload: [classify: kind]\nmethod: tds\n"
+    )
+    release = sf.publish(pa.table({"x": nulls, "kind": list("++++-")}), policy)
+    value = "1.0" if kind == "number" else "'2020-01-30'"
+    assert release.query("COUNT(*)", f"x = {value}") == answers.Answer(0, 0, 0)
+    assert release.query("COUNT(*)", "x is null") == answers.Answer(5, 5, 5)
