@@ -338,9 +338,8 @@ def _panel(panel: Any, points: Sequence[Mapping[str, Any]], score: str) -> None:
             color=color, marker="o", markersize=4, linewidth=1.3, capsize=2, label=f"ε = {epsilon:g}",
         )  # fmt: skip
         (level,) = pictures.pick(points, method=TUNED, epsilon=epsilon, randomness=SEEDED)
-        panel.axhline(
-            level["mean"], color=color, linestyle="--", linewidth=1.1, label=f"tuned, ε = {epsilon:g}"
-        )
+        panel.axhline(level["mean"], color=color, linestyle="--", linewidth=1.1)
+    panel.plot([], [], color="#4d4d4d", linestyle="--", linewidth=1.1, label="tuned, of the same colour")
     panel.set_xticks(sorted({p["h"] for p in points if p["h"] != ""}))
 
 
