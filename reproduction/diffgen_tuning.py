@@ -24,7 +24,7 @@ LEARNERS = "scikit-learn"
 
 EPSILONS = (0.1, 0.25, 0.5, 1)
 SIZES = (10_000, 30_000, 100_000)
-N_RUNS = 10
+N_RUNS = 20
 VARIANTS = (TUNED, PAPER)
 MAJORITY = "most frequent class"
 LEVEL = 0.05
