@@ -77,6 +77,15 @@ def _complain(sentence: str, code: int) -> int:
     return code
 
 
+def _number_of(n: int, thing: str) -> str:
+    """How many of something.
+
+    >>> _number_of(1, "cell"), _number_of(1200, "row")
+    ('1 cell', '1,200 rows')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def _wrong_usage(error: click.ClickException) -> str:
     """What click has to say, in one line. Where no command was given that is the help, which keeps its lines."""
     message = error.format_message()
@@ -276,7 +285,9 @@ def _publish(
     if privacy is None:
         click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
     else:
-        click.echo(f"{out}: counts in {claims.groups:,} cells that sum to {claims.counted:,}, verified.")
+        click.echo(
+            f"{out}: counts in {_number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified."
+        )
     for line in promises(release):
         click.echo(f"  {line}")
     figures = dict(release.certificate.figures)
@@ -314,9 +325,7 @@ def verify(release: str, policy: Path | None, side_table: str | None) -> None:
     else:
         verdict = verifying.verify_folder(Path(release))
     for check in verdict.checks:
-        click.echo(
-            f"{'ok  ' if check.passed else 'FAIL'}  {check.claim}{': ' + check.detail if check.detail else ''}"
-        )
+        click.echo(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
     verdict.raise_if_failed()
 
 
@@ -345,7 +354,7 @@ def apply(release: Path, table: str, out: Path, memory: str | None, side_table: 
     schema = Policy.read(release / "policy.yaml").schema
     size = None if memory is None else parse_size(memory)
     n_rows = apply_to_file(release, schema, table, out, memory=size)
-    click.echo(f"{out}: {n_rows:,} rows recoded. They carry no promise.")
+    click.echo(f"{out}: {_number_of(n_rows, 'row')} recoded. They carry no promise.")
 
 
 def _learning_options(command: Callable[..., None]) -> Callable[..., None]:

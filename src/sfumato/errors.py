@@ -99,7 +99,12 @@ class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence
         self.epsilon, self.spent, self.budget = epsilon, spent, budget
         super().__init__(
             f"A release of epsilon {epsilon} would exceed the budget of {where}: {spent} of {budget} is spent. "
-            "Ask for a smaller epsilon; what was published cannot be taken back."
+            + (
+                "Nothing more of this table can be published within it"
+                if spent == budget
+                else "Ask for a smaller epsilon"
+            )
+            + "; what was published cannot be taken back."
         )
 
 

@@ -239,7 +239,9 @@ class Policy:
         in_table, in_policy = frozenset(table), frozenset(named)
         lacking = [name for name in named if name not in in_table]
         if lacking:
-            hint = did_you_mean(lacking[0], table)
+            hint = (
+                did_you_mean(lacking[0], table) or " Check how it is spelled, or leave it out of the policy."
+            )
             raise PolicyError(f"The table has no {_columns(lacking)} that the policy names.{hint}")
         unnamed = [name for name in table if name not in in_policy]
         if unnamed:

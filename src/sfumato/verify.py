@@ -402,7 +402,9 @@ def _sums(values: Floats, group: Ints, groups: Groups) -> Floats:
 # ---- the verdict -----------------------------------------------------------------------------------
 
 
-NOTHING_PROMISED = Check("nothing is promised", True, "the policy requires nothing of the groups")
+NOTHING_PROMISED = Check(
+    "nothing is promised", True, "the policy requires nothing of the groups", is_note=True
+)
 
 
 def _promises(found: Measures) -> Iterator[Check]:

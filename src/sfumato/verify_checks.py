@@ -9,11 +9,22 @@ from sfumato.errors import InputError, VerificationFailed
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One claim (it reads after "the claim that"), whether it is true, and what was found."""
+    """One claim (it reads after "the claim that"), whether it is true, and what was found.
+
+    A note claims nothing that could be false: it says what a reader of the verdict must know.
+    """
 
     claim: str
     passed: bool
     detail: str = ""
+    is_note: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands before it in a list of checks: ok, FAIL or note."""
+        if not self.passed:
+            return "FAIL"
+        return "note" if self.is_note else "ok"
 
     def __str__(self) -> str:
         """A sentence, for a failed claim also on its own.

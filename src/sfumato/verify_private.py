@@ -45,9 +45,13 @@ RANDOMNESS = Check(
     "the randomness itself cannot be checked from an output",
     True,
     "that it was secret and followed the laws of the ledger is taken at the certificate's word",
+    is_note=True,
 )
 SEEDED = Check(
-    "nothing is promised", True, "the noise was not secret, and whoever can repeat it can take it away"
+    "nothing is promised",
+    True,
+    "the noise was not secret, and whoever can repeat it can take it away",
+    is_note=True,
 )
 
 
@@ -289,6 +293,8 @@ def checks(
         yield from row_checks(rows, names, policy, grid, certificate.claims)
     is_known = STATEMENT.fullmatch(privacy.randomness) is not None
     yield Check(
-        f"the noise was {privacy.randomness}", is_known, "" if is_known else "that is no source of noise"
+        f"the certificate says of the noise: {privacy.randomness}",
+        is_known,
+        "" if is_known else "that is no source of noise",
     )
     yield RANDOMNESS if privacy.is_secret else SEEDED

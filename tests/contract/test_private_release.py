@@ -263,7 +263,7 @@ def test_the_command_publishes_and_verifies(sfumato, files):
     ]
     checked = sfumato("verify", "out")
     assert checked.code == 0
-    assert "ok    the randomness itself cannot be checked from an output: " in checked.out
+    assert "note  the randomness itself cannot be checked from an output: " in checked.out
     assert "FAIL" not in checked.out
 
 
@@ -286,13 +286,22 @@ def test_the_command_by_way_of_the_disk(sfumato, files):
     ).read_bytes()
 
 
+def test_a_single_cell_and_a_single_row_are_said_in_the_singular(sfumato, files):
+    (files / "one.yaml").write_text(the_policy(cuts={}).to_yaml(), encoding="utf-8")
+    done = sfumato("publish", "people.csv", "--policy", "one.yaml", "--out", "out")
+    assert done.out.startswith("out: counts in 1 cell that sum to ")
+    lines = (files / "people.csv").read_text().splitlines(keepends=True)
+    (files / "one.csv").write_text("".join(lines[:2]))
+    assert sfumato("apply", "out", "one.csv", "--out", "r.csv").out.startswith("r.csv: 1 row recoded.")
+
+
 def test_a_seed_is_answered_with_a_plain_warning(sfumato, files):
     done = sfumato(
         "publish", "people.csv", "--policy", "private.yaml", "--out", "out", "--seed", "5", "--quiet"
     )
     assert (done.code, done.out) == (0, "")
     assert done.sentence == "out is seeded, not private: publish without --seed."
-    assert "nothing is promised: the noise was not secret" in sfumato("verify", "out").out
+    assert "note  nothing is promised: the noise was not secret" in sfumato("verify", "out").out
 
 
 def test_test_rows_are_recoded_with_the_cuts_of_a_release(sfumato, files):

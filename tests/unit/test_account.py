@@ -28,10 +28,18 @@ def test_a_budget_is_kept_to_the_last_fraction(tmp_path):
     path.write_text('{"budget": "0.3"}')
     for name in "abc":
         account.charge(path, name, Fraction(1, 10))
-    with pytest.raises(BudgetExceeded, match="3/10 of 3/10 is spent") as raised:
+    with pytest.raises(BudgetExceeded, match=r"3/10 of 3/10 is spent\. Nothing more") as raised:
         account.charge(path, "d", Fraction(1, 10**9))
     assert raised.value.exit_code == 1
     assert len(entries(path)) == 3
+
+
+def test_what_is_left_of_a_budget_can_still_be_asked_for(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text('{"budget": "1"}')
+    account.charge(path, "a", Fraction(9, 10))
+    with pytest.raises(BudgetExceeded, match=r"9/10 of 1 is spent\. Ask for a smaller epsilon"):
+        account.charge(path, "b", Fraction(2, 10))
 
 
 @pytest.mark.parametrize(

@@ -721,7 +721,7 @@ def test_a_table_with_the_columns_of_the_policy_is_accepted_in_any_order():
     ("names", "sentence"),
     [
         (["age", "jobs"], "The table has no column 'job' that the policy names. Did you mean 'jobs'?"),
-        (["x"], "The table has no column 'age' and 1 more that the policy names."),
+        (["x"], "The table has no column 'age' and 1 more that the policy names. Check how"),
         (["age", "job", "zip"],
          "The policy does not name column 'zip' of the table. Add each under attributes; the role drop leaves a column out."),
         (["age", "job", "zip", "a", "b"], "The policy does not name column 'zip' and 2 more of the table. Add each"),
