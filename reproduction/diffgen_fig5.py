@@ -149,7 +149,7 @@ def claims(found: Measured, sizes: Sequence[int]) -> list[Claim]:
         )
 
     return [
-        Claim("runtime grows about linearly up to a million rows", tuple(map(linear, METHODS))),
+        Claim("runtime grows no faster than rows, up to a million of them", tuple(map(linear, METHODS))),
         Claim("anonymizing Adult itself ends within 30 seconds", tuple(map(fast, METHODS))),
     ]
 
