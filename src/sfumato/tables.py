@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError, TableError, did_you_mean
-from sfumato.schema import Attribute, Kind
+from sfumato.schema import Attribute, Kind, Role
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 """How ``texts`` gives a column: small integers into a dictionary of distinct texts."""
@@ -506,8 +506,28 @@ def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedA
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         column = None
     if column is None or not _is_plain(column.type):
-        column = pa.array(series.astype("string"), from_pandas=True)
+        column = _mixed_texts(series.astype(object))
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _mixed_texts(series: Any) -> pa.Array:
+    """The text of each object, as it would be in a column of its own type: what else is in the column changes nothing."""
+    kinds = series.map(type)
+    out = np.full(len(series), None, dtype=object)
+    for kind in kinds.unique():
+        at = np.flatnonzero(kinds == kind)
+        cells, anything = series.iloc[at], Attribute("", Role.OTHER)
+        try:
+            plainly = _lenient_plain(pa.array(cells, from_pandas=True), anything).combine_chunks()
+            out[at] = _lenient_words(plainly, anything).to_pylist()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, TableError):
+            each = zip(cells, cells.isna(), strict=True)
+            out[at] = [None if is_missing else _as_utf8(_bytes_of(cell)) for cell, is_missing in each]
+    return pa.array(out, pa.string())
+
+
+def _bytes_of(cell: object) -> bytes:
+    return str(cell).encode("utf-8", "surrogatepass")  # half a character is no text when it is read again
 
 
 # ---- CSV in ----------------------------------------------------------------------------------------

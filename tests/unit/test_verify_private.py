@@ -365,6 +365,18 @@ def test_cuts_that_the_owner_gave_must_be_those(cuts, other, tmp_path):
     assert any("it is not the cut that the owner gave" in sentence for sentence in failed(tmp_path / "out"))
 
 
+def test_a_label_of_the_owner_may_end_as_those_with_missing_do(tmp_path):
+    policy = sf.Policy.parse("""
+attributes:
+  job: {role: quasi-identifier, hierarchy: {tree: {Any: {A or missing: [p, q], B: [r]}}}}
+  c: {role: other, values: [x, y]}
+workload: [classify: c]
+method: {diffgen: {epsilon: 1, cuts: {job: [A or missing, B]}}}
+""")
+    sf.publish(pa.table({"job": ["p", "r"], "c": ["x", "y"]}), policy, seed=1).write(tmp_path / "out")
+    assert verify_folder(tmp_path / "out").ok
+
+
 def test_no_table_shows_by_itself_that_it_is_differentially_private():
     with pytest.raises(InputError, match="No table shows by itself that it is differentially private"):
         verify_table(PEOPLE, the_policy())
