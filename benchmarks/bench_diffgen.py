@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduction"))
 
+from diffgen_fig5 import blown_up
 from lab import private
 
 from sfumato import tables
@@ -41,6 +42,7 @@ from sfumato.policy import DiffGenOptions
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.publish import publish_to
+from sfumato.randomness import seeded
 from sfumato.specialization.diffgen import Drawn, draw
 
 SIZES = (200_000, 400_000, 600_000, 800_000, 1_000_000)
@@ -140,7 +142,7 @@ def main() -> None:
     options = given.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="bench-diffgen-"))
     folder.mkdir(parents=True, exist_ok=True)
-    largest = private.blown_up(options.rows, seed=0)
+    largest = blown_up(options.rows, seeded(0))
     path = folder / "adult.parquet"
     pq.write_table(largest, path)
     read_and_draw(path, asked("tuned", 2))  # compiles kernels, imports OpenDP

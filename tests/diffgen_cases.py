@@ -18,7 +18,7 @@ from sfumato.policy import DiffGenOptions
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.specialization.diffgen import Drawn, draw
 
-VARIANTS = [("paper", "max"), ("paper", "infogain"), ("tuned", "max"), ("tuned", "gini")]
+VARIANTS = [("paper", "max"), ("paper", "infogain"), ("tuned", "max"), ("tuned", "gini"), ("tuned", "smooth")]
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class Case:
         ]
         return [replace(self, rows=rows) for rows in less + more]
 
-    def twin(
-        self, pick: naive.Pick, *, score: str | None = None, selection: Fraction = Fraction(1, 2)
-    ) -> naive.Run:
+    def twin(self, pick: naive.Pick, *, score: str | None = None) -> naive.Run:
         options = self.options
         score = score or options.score
         run = naive.Run(
@@ -58,7 +56,7 @@ class Case:
         )
         if options.variant == "paper":
             return naive.paper(run, score)
-        return naive.tuned(run, score, selection)
+        return naive.tuned(run, score)
 
 
 @cache
@@ -127,7 +125,8 @@ def random_case(
     score: str,
     *,
     n_rows: int = 12,
-    h: int = 4,
+    least: int = 0,
+    most: int = 4,
     epsilon: Any = None,
 ) -> Case:
     attributes = tuple(random_attribute(random) for _ in range(random.integers(1, 4)))
@@ -136,7 +135,7 @@ def random_case(
         Fraction(epsilon or random.choice(["1/10", "1", "2", "16"])),
         variant=variant,
         score=score,
-        specializations=int(random.integers(h + 1)),
+        specializations=int(random.integers(least, most + 1)),
         max_cells=int(random.choice([6, 1000])),
     )
     rows = random_rows(random, int(random.integers(0, n_rows + 1)), attributes, n_classes)

@@ -9,6 +9,7 @@ its code, a node the tuple of its children.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -97,9 +98,26 @@ def marginal_gain(rows: Sequence[Row], piece: Piece, parts: Sequence[Piece]) -> 
 
 
 MARGINAL = {"max": max_score, "infogain": infogain, "marginal gain": marginal_gain}
+
+
+def smoothed(classes: Counter[int]) -> Fraction:
+    """The maximum over shares q of classes of sum q n_c + n (1 - sum q^2) / 4: by the classes whose share is not 0."""
+    n = classes.total()
+    best = Fraction(0)
+    for k in range(1, len(classes) + 1):
+        for counts in itertools.combinations(classes.values(), k):
+            level = (sum(counts) - Fraction(n, 2)) / k  # where the slope is the same for all of them
+            q = [2 * (count - level) / n for count in counts]
+            if all(share >= 0 for share in q):
+                pure = sum(share * count for share, count in zip(q, counts, strict=True))
+                best = max(best, pure + n * (1 - sum(share * share for share in q)) / 4)
+    return best
+
+
 PURITY: dict[str, Callable[[Counter[int]], int]] = {
     "max": most,
     "gini": lambda classes: -math.floor(2**20 * gini(classes)),
+    "smooth": lambda classes: math.floor(2**20 * smoothed(classes)),
 }
 
 
@@ -114,7 +132,7 @@ class Run:
     attributes: Sequence[Attribute]
     n_classes: int
     epsilon: Fraction
-    h: int
+    h: int | None
     max_cells: int
     pick: Pick
     cuts: list[list[Piece]] = field(init=False)
@@ -194,36 +212,48 @@ def paper(run: Run, score: str) -> Run:
     return run
 
 
-def tuned(run: Run, score: str, selection: Fraction, *, most_thresholds: int = 256, mass: int = 256) -> Run:
-    """One list of nodes and thresholds, each node with the same mass; scored by the purity of the whole grid."""
+def specializations_for(epsilon: Fraction, n_rows: int) -> int:
+    return min(max(round(4 * math.log10(epsilon * max(n_rows, 1))) - 8, 3), 20)
+
+
+def tuned(run: Run, score: str) -> Run:
+    """One list of nodes and thresholds, each node with the same mass; scored by the purity of the whole grid, less a
+    penalty for new cells. Without a number of specializations it follows from a noisy number of rows.
+    """
+    left = run.epsilon
+    if run.h is None:
+        run.charged.append(("rows", left / 100))
+        run.h = specializations_for(left, len(run.rows))
+        left -= left / 100
+    penalty = Fraction(1, 5) / (Fraction(3, 10) * left) if run.h else None
     for _ in range(run.h):
         candidates: list[tuple[Piece, tuple[Piece, ...]]] = []
         for cut in run.cuts:
             for piece in cut:
                 if isinstance(run.attributes[piece.axis], Number):
                     n = len(piece.codes)
-                    n_bins = min(n, most_thresholds + 1)
+                    n_bins = min(n, 257)
                     of_piece = [piece.halves(n * i // n_bins) for i in range(1, n_bins)]
                 else:
                     of_piece = [piece.children()] if piece.children() else []
                 if of_piece and run.has_room(piece.axis, len(of_piece[0])):
-                    repeats = max(1, mass // len(of_piece))
+                    repeats = max(1, 256 // len(of_piece))
                     candidates += [(piece, parts) for parts in of_piece for _ in range(repeats)]
         if not candidates:
             break
-        run.charged.append(("specialization", selection * run.epsilon / run.h))
-        known: dict[tuple[Piece, tuple[Piece, ...]], int] = {}
-        for each in candidates:
-            known[each] = known[each] if each in known else purity_after(run, *each, score)
-        run.replace(*candidates[run.pick("specialization", [known[each] for each in candidates])])
+        run.charged.append(("specialization", Fraction(7, 10) * left / run.h))
+        scores = {each: score_after(run, *each, score, penalty) for each in dict.fromkeys(candidates)}
+        run.replace(*candidates[run.pick("specialization", [scores[each] for each in candidates])])
     run.charged.append(("counts", run.epsilon - sum((share for _, share in run.charged), Fraction(0))))
     return run
 
 
-def purity_after(run: Run, piece: Piece, parts: Sequence[Piece], score: str) -> int:
+def score_after(run: Run, piece: Piece, parts: Sequence[Piece], score: str, penalty: Fraction) -> int:
     cuts = [*run.cuts]
     cuts[piece.axis] = after(cuts[piece.axis], piece, parts)
     classes: dict[tuple[int, ...], Counter[int]] = {}
     for row in run.rows:
         classes.setdefault(cell_of(cuts, row), Counter())[row[-1]] += 1
-    return sum(PURITY[score](counted) for counted in classes.values())
+    n_new = len(list(cells(cuts))) - len(list(cells(run.cuts)))
+    row = 1 if score == "max" else 2**20
+    return sum(PURITY[score](counted) for counted in classes.values()) - math.floor(row * penalty * n_new)

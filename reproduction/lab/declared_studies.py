@@ -1,7 +1,8 @@
 """Tables other than Adult for DiffGen, each with declared domains: Agrawal, Census-Income and ACS wages.
 
-Nothing is declared from rows. Agrawal: the ranges of the generator. Census-Income: the values that its names file
-lists, grouped here. ACS wages: the code book of the survey, with the columns of [LDR08, Table IV] where it has them.
+Code reads no domain from rows. Agrawal: the ranges of the generator. Census-Income: the values that its names file
+lists, grouped here; it gives no bounds, so these are chosen. ACS wages: codes of the survey for the columns that
+stand in for those of [LDR08]; the wage that divides its classes is a quantile of the table, as in that paper.
 """
 
 from __future__ import annotations
@@ -217,8 +218,8 @@ CENSUS_INCOME: Mapping[str, Any] = {
     "own_business_or_self_employed": ["0", "1", "2"],
     "weeks_worked_in_year": (0, 52, 1),
 }  # fmt: skip
-"""Of the forty attributes, those on work, education, family and property. The names file gives no bounds: amounts
-have those of the five digits that the survey keeps, or, for losses, those of Adult's."""
+"""Of the forty attributes, those on work, education, family and property. Bounds of amounts are round ones: four digits
+for an hour's wage in cents, five for gains and dividends, 4,999 for losses."""
 
 
 def _read_census_income() -> pa.Table:

@@ -18,9 +18,11 @@ left, are more than the standard deviation of the noise. Then noisy numbers of r
 down (children share out what their parent has), leaves share theirs out by their noisy classes, and nodes take the sum
 of their leaves; by these C4.5's pessimistic pruning decides. Neither consistency nor pruning looks at rows.
 
-Where the paper is silent: exponents are those of the plain exponential mechanism, epsilon u / 2; noise is discrete; a
-number of which a node has one declared value only is no candidate there, which is public; noisy counts below 0 are 0;
-where all children of a node have 0 rows, they share equally; a missing value is one of the declared values.
+The text of [FS10] was not at hand: budget, order of queries, stopping rule and pruning are those of the program that
+its authors published, of which nothing is copied. Chosen here: the depth; the exponent of the plain exponential
+mechanism, epsilon u / 2; discrete noise; a number of which a node has one declared value only is no candidate there,
+which is public; noisy counts below 0 are 0; where all children of a node have 0 rows, they share equally; a missing
+value is one of the declared values.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
 DEPTH = 5
-"""Of the trees on Adult [FS10, section 5.2]."""
+"""Every level costs a share: a deeper tree is a noisier one."""
 
 SENSITIVITY = 1
 """Of Max."""

@@ -25,6 +25,8 @@ COLORS = {
     "user": "#1f6f8b",
     "kernel": "#d98b2b",
     "waiting": "#c9c9c9",
+    "tuned": "#1f6f8b",
+    "paper": "#a23b4a",
 }
 SHADES = ("#a23b4a", "#d98b2b", "#1f6f8b", "#4d4d4d", "#7a9e4f")
 """For series that are numbers, such as k."""

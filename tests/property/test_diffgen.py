@@ -17,7 +17,6 @@ from sfumato.declared import held
 from sfumato.policy import Policy
 from sfumato.privacy.mechanisms import noiseless
 from sfumato.specialization.diffgen import conditional, draw
-from sfumato.specialization.diffgen.plan import plan
 from sfumato.tables import open_table
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -40,7 +39,7 @@ def compare(case, told, drawn):
         asked.append(scores)
         return pick(scores)
 
-    twin = case.twin(note, selection=plan(case.options).selection)
+    twin = case.twin(note)
     lists = [scores for law, scores, _ in told.asked if law != "discrete Laplace"]
     assert len(lists) == len(asked)
     for mine, naively in zip(lists, asked, strict=True):
@@ -58,6 +57,21 @@ def test_lists_charges_cuts_and_counts_are_those_of_the_twin_wherever_the_draws_
     case = random_case(random, variant, score)
     told = Told(anywhere(random))
     compare(case, told, case.draw(told, block=int(random.choice([3, 65_536]))))
+
+
+@pytest.mark.parametrize("score", ["max", "gini", "smooth"])
+@given(seed=SEEDS)
+def test_without_a_number_of_specializations_it_follows_from_a_noisy_number_of_rows(score, seed):
+    random = np.random.default_rng(seed)
+    case = random_case(random, "tuned", score, n_rows=30, epsilon=random.choice(["1", "100", "10000"]))
+    case = replace(case, options=replace(case.options, specializations=None))
+    told = Told(anywhere(random))
+    drawn = case.draw(told)
+    compare(case, told, drawn)
+    law, counts, scale = told.asked[0]
+    assert (law, counts.tolist()) == ("discrete Laplace", [len(case.rows)])
+    assert scale == 1 / drawn.ledger.draws[0].share
+    assert drawn.ledger.draws[0].result == len(case.rows)
 
 
 @variants
@@ -81,7 +95,7 @@ def test_every_draw_has_the_scale_of_its_share(variant, score, seed):
     told = Told(anywhere(random))
     drawn = case.draw(told)
     ledger = drawn.ledger
-    delta = {"max": 1, "gini": 2 * 2**20}.get(score) or 2**20 * np.log2(case.n_classes)
+    delta = {"max": 1, "gini": 2 * 2**20, "smooth": 2**20}.get(score) or 2**20 * np.log2(case.n_classes)
     of_selection = {(law, scale) for law, _, scale in told.asked[:-1]}
     assert len(of_selection) <= 1
     for law, scale in of_selection:

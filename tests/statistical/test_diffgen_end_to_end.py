@@ -86,9 +86,9 @@ def worst_loss(case, neighbours, **mutant):
 def small_cases(variant, score, n):
     random = np.random.default_rng(20110821)
     while n:
-        case = random_case(random, variant, score, n_rows=5, h=2)
+        case = random_case(random, variant, score, n_rows=5, least=1, most=2)
         n_codes = [len(naive.root(i, attribute).codes) for i, attribute in enumerate(case.attributes)]
-        if case.options.specializations and math.prod(n_codes) <= 12:
+        if math.prod(n_codes) <= 12:
             yield case, case.neighbours(random, 4)
             n -= 1
 
@@ -107,7 +107,7 @@ def test_no_way_that_a_run_can_go_loses_more_than_epsilon(variant, score):
     assert worst > (0.7 if variant == "tuned" else 0.5)  # the tables are not all harmless
 
 
-@pytest.mark.parametrize(("variant", "score"), [("tuned", "max"), ("tuned", "gini")])
+@pytest.mark.parametrize(("variant", "score"), VARIANTS[2:])
 def test_half_the_noise_is_found_in_closed_form(variant, score):
     cases = small_cases(variant, score, 20)
     assert max(worst_loss(case, neighbours, noise=0.5) for case, neighbours in cases) > 1.2

@@ -5,7 +5,7 @@ places, so they are asked the same questions, and the chances of all answers are
 there are no false alarms. A loss above the share that the ledger was charged, by more than 1e-9 of it, is a failure.
 Scales that are too small and a score that is not monotone must fail.
 
-There are 22,400 pairs of neighbours, 5,600 for each variant and score, with a few selections each.
+There are 22,400 pairs of neighbours, 4,480 for each variant and score, with a few selections each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from diffgen_cases import VARIANTS, Told, anywhere, following, random_case
 from sfumato.privacy.ledger import Ledger
 from sfumato.specialization.diffgen import conditional
 
-N_TABLES, N_NEIGHBOURS = 700, 8
+N_TABLES, N_NEIGHBOURS = 560, 8
 LIMIT = 1 + 1e-9
 LAWS = {"exponential": laws.exponential, "permute-and-flip": laws.permute_and_flip}
 
@@ -93,7 +93,7 @@ def watch(case, pick):
 def cases(variant, score, n_tables):
     random = np.random.default_rng(20110821)
     for _ in range(n_tables):
-        case = random_case(random, variant, score, n_rows=8, h=3)
+        case = random_case(random, variant, score, n_rows=8, least=1, most=3)
         yield case, case.neighbours(random, N_NEIGHBOURS), anywhere(random)
 
 
@@ -133,11 +133,11 @@ def test_no_selection_loses_more_than_its_share(gather, variant, score):
         assert worst <= LIMIT
 
 
-@pytest.mark.parametrize("score", ["max", "gini"])
+@pytest.mark.parametrize(("score", "least"), [("max", 0.95), ("smooth", 0.8), ("gini", 0.6)])
 @pytest.mark.parametrize("law", LAWS)
-def test_the_tuned_variant_uses_what_it_is_charged(gather, law, score):
-    """So there is nothing left to gain in its scales."""
-    assert gather("tuned", score).worst(law) >= (0.95 if score == "max" else 0.7)
+def test_the_tuned_variant_uses_what_it_is_charged(gather, law, score, least):
+    """So there is little left to gain in its scales. (Gini changes by 2n/(n + 1) at most, and here n is small.)"""
+    assert gather("tuned", score).worst(law) >= least
 
 
 def test_the_published_max_uses_half_of_what_it_is_charged(gather):
@@ -149,7 +149,7 @@ def test_the_published_max_uses_half_of_what_it_is_charged(gather):
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize(("score", "least"), [("max", 1.9), ("gini", 1.5)])
+@pytest.mark.parametrize(("score", "least"), [("max", 1.9), ("smooth", 1.6), ("gini", 1.3)])
 def test_half_the_sensitivity_is_caught(gather, law, score, least):
     """For Gini that is 1 instead of 2."""
     assert gather("tuned", score).worst(law, factor=0.5) > least
@@ -197,7 +197,7 @@ def test_a_share_of_two_split_points_covers_both_together(gather):
     found = gather("paper", "max")
     n_paid = np.bincount(found.charge)
     assert n_paid.max() == 2
-    assert (n_paid == 2).sum() > 500
+    assert (n_paid == 2).sum() > 300
     double = [pair for pair, i in zip(found.scores, found.charge, strict=True) if n_paid[i] == 2]
     moved = [here != there for here, there in double]
     assert not any(first and second for first, second in zip(moved[::2], moved[1::2], strict=True))
