@@ -18,7 +18,14 @@ from sfumato.privacy import mechanisms
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.specialization.diffgen import draw
-from sfumato.specialization.diffgen.conditional import MASS, MOST_PENALTY, MOST_THRESHOLDS, Conditional, Node, _most_rows
+from sfumato.specialization.diffgen.conditional import (
+    MASS,
+    MOST_PENALTY,
+    MOST_THRESHOLDS,
+    Conditional,
+    Node,
+    _most_rows,
+)
 from sfumato.specialization.diffgen.draw import given_cuts, with_total
 from sfumato.specialization.diffgen.plan import Plan
 from sfumato.specialization.diffgen.room import Room

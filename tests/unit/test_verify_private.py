@@ -261,6 +261,7 @@ def key(**changes):
             lambda d: d["privacy"]["ledger"][0].update(mechanism="guess"),
             "every share and scale is as the formula",
         ),
+        (lambda d: d["privacy"]["ledger"][0].update(result=600), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(scale="1/2"), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(of="sex"), "every share and scale is as the formula"),
         (lambda d: d["figures"].update(rows=600), "nothing was computed from the table outside the ledger"),

@@ -108,7 +108,9 @@ class Conditional:
         """What each candidate gains, less what the noise in its new cells costs: a public number."""
         penalties = [
             min(
-                int(UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts)),
+                int(
+                    UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts)
+                ),
                 MOST_PENALTY,
             )
             for node in nodes
