@@ -519,7 +519,10 @@ def test_the_text_of_an_object_does_not_depend_on_others_in_its_column(other):
         [[True, False], ["true", "false"]],
         [["a", "5.0"], ["a", "5.0"]],
         [[b"a", b"b"], ["a", "b"]],
-        [[pd.Timestamp("2024-03-05"), pd.Timestamp("2024-03-05 10:00")], ["2024-03-05", "2024-03-05 10:00:00"]],
+        [
+            [pd.Timestamp("2024-03-05"), pd.Timestamp("2024-03-05 10:00")],
+            ["2024-03-05", "2024-03-05 10:00:00"],
+        ],
     ):
         frame = pd.DataFrame({"x": pd.Series([*objects, other], dtype=object)})
         assert tables.lenient_texts(open_table(frame).column("x"), attribute()).to_pylist()[:2] == words
