@@ -268,8 +268,8 @@ class _PrivateJob(_Job):
     """One table to be published by a differentially private method."""
 
     def _open(self, table: Any, **options: Any) -> Source:
-        """The table; that it has no rows is no error, which would tell that it has none."""
-        return tables.open_table(table, may_be_empty=True, **options)
+        """The table; that it has no rows, or cells that are not UTF-8, is no error, which would tell that."""
+        return tables.open_table(table, may_be_empty=True, any_text=True, **options)
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""

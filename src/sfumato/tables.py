@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError, TableError, did_you_mean
-from sfumato.schema import Attribute, Kind
+from sfumato.schema import Attribute, Kind, Role
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 """How ``texts`` gives a column: small integers into a dictionary of distinct texts."""
@@ -204,28 +204,34 @@ def _with_rows(source: Source) -> Source:
 
 
 def open_table(
-    source: Any, *, lazy: bool = False, spool: Path | None = None, may_be_empty: bool = False
+    source: Any,
+    *,
+    lazy: bool = False,
+    spool: Path | None = None,
+    may_be_empty: bool = False,
+    any_text: bool = False,
 ) -> Source:
     """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
 
     A path may name a file, a folder of Parquet parts, or a glob of them. A ``lazy`` file is not read when it
     is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first. A table
-    without rows is an error unless it ``may_be_empty``.
+    without rows is an error unless it ``may_be_empty``, and so is a CSV file with cells that are not UTF-8 unless
+    ``any_text`` will do: they come as they are then, and ``lenient_texts`` and its like know what to make of them.
     """
-    found = _open(source, lazy=lazy, spool=spool)
+    found = _open(source, lazy=lazy, spool=spool, any_text=any_text)
     return found if may_be_empty else _with_rows(found)
 
 
-def _open(source: Any, *, lazy: bool, spool: Path | None) -> Source:
+def _open(source: Any, *, lazy: bool, spool: Path | None, any_text: bool) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
-            return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", lazy=lazy)
+            return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", lazy=lazy, any_text=any_text)
         data = sys.stdin.buffer.read()  # whole: a faulty row is looked for in a second pass
-        return _open_csv(lambda: io.BytesIO(data), "stdin")
+        return _open_csv(lambda: io.BytesIO(data), "stdin", any_text=any_text)
     if isinstance(source, str | os.PathLike):
         path = Path(os.fsdecode(source))
         with _reading(str(path), "table"):
-            return _open_path(path, lazy=lazy)
+            return _open_path(path, lazy=lazy, any_text=any_text)
     return _open_frame(source)
 
 
@@ -261,17 +267,19 @@ def _reading(where: str, what: str) -> Iterator[None]:
 # ---- paths -----------------------------------------------------------------------------------------
 
 
-def _open_path(path: Path, *, lazy: bool) -> Source:
+def _open_path(path: Path, *, lazy: bool, any_text: bool) -> Source:
     if path.is_dir():
         return _open_parquet(_parts(path), str(path))
     if path.exists():
-        return _open_file(path, lazy=lazy)
+        return _open_file(path, lazy=lazy, any_text=any_text)
     found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     matches = list(map(Path, found))
     if not matches:
         missing = "No file matches" if glob.has_magic(str(path)) else "There is no file or folder"
         raise TableError(f"{missing} {path}; check the path.")
-    return _open_file(matches[0], lazy=lazy) if len(matches) == 1 else _open_parquet(matches, str(path))
+    if len(matches) > 1:
+        return _open_parquet(matches, str(path))
+    return _open_file(matches[0], lazy=lazy, any_text=any_text)
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -288,7 +296,7 @@ def _parts(folder: Path) -> list[Path]:
     return [folder / path for path in sorted(inside)]
 
 
-def _open_file(path: Path, *, lazy: bool) -> Source:
+def _open_file(path: Path, *, lazy: bool, any_text: bool) -> Source:
     with path.open("rb") as file:
         magic = file.read(8)
     if magic.startswith(b"PAR1"):
@@ -300,7 +308,9 @@ def _open_file(path: Path, *, lazy: bool) -> Source:
         raise TableError(
             f"{path} is no {path.suffix[1:]} file inside, or a damaged one; make or copy it again."
         )
-    return _open_csv(lambda: path.open("rb"), str(path), lazy=lazy, signature=lambda: _signature(path))
+    return _open_csv(
+        lambda: path.open("rb"), str(path), lazy=lazy, any_text=any_text, signature=lambda: _signature(path)
+    )
 
 
 def _signature(path: Path) -> tuple[int, ...]:
@@ -506,8 +516,28 @@ def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedA
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         column = None
     if column is None or not _is_plain(column.type):
-        column = pa.array(series.astype("string"), from_pandas=True)
+        column = _mixed_texts(series.astype(object))
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _mixed_texts(series: Any) -> pa.Array:
+    """The text of each object, as it would be in a column of its own type: what else is in the column changes nothing."""
+    kinds = series.map(type)
+    out = np.full(len(series), None, dtype=object)
+    for kind in kinds.unique():
+        at = np.flatnonzero(kinds == kind)
+        cells, anything = series.iloc[at], Attribute("", Role.OTHER)
+        try:
+            plainly = _lenient_plain(pa.array(cells, from_pandas=True), anything).combine_chunks()
+            out[at] = _lenient_words(plainly, anything).to_pylist()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, TableError):
+            each = zip(cells, cells.isna(), strict=True)
+            out[at] = [None if is_missing else _as_utf8(_bytes_of(cell)) for cell, is_missing in each]
+    return pa.array(out, pa.string())
+
+
+def _bytes_of(cell: object) -> bytes:
+    return str(cell).encode("utf-8", "surrogatepass")  # half a character is no text when it is read again
 
 
 # ---- CSV in ----------------------------------------------------------------------------------------
@@ -515,13 +545,17 @@ def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedA
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the head of a CSV file shows: columns, delimiter, the byte where the rows begin, and if there are any."""
+    """What the head of a CSV file shows: columns, delimiter, the byte where the rows begin, and if there are any.
+
+    Cells need not be UTF-8 where ``any_text`` will do.
+    """
 
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     delimiter: str
     offset: int
     has_rows: bool
+    any_text: bool
 
 
 class _Body(io.RawIOBase):
@@ -562,12 +596,13 @@ def _open_csv(
     *,
     is_own: bool = False,
     lazy: bool = False,
+    any_text: bool = False,
     signature: Callable[[], tuple[int, ...]] = tuple,
 ) -> Source:
     with _reading(where, "gzip-ed CSV file"):
         with open_bytes() as file:
             head, rest = _unzipped(file)
-            layout = _layout(head, where, is_own=is_own)
+            layout = _layout(head, where, is_own=is_own, any_text=any_text)
             if not layout.has_rows:
                 schema = pa.schema(list(zip(layout.names, layout.types, strict=True)))
                 return _of_table(schema.empty_table(), "csv", where)
@@ -631,9 +666,9 @@ def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
     return _Body(b"", rest).read(HEAD_BYTES), rest
 
 
-def _layout(head: bytes, where: str, *, is_own: bool) -> _Layout:
+def _layout(head: bytes, where: str, *, is_own: bool, any_text: bool) -> _Layout:
     if not is_own:
-        _check_is_text(head, where)
+        _check_is_text(head.partition(b"\n")[0] if any_text else head, where)
     bom = len(BOM) if head.startswith(BOM) else 0
     # Latin-1 has one character per byte, so that places in text and bytes agree.
     lines = io.StringIO(head[bom:].decode("latin-1"), newline="").readlines()
@@ -653,7 +688,8 @@ def _layout(head: bytes, where: str, *, is_own: bool) -> _Layout:
     offset = bom + sum(map(len, lines[:n_lines]))
     _check_names(names, where)
     has_rows = not is_whole or bool(head[offset:].strip(b"\r\n"))
-    return _Layout(names, _types(len(names), [row for row, _ in sample]), delimiter, offset, has_rows)
+    types = _types(len(names), [row for row, _ in sample])
+    return _Layout(names, types, delimiter, offset, has_rows, any_text)
 
 
 def _check_is_text(head: bytes, where: str) -> None:
@@ -723,7 +759,10 @@ def _options(
             invalid_row_handler=on_ragged,
         ),
         "convert_options": pacsv.ConvertOptions(
-            column_types=types, strings_can_be_null=False, include_columns=list(names)
+            check_utf8=not layout.any_text,
+            column_types=types,
+            strings_can_be_null=False,
+            include_columns=list(names),
         ),
     }
 
@@ -765,7 +804,8 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> s
 
 def _check_quotes(last: Any, tail: bytes, layout: _Layout, where: str) -> None:
     """Refuse a file where nothing closes the quote of the last cell: Arrow lets it swallow all rows that follow."""
-    cell, delimiter = str(last).encode(), layout.delimiter
+    text = last.value if isinstance(last, pa.DictionaryScalar) else last
+    cell, delimiter = text.as_buffer().to_pybytes(), layout.delimiter
     opened = b'"' + cell.replace(b'"', b'""')
 
     def ends_with_cell(text: bytes, raw: bytes) -> bool:

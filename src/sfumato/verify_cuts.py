@@ -179,6 +179,7 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
     if labels[0] != tree.hierarchy.labels[0]:
         raise Illegal("its root is not that of the declared hierarchy")
     order: list[int] = []
+    plain: list[str] = []
     is_whole = True
     waiting = [(0, tree.root)]
     while waiting:
@@ -187,6 +188,7 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
         children = tree.children(place)
         if not below[node]:
             is_whole &= not children
+            plain.append(str(tree.hierarchy.labels[place[0]]))
             continue
         if [labels[child] for child in below[node]] != [label for label, _ in children]:
             raise Illegal("a node is divided otherwise than in the declared hierarchy")
@@ -196,11 +198,10 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
         raise Illegal("its nodes are not in order")
     leaves = [node for node in order if not below[node]]
     cells = [labels[node] for node in leaves]
-    plain = sorted(str(label).removesuffix(OR_MISSING) for label in cells)
     if wanted == LEAVES:
         is_wanted = is_whole
     else:
-        is_wanted = len(leaves) == 1 if wanted is None else wanted is ANY or plain == sorted(wanted)
+        is_wanted = len(leaves) == 1 if wanted is None else wanted is ANY or sorted(plain) == sorted(wanted)
     if not is_wanted:
         raise Illegal("it is not the cut that the owner gave")
     return Cut(attribute.name, {attribute.name: cells}, {}, len(leaves), len(labels) - len(leaves))

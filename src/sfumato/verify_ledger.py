@@ -97,8 +97,8 @@ def _fault_of_paper(draws: Sequence[Draw], options: DiffGenOptions, policy: Poli
     sensitivity = Fraction(1)
     if options.score == "infogain":
         sensitivity = Fraction(math.ceil(UNITS * math.log2(len(classes_of(policy)[1]))) + 2)
-    laws = {(draw.mechanism, draw.share, draw.scale) for draw in draws}
-    if laws != {(EXPONENTIAL, share, 2 * sensitivity / share)}:
+    laws = {(draw.mechanism, draw.share, draw.scale, draw.result) for draw in draws}
+    if laws != {(EXPONENTIAL, share, 2 * sensitivity / share, None)}:
         return "the share, scale or mechanism of a choice is another"
     if [(draw.what, draw.of) for draw in draws[: len(numbers)]] != [(SPLIT_POINT, name) for name in numbers]:
         return "the split points that come first are others"

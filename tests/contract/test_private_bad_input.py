@@ -144,6 +144,19 @@ def test_no_cell_makes_an_error_or_shows(sfumato, here, case, engine):
         assert cells_of(here / "more.csv", QUASI) <= cells_of(here / "out" / "release.csv", QUASI)
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize(
+    "rest", [b"1,1,2,3,4,low\xe9", b"Jos\xe9,20,0,1960-01-01,\xff,low\n", b"\0,\0,\0,\0,\0,\0\n"]
+)
+def test_no_bytes_of_a_cell_make_an_error(sfumato, here, rest, engine):
+    write(here, CLEAN)
+    (here / "t.csv").write_bytes((here / "t.csv").read_bytes() + rest)
+    given = ("--policy", "policy.yaml", "--out", "out", "--engine", engine, "--seed", "1")
+    done = sfumato("publish", "t.csv", *given)
+    assert done.code == 0, done.err
+    assert sfumato("verify", "out").code == 0
+
+
 def test_cells_out_of_the_domain_count_where_they_should(sfumato, here):
     """With hardly any noise: what is unknown or unreadable is missing, numbers are clamped, classes left out."""
     precise = POLICY.replace("epsilon: 1.0", "epsilon: 1.0e+6").replace("rate: leaves, ", "")

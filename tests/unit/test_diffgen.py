@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 from sfumato.encoding import OrderedDomain, TreeDomain
 from sfumato.engines.rows import Block
 from sfumato.hierarchy import Hierarchy
+from sfumato.kernels.purity import add_bin_counts
 from sfumato.policy import DiffGenOptions
 from sfumato.privacy import mechanisms
+from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.specialization.diffgen import draw
-from sfumato.specialization.diffgen.conditional import MASS, MOST_THRESHOLDS, Node
+from sfumato.specialization.diffgen.conditional import (
+    MASS,
+    MOST_PENALTY,
+    MOST_THRESHOLDS,
+    Conditional,
+    Node,
+    _most_rows,
+)
 from sfumato.specialization.diffgen.draw import given_cuts, with_total
+from sfumato.specialization.diffgen.plan import Plan
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.loop import Piece
 
@@ -201,3 +211,29 @@ def test_a_larger_count_is_never_the_smaller_one_afterwards(noisy):
     found = with_total(np.array(noisy)[:, None])[:, 0]
     order = np.argsort(noisy, kind="stable")
     assert (np.diff(found[order]) >= 0).all() or len(set(noisy)) < len(noisy)
+
+
+def test_the_least_epsilon_and_the_largest_grid_are_drawn_as_any_other():
+    """The noise of so many cells is worth more rows than a 64-bit integer holds."""
+    given = DiffGenOptions(Fraction(1, 10**9), specializations=20)
+    found = draw(people(100), DOMAINS, 2, given, mechanisms.seeded(1))
+    assert found.ledger.unspent == 0
+    room = Room([1000, 1, 100, 1], 10**6)
+    cutter = Conditional(
+        people(10), DOMAINS, 2, "smooth", plan=Plan.of(given.epsilon, 20), room=room,
+        ledger=Ledger(given.epsilon), mechanisms=mechanisms.seeded(1),
+    )  # fmt: skip
+    cutter._gains = lambda nodes: np.zeros(len(nodes), dtype=np.int64)
+    whole = Node.of(Piece(1, 0, 5, 0), 0, DOMAINS)
+    assert whole is not None
+    assert cutter._scores([whole]).tolist() == [-MOST_PENALTY]
+
+
+def test_a_count_that_is_full_stays_so():
+    """If it began again at 0, one row more would take away four billion."""
+    rows, cells = np.zeros((2, 2), dtype=np.uint32), np.zeros(2, dtype=np.uint64)
+    counts = np.full((1, 1, 2), 2**32 - 2, dtype=np.uint32)
+    zero = np.zeros(1, dtype=np.int32)
+    add_bin_counts(rows, cells, zero, np.zeros(1, dtype=np.int64), zero, counts)
+    assert counts.tolist() == [[[2**32 - 1, 2**32 - 2]]]
+    assert all(_most_rows(n) < 2**32 - 1 for n in (1, 2, 3, 100))

@@ -511,6 +511,23 @@ def test_every_kind_of_pandas_column_gives_its_texts_and_numbers(series):
     assert numbers(column, attribute(Kind.NUMBER)).to_pylist() == [5, 7, None]
 
 
+@pytest.mark.parametrize("other", [SECRET, 5, 2.5, True, None, b"\xff", "\ud800", 2**70, [1]], ids=repr)
+def test_the_text_of_an_object_does_not_depend_on_others_in_its_column(other):
+    """Or one row would change what all others say, and no noise is made for that."""
+    for objects, words in (
+        [[5.0, 2.5], ["5", "2.5"]],
+        [[True, False], ["true", "false"]],
+        [["a", "5.0"], ["a", "5.0"]],
+        [[b"a", b"b"], ["a", "b"]],
+        [
+            [pd.Timestamp("2024-03-05"), pd.Timestamp("2024-03-05 10:00")],
+            ["2024-03-05", "2024-03-05 10:00:00"],
+        ],
+    ):
+        frame = pd.DataFrame({"x": pd.Series([*objects, other], dtype=object)})
+        assert tables.lenient_texts(open_table(frame).column("x"), attribute()).to_pylist()[:2] == words
+
+
 def test_pandas_intervals_and_periods_read_as_their_text():
     frame = pd.DataFrame(
         {"age": pd.cut([1, 7], [0, 5, 10]), "when": pd.period_range("2024-03", periods=2, freq="M")}

@@ -261,6 +261,7 @@ def key(**changes):
             lambda d: d["privacy"]["ledger"][0].update(mechanism="guess"),
             "every share and scale is as the formula",
         ),
+        (lambda d: d["privacy"]["ledger"][0].update(result=600), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(scale="1/2"), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(of="sex"), "every share and scale is as the formula"),
         (lambda d: d["figures"].update(rows=600), "nothing was computed from the table outside the ledger"),
@@ -363,6 +364,18 @@ def test_cuts_that_the_owner_gave_must_be_those(cuts, other, tmp_path):
     (tmp_path / "out" / "certificate.json").write_text(json.dumps(document))
     sealed(tmp_path / "out")
     assert any("it is not the cut that the owner gave" in sentence for sentence in failed(tmp_path / "out"))
+
+
+def test_a_label_of_the_owner_may_end_as_those_with_missing_do(tmp_path):
+    policy = sf.Policy.parse("""
+attributes:
+  job: {role: quasi-identifier, hierarchy: {tree: {Any: {A or missing: [p, q], B: [r]}}}}
+  c: {role: other, values: [x, y]}
+workload: [classify: c]
+method: {diffgen: {epsilon: 1, cuts: {job: [A or missing, B]}}}
+""")
+    sf.publish(pa.table({"job": ["p", "r"], "c": ["x", "y"]}), policy, seed=1).write(tmp_path / "out")
+    assert verify_folder(tmp_path / "out").ok
 
 
 def test_no_table_shows_by_itself_that_it_is_differentially_private():

@@ -17,6 +17,9 @@ MAX, GINI, SMOOTH = 0, 1, 2
 BITS = 20
 """Purity that is no whole number is counted in units of 2^-20, rounded down."""
 
+FULL = np.uint32(2**32 - 1)
+"""Where a count ends: above what ``purity`` takes for the most, so that no score sees that it does."""
+
 
 @kernel
 def add_cell_counts(rows, cells, out):
@@ -40,7 +43,7 @@ def add_bin_counts(rows, cells, number, first, bin_of_code, out):
     number       (cells,) int32: the place of each cell in ``out``; -1: in none   IN
     first        (axes,) int64: where the codes of each axis begin                IN
     bin_of_code  (codes of all axes,) int32; -1: in none                          IN
-    out          (bins of all axes, cells, classes) uint32                        IN+OUT
+    out          (bins of all axes, cells, classes) uint32, which stays FULL      IN+OUT
     """
     n_axes = rows.shape[1] - 1
     for i in range(rows.shape[0]):
@@ -50,7 +53,7 @@ def add_bin_counts(rows, cells, number, first, bin_of_code, out):
         of_class = rows[i, n_axes]
         for a in range(n_axes):
             b = bin_of_code[first[a] + rows[i, a]]
-            if b >= 0:
+            if b >= 0 and out[b, cell, of_class] < FULL:
                 out[b, cell, of_class] += np.uint32(1)
 
 

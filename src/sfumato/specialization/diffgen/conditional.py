@@ -43,6 +43,9 @@ UNIT = {"max": 1, "gini": 1 << BITS, "smooth": 1 << BITS}
 SENSITIVITY = {"max": Fraction(1), "gini": Fraction(2 << BITS), "smooth": Fraction(1 << BITS)}
 """By how much one row changes the purity of a grid, always in one direction."""
 
+MOST_PENALTY = 1 << 62
+"""Of a candidate, for its new cells: with less it could hardly be taken less often, and more is no 64-bit integer."""
+
 BYTES = 256 << 20
 """For counts of bins by cell, unless it is said how much there is."""
 
@@ -104,7 +107,12 @@ class Conditional:
     def _scores(self, nodes: Sequence[Node]) -> Ints:
         """What each candidate gains, less what the noise in its new cells costs: a public number."""
         penalties = [
-            int(UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts))
+            min(
+                int(
+                    UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts)
+                ),
+                MOST_PENALTY,
+            )
             for node in nodes
         ]
         gains: Ints = self._gains(nodes) - np.repeat(penalties, [node.n_candidates for node in nodes])
