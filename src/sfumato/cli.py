@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.errors import InputError, InternalError, MissingExtra, NotYet, PromiseError, SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.policy import Policy
 
 LATER_COMMANDS = {
     "risk": "re-identification risk and simulated attacks",
@@ -431,6 +434,25 @@ def evaluate(
         write_table(show.as_table(found), out)
     if not quiet:
         click.echo(show.as_text(found))
+        for line in _undeclared(table, Policy.read(policy)):
+            click.echo(line)
+
+
+def _undeclared(table: str, policy: Policy) -> Iterator[str]:
+    """What an owner should know before a private release, which says nothing of it."""
+    from sfumato.declared import undeclared  # noqa: PLC0415
+    from sfumato.tables import open_table  # noqa: PLC0415
+
+    if not policy.is_private or table == "-":  # stdin has been read
+        return
+    found = undeclared(open_table(table), policy)
+    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    cells = [f"{name} {n:,}" for name, n in found.items() if name in quasi]
+    if cells:
+        yield f"Cells that are not as declared, taken as missing or as the nearest bound: {', '.join(cells)}."
+    for name, n in found.items():
+        if name not in quasi:
+            yield f"Rows without a declared {name}, which are left out: {n:,}."
 
 
 @commands.command()

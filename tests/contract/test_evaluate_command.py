@@ -209,3 +209,37 @@ def test_nothing_else_is_written_into_a_release(sfumato, here, table, policy):
         done = sfumato(*arguments)
         assert (done.code, "nothing else belongs there" in done.sentence) == (2, True)
     assert names(here / "release") == before
+
+
+def test_before_a_private_release_the_owner_hears_of_cells_that_are_not_as_declared(sfumato, here):
+    policy = """
+attributes:
+  sex: {role: quasi-identifier, values: [Male, Female]}
+  age: {role: quasi-identifier, type: number, bounds: [0, 99], step: 1}
+  ill: {role: other, values: ["yes", "no"]}
+workload: [classify: ill]
+method: {diffgen: {epsilon: 1}}
+"""
+    (here / "policy.yaml").write_text(policy)
+    lines = [
+        f"{sex},{age},{ill}" for sex in ("Male", "Female") for age in range(20, 60) for ill in ("yes", "no")
+    ]
+    strange = ["male,30,yes", "Male,300,no", "Female,-1,no", ",40,yes", "Male,41,maybe"]
+    (here / "table.csv").write_text("\n".join(["sex,age,ill", *lines, *strange, ""]))
+    arguments = (
+        "evaluate",
+        "table.csv",
+        "--policy",
+        "policy.yaml",
+        "--folds",
+        2,
+        "--models",
+        "decision-tree",
+    )
+    done = sfumato(*arguments)
+    assert done.code == 0
+    assert "taken as missing or as the nearest bound: sex 1, age 2.\n" in done.out
+    assert "Rows without a declared ill, which are left out: 1.\n" in done.out
+    assert not any(word in done.out for word in ("300", "maybe"))
+    (here / "table.csv").write_text("\n".join(["sex,age,ill", *lines, ""]))
+    assert "declared" not in sfumato(*arguments).out
