@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -203,9 +204,7 @@ def claims(found: Measured, learners: str, epsilons: Sequence[float]) -> list[Cl
         )
     )
     if hs[-1] > MOST_FOR_WEKA:
-        turns = [
-            _turn(epsilon, hs, lambda h, epsilon=epsilon: runs("Max", epsilon, h)) for epsilon in epsilons
-        ]
+        turns = [_turn(epsilon, hs, partial(runs, "Max", epsilon)) for epsilon in epsilons]
         out.append(
             Claim(
                 "accuracy rises with the number of specializations and falls again beyond a threshold (Max)",
