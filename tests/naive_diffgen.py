@@ -100,24 +100,23 @@ def marginal_gain(rows: Sequence[Row], piece: Piece, parts: Sequence[Piece]) -> 
 MARGINAL = {"max": max_score, "infogain": infogain, "marginal gain": marginal_gain}
 
 
-def smoothed(classes: Counter[int]) -> Fraction:
-    """The maximum over shares q of classes of sum q n_c + n (1 - sum q^2) / 4: by the classes whose share is not 0."""
+def smoothed(classes: Counter[int], by: Fraction) -> Fraction:
+    """The maximum over shares q of classes of sum q n_c + n (1 - sum q^2) by: by the classes whose share is not 0."""
     n = classes.total()
-    best = Fraction(0)
-    for k in range(1, len(classes) + 1):
+    best = Fraction(most(classes))  # all for one class; the only one where nothing is smoothed
+    for k in range(1, len(classes) + 1 if by else 0):
         for counts in itertools.combinations(classes.values(), k):
-            level = (sum(counts) - Fraction(n, 2)) / k  # where the slope is the same for all of them
-            q = [2 * (count - level) / n for count in counts]
+            level = (sum(counts) - 2 * by * n) / k  # where the slope is the same for all of them
+            q = [(count - level) / (2 * by * n) for count in counts]
             if all(share >= 0 for share in q):
                 pure = sum(share * count for share, count in zip(q, counts, strict=True))
-                best = max(best, pure + n * (1 - sum(share * share for share in q)) / 4)
+                best = max(best, pure + n * (1 - sum(share * share for share in q)) * by)
     return best
 
 
 PURITY: dict[str, Callable[[Counter[int]], int]] = {
     "max": most,
     "gini": lambda classes: -math.floor(2**20 * gini(classes)),
-    "smooth": lambda classes: math.floor(2**20 * smoothed(classes)),
 }
 
 
@@ -226,7 +225,11 @@ def tuned(run: Run, score: str) -> Run:
         run.h = specializations_for(left, len(run.rows))
         left -= left / 100
     penalty = Fraction(1, 5) / (Fraction(3, 10) * left) if run.h else None
-    for _ in range(run.h):
+    for step in range(run.h):
+        by = Fraction(
+            math.floor(Fraction(8 * (run.h - 1 - step), run.h - 1) + Fraction(1, 2)) if run.h > 1 else 4, 16
+        )
+        purity = PURITY.get(score) or (lambda classes, by=by: math.floor(2**20 * smoothed(classes, by)))
         candidates: list[tuple[Piece, tuple[Piece, ...]]] = []
         for cut in run.cuts:
             for piece in cut:
@@ -242,18 +245,20 @@ def tuned(run: Run, score: str) -> Run:
         if not candidates:
             break
         run.charged.append(("specialization", Fraction(7, 10) * left / run.h))
-        scores = {each: score_after(run, *each, score, penalty) for each in dict.fromkeys(candidates)}
+        price = penalty * (1 if score == "max" else 2**20)
+        scores = {each: score_after(run, *each, purity, price) for each in dict.fromkeys(candidates)}
         run.replace(*candidates[run.pick("specialization", [scores[each] for each in candidates])])
     run.charged.append(("counts", run.epsilon - sum((share for _, share in run.charged), Fraction(0))))
     return run
 
 
-def score_after(run: Run, piece: Piece, parts: Sequence[Piece], score: str, penalty: Fraction) -> int:
+def score_after(
+    run: Run, piece: Piece, parts: Sequence[Piece], purity: Callable[[Counter[int]], int], price: Fraction
+) -> int:
     cuts = [*run.cuts]
     cuts[piece.axis] = after(cuts[piece.axis], piece, parts)
     classes: dict[tuple[int, ...], Counter[int]] = {}
     for row in run.rows:
         classes.setdefault(cell_of(cuts, row), Counter())[row[-1]] += 1
     n_new = len(list(cells(cuts))) - len(list(cells(run.cuts)))
-    row = 1 if score == "max" else 2**20
-    return sum(PURITY[score](counted) for counted in classes.values()) - math.floor(row * penalty * n_new)
+    return sum(purity(counted) for counted in classes.values()) - math.floor(price * n_new)

@@ -11,8 +11,9 @@ import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
 
-MAX, GINI, SMOOTH = 0, 1, 2
-"""Purity of a cell: rows of its most frequent class; less its Gini impurity, times its rows; or between the two."""
+MAX, GINI = -1, -2
+"""Purity of a cell: rows of its most frequent class; or less its Gini impurity, times its rows. Any other score is a
+number of 16ths, from 0 to 8: Max smoothed by so much, which with 8 is as Gini is."""
 
 BITS = 20
 """Purity that is no whole number is counted in units of 2^-20, rounded down."""
@@ -74,11 +75,11 @@ def impurity(counts):
 
 
 @inner
-def smoothed(counts):
-    """Max over shares q of classes of sum_c q_c n_c + n (1 - sum_c q_c^2) / 4; orders ``counts``.
+def smoothed(counts, a):
+    """Max over shares q of classes of sum_c q_c n_c + n (1 - sum_c q_c^2) a / 16; orders ``counts``.
 
     At the best q the m most frequent classes have shares above 0. With s the sum of their counts and s2 that of
-    squares it is (4 n s + 4 (m s2 - s^2) + (m - 1) n^2) / (4 m n).
+    squares it is (16 a n s + 64 (m s2 - s^2) + (m - 1) (a n)^2) / (16 m a n).
     """
     n = np.int64(0)
     for c in range(counts.shape[0]):  # most frequent first
@@ -88,14 +89,16 @@ def smoothed(counts):
             counts[i] = counts[i - 1]
             i -= 1
         counts[i] = x
-    if n == 0:
-        return np.int64(0)
+    if n == 0 or a == 0:
+        return counts[0] << BITS
     m, total, squares = np.int64(0), np.int64(0), np.int64(0)
-    while m < counts.shape[0] and 2 * (m + 1) * counts[m] > 2 * (total + counts[m]) - n:
+    while m < counts.shape[0] and 8 * (m + 1) * counts[m] > 8 * (total + counts[m]) - a * n:
         total += counts[m]
         squares += counts[m] * counts[m]
         m += 1
-    return in_units(4 * n * total + 4 * (m * squares - total * total) + (m - 1) * n * n, 4 * m * n)
+    return in_units(
+        16 * a * n * total + 64 * (m * squares - total * total) + (m - 1) * a * a * n * n, 16 * m * a * n
+    )
 
 
 @inner
@@ -105,8 +108,8 @@ def purity(counts, score, most, work):
         work[c] = min(np.int64(counts[c]), most)
     if score == GINI:
         return -impurity(work)
-    if score == SMOOTH:
-        return smoothed(work)
+    if score >= 0:
+        return smoothed(work, score)
     highest = np.int64(0)
     for c in range(work.shape[0]):
         highest = max(highest, work[c])
@@ -122,7 +125,7 @@ def add_gains(counts, begin, end, is_tree, place, axis, piece, score, most, star
     is_tree      (pieces,) bool: all bins at once, or a threshold after any but the last  IN
     place        (cells, axes) int64: the piece of each axis that a cell lies in          IN
     axis, piece  (pieces,) int64: which piece of which axis it is                         IN
-    score        MAX, GINI or SMOOTH                                                      IN
+    score        MAX, GINI or a number of 16ths                                           IN
     most         rows of a class in a cell that count, see ``purity``                     IN
     start        (pieces,) int64: where the candidates of each piece begin                IN
     out          (candidates,) int64                                                      IN+OUT
