@@ -422,9 +422,10 @@ def evaluate(
     if out is not None:
         check_file_target(out)
         _check_own_file(out, table, policy, test)
+    chosen = Policy.read(policy)
     with _progress_bar(quiet=quiet) as progress:
         found = measure(
-            table, Policy.read(policy), folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,
+            table, chosen, folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,
             seed=seed, learners=learners, threads=threads, progress=progress,
         )  # fmt: skip
     if out is not None and out.suffix == ".json":
@@ -434,18 +435,18 @@ def evaluate(
         write_table(show.as_table(found), out)
     if not quiet:
         click.echo(show.as_text(found))
-        for line in _undeclared(table, Policy.read(policy)):
+        for line in _not_as_declared(table, chosen):
             click.echo(line)
 
 
-def _undeclared(table: str, policy: Policy) -> Iterator[str]:
+def _not_as_declared(table: str, policy: Policy) -> Iterator[str]:
     """What an owner should know before a private release, which says nothing of it."""
-    from sfumato.declared import undeclared  # noqa: PLC0415
+    from sfumato.declared import not_as_declared  # noqa: PLC0415
     from sfumato.tables import open_table  # noqa: PLC0415
 
     if not policy.is_private or table == "-":  # stdin has been read
         return
-    found = undeclared(open_table(table), policy)
+    found = not_as_declared(open_table(table), policy)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     cells = [f"{name} {n:,}" for name, n in found.items() if name in quasi]
     if cells:

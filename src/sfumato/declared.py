@@ -26,7 +26,7 @@ from sfumato.policy import Policy
 from sfumato.schema import Attribute, Schema
 from sfumato.tables import UNKNOWN, Source
 
-__all__ = ["DeclaredRows", "HeldRows", "cut_of", "domains_of", "held", "with_missing"]
+__all__ = ["DeclaredRows", "HeldRows", "cut_of", "domains_of", "held", "not_as_declared", "with_missing"]
 
 
 # ---- domains ---------------------------------------------------------------------------------------
@@ -85,6 +85,14 @@ def cut_of(domain: Domain, cut: Cut) -> NDArray[np.int64]:
 # ---- cells -----------------------------------------------------------------------------------------
 
 
+def _codes(domain: Domain, column: Any) -> Codes:
+    """The code of each cell of a quasi-identifier."""
+    if isinstance(domain, OrderedDomain):
+        return _ordered_codes(domain, column)
+    cells, values = distinct_cells(column, domain.attribute, leniently=True)
+    return _spread(cells, leaf_codes(domain.attribute, domain.hierarchy, values), domain.n_codes - 1)
+
+
 def _ordered_codes(domain: OrderedDomain, column: Any) -> Codes:
     """The code of each cell: the first point of the grid that is not below it; 0 for missing."""
     cells = tables.lenient_ordered(column, domain.attribute)
@@ -108,28 +116,6 @@ def _first_not_below(domain: OrderedDomain, values: NDArray[np.float64]) -> NDAr
     codes -= (codes > 1) & (domain.value(codes - 1) >= values)
     codes += (codes < domain.n_codes - 1) & (domain.value(codes) < values)
     return codes
-
-
-class _Ordered:
-    """The cells of a number or date that is split by thresholds."""
-
-    def __init__(self, domain: OrderedDomain) -> None:
-        self.domain = domain
-
-    def codes(self, column: Any) -> Codes:
-        return _ordered_codes(self.domain, column)
-
-
-class _Tree:
-    """The cells of a column with a hierarchy."""
-
-    def __init__(self, domain: TreeDomain) -> None:
-        self.domain = domain
-
-    def codes(self, column: Any) -> Codes:
-        attribute, tree = self.domain.attribute, self.domain.hierarchy
-        cells, values = distinct_cells(column, attribute, leniently=True)
-        return _spread(cells, leaf_codes(attribute, tree, values), tree.n_leaves - 1)
 
 
 class _Class:
@@ -169,10 +155,6 @@ class DeclaredRows:
         self.target = _Class(target)
         self.class_values = self.target.values
         self.n_rows = UNKNOWN
-        self._columns: list[_Ordered | _Tree | _Class] = [
-            _Ordered(domain) if isinstance(domain, OrderedDomain) else _Tree(domain)
-            for domain in self.domains
-        ]
         self._names = [*(domain.attribute.name for domain in self.domains), target.name]
 
     def blocks(self, *, payload: bool = False) -> Iterator[Block]:  # noqa: ARG002 - nothing raw comes along
@@ -180,8 +162,9 @@ class DeclaredRows:
         n_rows, n_classes = 0, len(self.class_values)
         for batch in self.source.batches(self._names, rows=BLOCK_ROWS, memory=self.memory):
             rows = np.empty((batch.num_rows, len(self._names)), dtype=np.uint32)
-            for at, column in enumerate([*self._columns, self.target]):
-                rows[:, at] = column.codes(batch.column(at))
+            for at, domain in enumerate(self.domains):
+                rows[:, at] = _codes(domain, batch.column(at))
+            rows[:, -1] = self.target.codes(batch.column(len(self.domains)))
             is_declared = rows[:, -1] < n_classes
             kept = rows if is_declared.all() else rows[is_declared]
             n_rows += len(kept)
@@ -215,7 +198,7 @@ def held(source: Source, policy: Policy) -> HeldRows:
     )
 
 
-def undeclared(source: Source, policy: Policy) -> dict[str, int]:
+def not_as_declared(source: Source, policy: Policy) -> dict[str, int]:
     """How many cells of each column are not as declared, missing ones aside; of the class how many rows are left out.
 
     For the owner alone: it is computed from the rows, and nobody paid for it.
@@ -225,7 +208,7 @@ def undeclared(source: Source, policy: Policy) -> dict[str, int]:
     ... workload: [classify: ill]
     ... method: {diffgen: {epsilon: 1}}
     ... ''')
-    >>> undeclared(tables.open_table(pa.table({"sex": ["male", "Male", None], "ill": ["no", "no", None]})), policy)
+    >>> not_as_declared(tables.open_table(pa.table({"sex": ["male", "Male", None], "ill": ["no", "no", None]})), policy)
     {'sex': 1, 'ill': 1}
     """
     rows = DeclaredRows(source, policy)
@@ -245,11 +228,8 @@ def _n_strange(domain: Domain, column: Any) -> int:
     """Cells that are there, and unreadable, unknown or outside the bounds."""
     attribute = domain.attribute
     is_missing = tables.lenient_texts(column, attribute).is_null().to_numpy(zero_copy_only=False)
-    if isinstance(domain, OrderedDomain):
-        missing, codes = 0, _Ordered(domain).codes(column)
-    else:
-        missing, codes = domain.n_codes - 1, _Tree(domain).codes(column)
-    is_strange = (codes == missing) & ~is_missing
+    missing = 0 if isinstance(domain, OrderedDomain) else domain.n_codes - 1
+    is_strange = (_codes(domain, column) == missing) & ~is_missing
     if attribute.bounds is not None:
         values = tables.lenient_ordered(column, attribute).cast(pa.float64()).to_numpy(zero_copy_only=False)
         low, high = attribute.bounds

@@ -124,7 +124,7 @@ class Conditional:
 
     def _gains(self, nodes: Sequence[Node]) -> Ints:
         """What each candidate of each node adds to the purity of the grid, one after the other."""
-        mesh = Mesh.of([np.array([piece.high for piece in cut]) for cut in self.cuts])
+        mesh = mesh_of(self.cuts)
         counted = np.flatnonzero(cell_counts(self.rows, mesh, self.n_classes).any(axis=1))
         place = mesh.places(counted.astype(np.uint64)[:, None])
         first = np.cumsum([0, *(domain.n_codes for domain in self.domains)])[:-1]
@@ -247,6 +247,11 @@ def _equal_ends(low: int, high: int) -> Ints:
     """
     n_bins = min(high - low, MOST_THRESHOLDS + 1)
     return low + np.arange(1, n_bins + 1) * (high - low) // n_bins
+
+
+def mesh_of(cuts: Sequence[Sequence[Piece]]) -> Mesh:
+    """The cells between cuts, numbered in the order of their pieces, the first axis slowest."""
+    return Mesh.of([np.array([piece.high for piece in cut]) for cut in cuts])
 
 
 def cell_counts(rows: Rows, mesh: Mesh, n_classes: int) -> Ints:

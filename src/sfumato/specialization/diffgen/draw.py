@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from sfumato.declared import cut_of
 from sfumato.diffgen_policy import PAPER, SMOOTH, Cut
 from sfumato.encoding import Domain, OrderedDomain
-from sfumato.engines.cells import Mesh
 from sfumato.engines.counts import ColumnCounts
 from sfumato.engines.rows import Rows
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
-from sfumato.specialization.diffgen.conditional import Conditional, cell_counts
+from sfumato.specialization.diffgen.conditional import Conditional, cell_counts, mesh_of
 from sfumato.specialization.diffgen.plan import ROW_COUNT, Plan, specializations_for
 from sfumato.specialization.diffgen.published import Published
 from sfumato.specialization.diffgen.room import Room
@@ -79,8 +78,7 @@ def draw(
         cuts = _tuned_cuts(rows, domains, n_classes, options, mechanisms, ledger, memory, progress)
         share = ledger.unspent
     progress("counting", 0, 1)
-    mesh = Mesh.of([np.array([piece.high for piece in cut]) for cut in cuts])
-    exact = cell_counts(rows, mesh, n_classes)
+    exact = cell_counts(rows, mesh_of(cuts), n_classes)
     ledger.charge(Draw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share))
     noisy = mechanisms.discrete_laplace(exact.ravel(), 1 / share).reshape(exact.shape)
     is_published = options.cuts is None and options.variant == PAPER
