@@ -424,3 +424,32 @@ def test_a_number_of_rows_that_does_not_say_what_was_drawn_is_found(change, word
     change_certificate(tmp_path / "out", lambda document: change(document["privacy"]["ledger"]))
     found = failed(tmp_path / "out")
     assert any(words in sentence for sentence in found), found
+
+
+def test_the_noisy_number_of_rows_says_how_often_a_cut_may_be_pushed_down(tmp_path):
+    """Every other check holds of a release whose ledger says that fewer were allowed."""
+    release = sf.publish(PEOPLE, the_policy(), seed=4)
+    release.write(tmp_path / "release")
+    assert failed(tmp_path / "release") == []
+    draws = release.certificate.privacy.ledger
+    n_taken = sum(draw["draw"] == "specialization" for draw in draws)
+    assert draws[0]["draw"] == "rows"
+    assert n_taken > 3  # never fewer
+
+    def fewer(document):
+        """A number of rows that allows one specialization less, and shares by the formula for so many."""
+        privacy = document["privacy"]
+        epsilon = Fraction(privacy["epsilon"])
+        h = n_taken - 1
+        share = Fraction(7, 10) * Fraction(99, 100) * epsilon / h
+        privacy["ledger"][0]["result"] = int(10 ** ((h + 8) / 4) / epsilon)
+        for draw in privacy["ledger"][1:-1]:
+            draw.update(share=str(share), scale=str(2**20 / share))
+        rest = epsilon - epsilon / 100 - n_taken * share
+        privacy["ledger"][-1].update(share=str(rest), scale=str(1 / rest))
+
+    change_certificate(tmp_path / "release", fewer)
+    assert failed(tmp_path / "release") == [
+        "every share and scale is as the formula of the method says: "
+        f"there are more than {n_taken - 1} specializations"
+    ]
