@@ -180,6 +180,7 @@ def test_a_signal_while_the_folder_is_being_written_leaves_nothing(here, sent):
             command("publish", "t.parquet", "--policy", "policy.yaml", "--out", "out"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment() | {"PYTHONWARNINGS": "ignore::ResourceWarning"},  # Python's own open() may be cut short
+            preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),  # noqa: PLW1509 - nohup ignores it for its children
         )  # fmt: skip
         wait_until(lambda process=process: process.poll() is not None or len(names(here)) > 2)
         process.send_signal(sent)
