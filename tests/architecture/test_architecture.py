@@ -34,7 +34,7 @@ LAYERS = """
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine
-    policy, diffgen_policy, policy_file, plain_yaml, predicate, requirement, workload
+    policy, diffgen_policy, tradeoff_policy, policy_file, plain_yaml, predicate, requirement, workload
     declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness

@@ -1,0 +1,94 @@
+"""Risk and utility from their definitions, in Python's own numbers: what the optimizers are compared with.
+
+Nothing here knows codes, levels of kernels or units: a generalization is one node per column, a row is covered if each
+of its leaves lies below the node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+from sfumato.tradeoff.problem import Lagrangian, LogRisk, Objective, Problem, Threshold
+
+
+def generalizations(problem: Problem, row: int):
+    """All generalizations of a row: levels, without those that repeat a node."""
+    lattice = problem.lattice
+    chains = []
+    for a in range(problem.n_columns):
+        chain, last = [], None
+        for level in range(int(lattice.n_levels[a])):
+            node = node_of(problem, row, a, level)
+            if node != last:
+                chain.append(level)
+            last = node
+        chains.append(chain)
+    return itertools.product(*chains)
+
+
+def node_of(problem: Problem, row: int, a: int, level: int) -> int:
+    lattice = problem.lattice
+    node = int(lattice.node[lattice.start[a] + int(problem.rows[row, a]) * int(lattice.n_levels[a])])
+    height = int(lattice.n_levels[a]) - 1
+    while int(lattice.depth[node]) > height - level:
+        node = int(lattice.parent[node])
+    return node
+
+
+def measure(problem: Problem, row: int, levels) -> tuple[int, int, int]:
+    """Rows covered, weight, utility."""
+    lattice = problem.lattice
+    nodes = [node_of(problem, row, a, level) for a, level in enumerate(levels)]
+    weight, utility = problem.floor, 0
+    for a, node in enumerate(nodes):
+        own = int(lattice.weight[node])
+        weight += round(float(problem.factor[row, a]) * own) if problem.is_personal else own
+        utility += int(lattice.utility[node])
+    covered = int(problem.own[row])
+    for t, count in zip(problem.side.tolist(), problem.side_count.tolist(), strict=True):
+        if all(
+            int(lattice.low[node]) <= code < int(lattice.high[node])
+            for node, code in zip(nodes, t, strict=True)
+        ):
+            covered += count
+    return covered, weight, utility
+
+
+def is_feasible(problem: Problem, objective: Threshold, row: int, utility: int) -> bool:
+    """u(x) >= u(top) + c (u(raw) - u(top)), with the rounding of utilities forgiven."""
+    least = problem.least_utility
+    raw = measure(problem, row, [0] * problem.n_columns)[2]
+    slack = 0 if problem.utility_unit == 1 or objective.at_least == 1 else problem.n_columns
+    return utility >= max(least, least + objective.at_least * (raw - least) - slack)
+
+
+def worth(problem: Problem, objective: Objective, covered: int, weight: int, utility: int):
+    """What is best is greatest: an exact number, but for logarithms."""
+    if isinstance(objective, Threshold):
+        return -Fraction(weight, max(covered, 1))
+    real_weight = Fraction(weight) * Fraction(problem.weight_unit)
+    real_utility = Fraction(utility) * Fraction(problem.utility_unit)
+    if isinstance(objective, Lagrangian):
+        return objective.price * max(covered, 1) / real_weight + real_utility**objective.power
+    assert isinstance(objective, LogRisk)
+    return float(real_utility) - float(objective.price) * math.log(float(real_weight) / max(covered, 1))
+
+
+def best(problem: Problem, objective: Objective, row: int):
+    """(worth, utility, levels) of the best generalization: worth, then utility, then the least levels."""
+    found = None
+    for levels in generalizations(problem, row):
+        covered, weight, utility = measure(problem, row, levels)
+        if isinstance(objective, Threshold) and not is_feasible(problem, objective, row, utility):
+            continue
+        key = (
+            worth(problem, objective, covered, weight, utility),
+            utility,
+            tuple(-level for level in levels),
+        )
+        if found is None or key > found:
+            found = key
+    assert found is not None
+    return found[0], found[1], tuple(-level for level in found[2])

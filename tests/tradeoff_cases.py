@@ -1,0 +1,99 @@
+"""Small random problems of risk and utility, for tests of all optimizers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from sfumato.encoding import TreeDomain
+from sfumato.hierarchy import Hierarchy
+from sfumato.schema import Attribute, Role
+from sfumato.tradeoff.problem import Lagrangian, LogRisk, Problem, Threshold, problem_of
+from sfumato.tradeoff_policy import MODELS, UTILITIES, Weights
+
+
+@st.composite
+def trees(draw, *, max_height: int = 3) -> Hierarchy:
+    """A hierarchy of uneven depth, with and without a leaf for missing."""
+    labels, parents = ["*"], [-1]
+
+    def grow(node: int, depth: int) -> None:
+        for _ in range(draw(st.integers(1 if depth == 0 else 0, 3 if depth < 2 else 2))):
+            if len(labels) >= 12:
+                return
+            labels.append(f"n{len(labels)}")
+            parents.append(node)
+            if depth + 1 < max_height:
+                grow(len(labels) - 1, depth + 1)
+
+    grow(0, 0)
+    tree = Hierarchy(tuple(labels), np.array(parents))
+    return tree.with_missing() if draw(st.booleans()) else tree
+
+
+@st.composite
+def problems(
+    draw,
+    *,
+    max_columns: int = 4,
+    max_height: int = 3,
+    max_rows: int = 12,
+    floor: bool = False,
+    personal: bool | None = None,
+    external: bool | None = None,
+    utilities: tuple[str, ...] = UTILITIES,
+    models: tuple[str, ...] = MODELS,
+) -> Problem:
+    """A problem; with a ``floor`` no generalization weighs nothing."""
+    n_columns = draw(st.integers(1, max_columns))
+    domains = [
+        TreeDomain(
+            Attribute(f"c{i}", Role.QUASI_IDENTIFIER), draw(trees(max_height=max_height)), has_missing=False
+        )
+        for i in range(n_columns)
+    ]
+
+    def rows(least: int) -> np.ndarray:
+        n = draw(st.integers(least, max_rows))
+        random = np.random.default_rng(draw(st.integers(0, 2**32)))
+        skew = draw(st.sampled_from([1.0, 3.0]))
+        columns = [(domain.n_codes * random.random(n) ** skew).astype(np.uint32) for domain in domains]
+        return np.stack(columns, axis=1).reshape(n, n_columns)
+
+    codes = rows(1)
+    side = rows(1) if (draw(st.booleans()) if external is None else external) else None
+    factor = None
+    if draw(st.booleans()) if personal is None else personal:
+        random = np.random.default_rng(draw(st.integers(0, 2**32)))
+        factor = random.choice([0.5, 1.0, 2.5, 7.0], size=codes.shape)
+    return problem_of(
+        domains,
+        codes,
+        side,
+        utility=draw(st.sampled_from(utilities)),
+        weights=Weights(draw(st.sampled_from(models))),
+        floor=draw(st.sampled_from([0.1, 1.0, 10.0])) if floor else draw(st.sampled_from([0.0, 0.0, 0.5])),
+        factor=factor,
+    )
+
+
+shares = st.sampled_from(
+    [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(3, 5), Fraction(4, 5), Fraction(1)]
+)
+thresholds = st.builds(Threshold, shares)
+
+
+@st.composite
+def lagrangians(draw, problem: Problem, *, powers: tuple[int, ...] = (0, 1, 2, 3)) -> Lagrangian:
+    """A price around the one at which raw and suppressed rows are worth the same."""
+    power = draw(st.sampled_from(powers))
+    near = max(problem.lambda_0(), 1e-3)
+    times = draw(st.sampled_from([0.03, 0.3, 0.9, 1.0, 1.1, 3.0, 30.0]))
+    return Lagrangian(Fraction(near * times).limit_denominator(10**6) or Fraction(1, 10**6), power)
+
+
+log_risks = st.builds(
+    LogRisk, st.sampled_from([Fraction(1, 10), Fraction(3, 5), Fraction(1), Fraction(3, 2)])
+)

@@ -1,0 +1,123 @@
+"""The problem of risk and utility: levels, measures, thresholds, in whole numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import naive_tradeoff as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tradeoff_cases import problems, shares
+
+from sfumato.encoding import TreeDomain
+from sfumato.errors import PolicyError
+from sfumato.hierarchy import Hierarchy
+from sfumato.schema import Attribute, Role
+from sfumato.tradeoff import model
+from sfumato.tradeoff.problem import Threshold, distinct_rows, problem_of
+from sfumato.tradeoff_policy import Weights
+
+PLACES = Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}})
+PLACE = Attribute("place", Role.QUASI_IDENTIFIER)
+
+
+def places(*codes: int, side=None, **options):
+    table = np.array(codes, dtype=np.uint32).reshape(-1, 1)
+    others = None if side is None else np.array(side, dtype=np.uint32).reshape(-1, 1)
+    return problem_of([TreeDomain(PLACE, PLACES, has_missing=False)], table, others, **options)
+
+
+def test_a_leaf_of_less_depth_stays_as_it_is_for_some_levels():
+    problem = places(0, 1, 2)
+    labels = [[PLACES.labels[problem.nodes_of(np.array([row]), np.array([[level]], dtype=np.uint8))[0, 0]]
+               for level in range(3)] for row in range(3)]  # fmt: skip
+    assert labels == [["a", "North", "*"], ["b", "North", "*"], ["c", "c", "*"]]
+
+
+def test_rows_covered_weight_and_utility_of_a_hand_counted_table():
+    problem = places(0, 0, 1, 2)
+    solution = problem.solution(np.array([[1], [0], [2]], dtype=np.uint8))
+    assert solution.covered.tolist() == [3, 1, 4]
+    assert solution.utility.tolist() == [1, 2, 0]
+    assert problem.risk(solution).tolist() == pytest.approx([1 / 3, 1.0, 0.0])
+
+
+def test_a_row_that_the_side_table_lacks_counts_itself():
+    problem = places(0, 2, side=[0, 0, 1])
+    assert problem.own.tolist() == [0, 1]
+    solution = problem.solution(np.zeros((2, 1), dtype=np.uint8))
+    assert solution.covered.tolist() == [2, 1]
+    assert problem.solution(np.full((2, 1), 2, dtype=np.uint8)).covered.tolist() == [3, 4]
+
+
+def test_the_threshold_is_a_share_of_the_way_of_each_row_itself():
+    problem = places(0, 2)  # utilities 2 and 1
+    assert problem.need(Fraction(1, 2)).tolist() == [1, 1]
+    assert problem.need(Fraction(1)).tolist() == [2, 1]
+    assert problem.need(Fraction(0)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        (Weights("model-1", {"place": 3.0}), [0, 3, 3, 3, 3]),
+        (Weights("model-2"), [0.25] * 5),
+        (Weights("harmonic"), [0, 0.5, 1, 1, 1]),
+        (Weights("harmonic", {"place": {"a": 0.0}}), [0, 0, 0, 1, 1]),
+        (Weights("harmonic", {"place": {"a": 0.25, "b": 0.5}}), [0, 1 / 6, 0.25, 0.5, 1]),
+    ],
+)
+def test_weights_of_the_three_models(weights, expected):
+    assert model.weights(PLACE, PLACES, weights, n_columns=4) == pytest.approx(expected)
+
+
+def test_utilities_of_the_paper_and_of_a_user():
+    found = {word: model.utilities(PLACE, PLACES, word) for word in ("depth", "inverse", "log")}
+    assert found["depth"].tolist() == [0, 1, 2, 2, 1]
+    assert found["inverse"] == pytest.approx([1 / 3, 1 / 2, 1, 1, 1])
+    assert found["log"] == pytest.approx([0, np.log(1.5), np.log(3), np.log(3), np.log(3)])
+    assert model.utilities(PLACE, PLACES, {"place": (0.0, 5.0)}).tolist() == [0, 5, 5, 5, 5]
+    assert model.utilities(PLACE, PLACES, lambda _, tree: tree.depth**2).tolist() == [0, 1, 4, 4, 1]
+
+
+def test_a_utility_that_rises_towards_the_root_is_refused():
+    with pytest.raises(PolicyError, match="rises towards the root"):
+        model.utilities(PLACE, PLACES, {"place": (5.0, 1.0)})
+    with pytest.raises(PolicyError, match="at least 0"):
+        model.utilities(PLACE, PLACES, {"place": (-5.0, 1.0)})
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_measures_are_those_of_the_definition(problem):
+    for row in range(problem.n):
+        for levels in list(naive.generalizations(problem, row))[:40]:
+            found = problem.solution(np.array([levels], dtype=np.uint8), which=np.array([row]))
+            counted = naive.measure(problem, row, levels)
+            assert (found.covered[0], found.weight[0], found.utility[0]) == counted
+            assert problem.weight_of(found.which, found.levels)[0] == counted[1]
+            assert problem.utility_of(found.which, found.levels)[0] == counted[2]
+
+
+@given(problems(), shares)
+@settings(max_examples=150, deadline=None)
+def test_what_is_needed_is_the_threshold_of_the_definition(problem, at_least):
+    need = problem.need(at_least)
+    for row in range(problem.n):
+        for levels in list(naive.generalizations(problem, row))[:40]:
+            utility = naive.measure(problem, row, levels)[2]
+            is_feasible = naive.is_feasible(problem, Threshold(at_least), row, utility)
+            assert (utility >= need[row]) == is_feasible
+
+
+@given(problems())
+@settings(max_examples=60, deadline=None)
+def test_products_of_weights_and_counts_fit_in_63_bits(problem):
+    assert problem.weight_of(np.arange(problem.n), np.zeros_like(problem.rows, dtype=np.uint8)).max() < 2**34
+
+
+def test_distinct_rows_are_in_order_and_counted():
+    rows, at, count = distinct_rows(np.array([[1, 0], [0, 5], [1, 0]], dtype=np.uint32))
+    assert rows.tolist() == [[0, 5], [1, 0]]
+    assert (at.tolist(), count.tolist()) == ([1, 0, 1], [1, 2])
