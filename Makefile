@@ -9,7 +9,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench constraints clean core evaluate dev
+.PHONY: help demo test lint format bench constraints clean core evaluate dev browser
 
 help:  ## this list
 	@echo "make TARGET [PYTHON=/path/to/python3.11]"
@@ -18,7 +18,7 @@ help:  ## this list
 demo: evaluate  ## install sfumato[evaluate] into .venv, then publish the bundled example into sfumato-demo
 	@$(BIN)/sfumato demo --out sfumato-demo
 
-test: dev  ## every test; ARGS="-k words" picks some
+test: dev browser  ## every test; ARGS="-k words" picks some
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: dev  ## ruff, formatting, types
@@ -40,7 +40,7 @@ clean:  ## remove .venv and everything else that make made
 	rm -rf .venv build dist sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-core evaluate dev:
+core evaluate dev browser:
 	@$(setup) $@
 
 # ---- setting up .venv ------------------------------------------------------------------------------
@@ -148,6 +148,18 @@ install() {  # $$1 names the stamp, $$2 is the project with its extras
     rm .venv/.unfinished
 }
 
+browser() {  # for the tests that look at reports; where it cannot be installed they are skipped, but not on a build server
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        if command -v "$$name" >/dev/null 2>&1; then return; fi
+    done
+    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "Installing chromium, once."
+        if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium
+        then return; fi
+    fi
+    echo "There is no browser, so tests that look at reports in one are skipped; install chromium to run them."
+}
+
 constraints() {  # wheels only, so that nobody needs a compiler; what is published as plain Python sources is built first
     find_python
     work=build/constraints
@@ -205,6 +217,7 @@ case $$1 in
     core) install core . ;;
     evaluate) install evaluate '.[evaluate]'; cp .venv/.evaluate .venv/.core ;;
     dev) install dev '.[dev]'; cp .venv/.dev .venv/.core; cp .venv/.dev .venv/.evaluate ;;
+    browser) browser ;;
     constraints) constraints ;;
 esac
 endef
