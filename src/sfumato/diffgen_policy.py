@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from sfumato import hierarchy
 from sfumato.declared_trees import declared_tree, undeclared, with_missing
-from sfumato.errors import HierarchyError, did_you_mean
+from sfumato.errors import HierarchyError
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import Misfit
+from sfumato.policy_file import Misfit, declared_column
 from sfumato.requirement import Requirement
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import Classify, Task
@@ -299,10 +299,7 @@ def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
     n_cells = 1
     for name, cut in cuts.items():
         path: Where = (*METHOD, "cuts", name)
-        if name not in schema:
-            hint = did_you_mean(name, schema.names())
-            raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
-        attribute = schema[name]
+        attribute = declared_column(name, schema, path)
         if attribute.role is not Role.QUASI_IDENTIFIER:
             raise Misfit(
                 path, f"the column has the role {attribute.role}, and only quasi-identifiers are cut."

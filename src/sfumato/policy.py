@@ -8,7 +8,6 @@ A :class:`Policy` is one checked value, whether it was read from a YAML document
 from __future__ import annotations
 
 import copy
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +18,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sfumato import diffgen_policy, plain_yaml, policy_file, predicate
+from sfumato import diffgen_policy, plain_yaml, policy_file, predicate, tradeoff_policy
 from sfumato import hierarchy as hierarchies
 from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.errors import HierarchyError, PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import Document, Misfit, json_schema
+from sfumato.policy_file import Document, Misfit, declared_column, is_number, json_schema
 from sfumato.requirement import (
     EntropyDiversity,
     KAnonymity,
@@ -34,9 +33,19 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.tradeoff_policy import RiskUtilityOptions
 from sfumato.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 
-__all__ = ["DiffGenOptions", "Method", "MondrianOptions", "Output", "Policy", "TdsOptions", "json_schema"]
+__all__ = [
+    "DiffGenOptions",
+    "Method",
+    "MondrianOptions",
+    "Output",
+    "Policy",
+    "RiskUtilityOptions",
+    "TdsOptions",
+    "json_schema",
+]
 
 MISSING = "own-value"
 """How missing quasi-identifiers are matched: they are a value of their own."""
@@ -119,7 +128,7 @@ class TdsOptions:
         return {self.name: {}}
 
 
-Method = MondrianOptions | TdsOptions | DiffGenOptions
+Method = MondrianOptions | TdsOptions | DiffGenOptions | RiskUtilityOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +171,16 @@ class Policy:
             _check_mondrian(self.method, self.schema)
         elif isinstance(self.method, TdsOptions):
             _check_tds(self)
-        else:
+        elif isinstance(self.method, DiffGenOptions):
             _check_diffgen(self, self.method)
+        else:
+            _check_risk_utility(self, self.method)
 
     @property
     def is_private(self) -> bool:
         """Is the release differentially private? Then nothing may depend on a table but through a mechanism."""
+        if isinstance(self.method, RiskUtilityOptions):
+            return self.method.private is not None
         return isinstance(self.method, DiffGenOptions)
 
     @property
@@ -223,7 +236,7 @@ class Policy:
             "method": self.method.as_policy(),
             "output": {
                 "values": str(self.output),
-                **({"rows": self.rows} if self.is_private else {}),
+                **({"rows": self.rows} if isinstance(self.method, DiffGenOptions) else {}),
                 **({} if self.keeps_recoding else {"recoding": False}),
             },
             "missing": MISSING,
@@ -258,7 +271,7 @@ def _policy(document: Document, folder: Path) -> Policy:
     data = document.data
     try:
         schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
-        method = _method(data.get("method", "mondrian"), schema)
+        method = _method(data.get("method", "mondrian"), schema, folder)
         return Policy(
             schema=schema,
             requirements=tuple(_requirement(item) for item in data.get("require", ())),
@@ -384,10 +397,12 @@ def _rows(output: Mapping[str, Any], method: Method) -> str:
     return str(output.get("rows", COUNTS))
 
 
-def _method(given: str | Mapping[str, Any], schema: Schema) -> Method:
+def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path) -> Method:
     name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     if name == DiffGenOptions.name:
         return _diffgen(options or {}, schema)
+    if name == RiskUtilityOptions.name:
+        return RiskUtilityOptions.of(options or {}, str(folder))
     return TdsOptions() if name == TdsOptions.name else _mondrian(options or {})
 
 
@@ -411,7 +426,7 @@ def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
     """A cut as it is declared; what a number lists are numbers, and all else are texts."""
     if isinstance(given, str):
         return given
-    attribute = _column(name, schema, ("method", DiffGenOptions.name, "cuts"))
+    attribute = declared_column(name, schema, ("method", DiffGenOptions.name, "cuts"))
     is_number = attribute.kind is Kind.NUMBER and attribute.is_ordered
     return tuple(plain_yaml.core(item) if is_number and item is not None else item for item in given)
 
@@ -471,7 +486,7 @@ def _check_bounds(attribute: Attribute, path: Where) -> None:
                 )
         return
     if bounds is not None:
-        if not all(_is_number(bound) for bound in bounds):
+        if not all(is_number(bound) for bound in bounds):
             raise Misfit((*path, "bounds"), "must be two finite numbers without quotes, such as [0, 110].")
         if bounds[0] >= bounds[1]:
             raise Misfit((*path, "bounds"), "the first must be below the second; swap or widen them.")
@@ -480,7 +495,7 @@ def _check_bounds(attribute: Attribute, path: Where) -> None:
 
 
 def _check_step(attribute: Attribute, step: float, path: Where) -> None:
-    if not _is_number(step) or step <= 0:
+    if not is_number(step) or step <= 0:
         raise Misfit(path, "must be a number above 0.")
     if attribute.kind is Kind.DATE and _exact(step).denominator != 1:
         raise Misfit(path, "the step of a date must be a whole number of days.")
@@ -527,7 +542,7 @@ def _check_requirement(requirement: Requirement, schema: Schema, path: Where) ->
     name = requirement.of
     if name is None:
         return
-    attribute = _column(name, schema, (*path, "of"))
+    attribute = declared_column(name, schema, (*path, "of"))
     if attribute.role is not Role.SENSITIVE:
         raise Misfit(
             (*path, "of"),
@@ -556,7 +571,7 @@ def _check_task(task: Task, schema: Schema, path: Where) -> None:
 
 
 def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
-    attribute = _column(name, schema, path)
+    attribute = declared_column(name, schema, path)
     if not attribute.role.is_published:
         raise Misfit(
             path,
@@ -620,6 +635,15 @@ def _check_diffgen(policy: Policy, method: DiffGenOptions) -> None:
         diffgen_policy.check_cuts(method.cuts, policy.schema, method.max_cells)
 
 
+def _check_risk_utility(policy: Policy, method: RiskUtilityOptions) -> None:
+    tradeoff_policy.check_options(method, policy.schema)
+    if policy.output is Output.SUMMARY and not policy.workload:
+        raise Misfit(
+            ("output", "values"), "risk-utility makes no groups to summarize; use labels, bounds or both."
+        )
+    tradeoff_policy.check_rest(method, policy.schema, policy.requirements, policy.workload)
+
+
 def _published_by_diffgen(policy: Policy) -> list[str]:
     """The columns of the release."""
     names: list[str] = []
@@ -635,7 +659,7 @@ def _published_by_diffgen(policy: Policy) -> list[str]:
 def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
     path: Where = ("method", method.name)
     for name in method.split_only or ():
-        attribute = _column(name, schema, (*path, "split-only"))
+        attribute = declared_column(name, schema, (*path, "split-only"))
         if attribute.role is not Role.QUASI_IDENTIFIER:
             raise Misfit(
                 (*path, "split-only"),
@@ -643,37 +667,26 @@ def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
                 "leave it out.",
             )
     gain = method.median_below_gain
-    if gain is not None and not (_is_number(gain) and 0 <= gain <= 1e9):
+    if gain is not None and not (is_number(gain) and 0 <= gain <= 1e9):
         raise Misfit((*path, "median-below-gain"), "must be a number from 0 to 1e9, such as 0.01.")
     for word, number in (("rows-in-memory", method.rows_in_memory), ("max-height", method.max_height),
                          ("frequency-groups", method.frequency_groups)):  # fmt: skip
-        if number is not None and not (_is_number(number) and number >= 1):
+        if number is not None and not (is_number(number) and number >= 1):
             raise Misfit((*path, word), "must be a whole number of at least 1.")
     sample = method.sample
     if sample is not None and not (
-        _is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
+        is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
     ):
         raise Misfit(
             (*path, "sample"),
             "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1.",
         )
-    if not (_is_number(method.alpha) and 0 < method.alpha < 1):
+    if not (is_number(method.alpha) and 0 < method.alpha < 1):
         raise Misfit((*path, "alpha"), "must be between 0 and 1, such as 0.05.")
     for word, choice, choices in (("scale", method.scale, (ROTHKO_T, ROTHKO_S)),
                                   ("fallback", method.fallback, (ROTHKO_T, NO_FALLBACK))):  # fmt: skip
         if choice not in choices:
             raise Misfit((*path, word), f"must be {' or '.join(choices)}.")
-
-
-def _column(name: str, schema: Schema, path: Where) -> Attribute:
-    if name not in schema:
-        hint = did_you_mean(name, schema.names())
-        raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
-    return schema[name]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _exact(number: float) -> Fraction:

@@ -24,6 +24,7 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 
 from sfumato.errors import NotYet, PolicyError, did_you_mean
 from sfumato.plain_yaml import MAX_DEPTH, Bare, NotPlain, Where, core, parse, short
+from sfumato.schema import Attribute, Schema
 
 MAX_BYTES = 16_000_000
 
@@ -136,6 +137,9 @@ _TEXT_PLACES = (
     ("workload", "*", "*", "features", "*"),
     ("method", "mondrian", "split-only", "*"),
     ("method", "diffgen", "cuts", "*", "*"),
+    ("method", "risk-utility", "weights", "column"),
+    ("method", "risk-utility", "weights", "column", "*"),
+    ("method", "risk-utility", "side-table"),
     ("unit",),
 )
 _TREE = ("attributes", "*", "hierarchy", "tree")
@@ -338,6 +342,22 @@ def _not_one_of(value: Any, choices: Sequence[str]) -> str:
         return f"must be one of {listed}." if len(choices) > 1 else f"must be {listed}."
     hint = did_you_mean(value, choices)
     return f"{short(value)} is not {'one of ' if len(choices) > 1 else ''}{listed}.{hint}"
+
+
+# --- what policies ask of values ---------------------------------------------------------------------------
+
+
+def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
+    """The column of that name; a :class:`Misfit` if the policy declares none."""
+    if name not in schema:
+        hint = did_you_mean(name, schema.names())
+        raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
+    return schema[name]
+
+
+def is_number(value: object) -> bool:
+    """Is it a finite number? True and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 # --- words ------------------------------------------------------------------------------------------------

@@ -5,13 +5,19 @@ Everything here looks at declarations alone: nothing depends on a table. Keys: [
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute
+from sfumato.plain_yaml import Where, short
+from sfumato.policy_file import Misfit, declared_column, is_number
+from sfumato.requirement import Requirement
+from sfumato.schema import Attribute, Kind, Role, Schema
+from sfumato.workload import Task
 
 AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING = (
     "auto",
@@ -31,6 +37,23 @@ MODELS = (MODEL_1, MODEL_2, HARMONIC)
 REPAIRED, PAPER = "repaired", "paper"
 VARIANTS = (REPAIRED, PAPER)
 
+SERVES = {
+    AUTO: OBJECTIVES,
+    EXACT: OBJECTIVES,
+    CUT: (LAGRANGIAN,),
+    APPROXIMATION: (THRESHOLD,),
+    GENETIC: (THRESHOLD,),
+    PROBING: (THRESHOLD,),
+}
+"""The objectives of each optimizer."""
+
+DEFAULT_SHARE = Fraction(3, 5)
+MOST_KAPPA = 9
+FRAME = "frame"
+"""What a policy calls a side table that was handed over in code and has no file."""
+
+METHOD: Where = ("method", "risk-utility")
+
 UtilityFunction = Callable[[Attribute, Hierarchy], Sequence[float]]
 """The utility of each node of a column's hierarchy, never more than that of a node below it."""
 
@@ -38,8 +61,30 @@ Utility = str | Mapping[str, tuple[float, ...]] | UtilityFunction
 """A word; or by column the utility of a node at each depth, the root's first (other columns have their depth); or,
 in code, a function."""
 
-Factors = str | Mapping[str, str]
-"""A column whose numbers multiply all weights of a row; or such a column for some of the quasi-identifiers."""
+Factors = str | Mapping[str, str] | Callable[[Any], Any]
+"""A column whose numbers multiply all weights of a row; or such a column for some of the quasi-identifiers; or, in
+code, a function of an Arrow table that gives a number for each row, or one for each row and quasi-identifier."""
+
+
+def exact(given: float | str) -> Fraction:
+    """The number that is written: a decimal, or a fraction.
+
+    >>> exact(0.1), exact("6/17")
+    (Fraction(1, 10), Fraction(6, 17))
+    """
+    return Fraction(str(given))
+
+
+def plain(number: Fraction) -> int | float | str:
+    """A number as a policy writes it: a decimal where it is one.
+
+    >>> plain(Fraction(2)), plain(Fraction(1, 10)), plain(Fraction(6, 17))
+    (2, 0.1, '6/17')
+    """
+    if number.denominator == 1:
+        return int(number)
+    near = float(number)
+    return near if exact(near) == number else f"{number.numerator}/{number.denominator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +102,17 @@ class Weights:
     attributes: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
     column: Factors | None = None
 
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any]) -> Weights:
+        """From what a policy says: a model, or a mapping."""
+        if isinstance(given, str):
+            return cls(given)
+        attributes = {
+            name: dict(own) if isinstance(own, Mapping) else float(own)
+            for name, own in given.get("attributes", {}).items()
+        }
+        return cls(given.get("model", MODEL_1), attributes, given.get("column"))
+
     def as_policy(self) -> Any:
         if not self.attributes and self.column is None:
             return self.model
@@ -67,8 +123,16 @@ class Weights:
                 for name, given in self.attributes.items()
             }
         if self.column is not None:
+            assert not callable(self.column)
             plain["column"] = self.column if isinstance(self.column, str) else dict(self.column)
         return plain
+
+    def columns(self) -> Iterator[tuple[str | None, str]]:
+        """The columns that make weights personal, each with the quasi-identifier it is for (None: all)."""
+        if isinstance(self.column, str):
+            yield None, self.column
+        elif isinstance(self.column, Mapping):
+            yield from self.column.items()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +147,22 @@ class PrivateSampling:
     sample: Fraction | None = None
     variant: str = REPAIRED
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> PrivateSampling:
+        for word, such_as in (("epsilon", "1.0"), ("delta", "1.0e-6")):
+            if word not in given:
+                raise Misfit(
+                    (*METHOD, "private"), f"the key {word!r} is missing; say, for example, {word}: {such_as}."
+                )
+        numbers = {word: exact(given[word]) for word in ("epsilon", "delta", "sample") if word in given}
+        return cls(**numbers, variant=given.get("variant", REPAIRED))
+
+    def as_policy(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"epsilon": plain(self.epsilon), "delta": plain(self.delta)}
+        if self.sample is not None:
+            options["sample"] = plain(self.sample)
+        return {**options, "variant": self.variant}
+
 
 @dataclass(frozen=True, slots=True)
 class RiskUtilityOptions:
@@ -90,12 +170,18 @@ class RiskUtilityOptions:
 
     ``utility_at_least`` is a share of the way from the row suppressed to the row as it is. ``price`` is the lambda of
     the Lagrangian and of log-risk, ``kappa`` the power of utility in the former. ``floor`` is added to the weight of
-    every generalization. ``side_table`` is the file that an attacker has; None is the table itself.
+    every generalization. ``side_table`` names the table that an attacker has, which lies at ``side_path``; None is the
+    table itself. A policy that is written down tells the name alone: it needs no outside file, and the certificate says
+    by a hash which table it was.
+
+    >>> options = RiskUtilityOptions.of({"side-table": "data/voters.csv", "utility-at-least": "6/17"}, "/home")
+    >>> options.side_path, options.as_policy()["risk-utility"]["side-table"]
+    ('/home/data/voters.csv', 'voters.csv')
     """
 
     optimizer: str = AUTO
     objective: str = THRESHOLD
-    utility_at_least: Fraction = Fraction(3, 5)
+    utility_at_least: Fraction = DEFAULT_SHARE
     price: Fraction | None = None
     kappa: int = 1
     utility: Utility = DEPTH
@@ -103,4 +189,235 @@ class RiskUtilityOptions:
     floor: Fraction = Fraction(0)
     side_table: str | None = None
     private: PrivateSampling | None = None
+    side_path: str | None = field(default=None, compare=False, repr=False)
     name: ClassVar[str] = "risk-utility"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: str = ".") -> RiskUtilityOptions:
+        """From what a policy says; a side table is sought relative to ``folder``."""
+        options: dict[str, Any] = {word: given[word] for word in ("optimizer", "objective") if word in given}
+        for word, name in (("utility-at-least", "utility_at_least"), ("lambda", "price"), ("floor", "floor")):
+            if word in given:
+                options[name] = exact(given[word])
+        if "kappa" in given:
+            options["kappa"] = int(given["kappa"])
+        if "utility" in given:
+            utility = given["utility"]
+            is_word = isinstance(utility, str)
+            options["utility"] = utility if is_word else {name: tuple(by) for name, by in utility.items()}
+        if "weights" in given:
+            options["weights"] = Weights.of(given["weights"])
+        if "side-table" in given:
+            options["side_table"] = PurePath(given["side-table"]).name
+            options["side_path"] = str(PurePath(folder) / given["side-table"])
+        if given.get("private") is not None:
+            options["private"] = PrivateSampling.of(given["private"])
+        return cls(**options)
+
+    def as_policy(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"optimizer": self.optimizer, "objective": self.objective}
+        if self.objective == THRESHOLD:
+            options["utility-at-least"] = plain(self.utility_at_least)
+        if self.price is not None:
+            options["lambda"] = plain(self.price)
+        if self.objective == LAGRANGIAN:
+            options["kappa"] = self.kappa
+        assert not callable(self.utility)
+        if isinstance(self.utility, str):
+            options["utility"] = self.utility
+        else:
+            options["utility"] = {name: list(by_depth) for name, by_depth in self.utility.items()}
+        options["weights"] = self.weights.as_policy()
+        options["floor"] = plain(self.floor)
+        if self.side_table is not None:
+            options["side-table"] = self.side_table
+        if self.private is not None:
+            options["private"] = self.private.as_policy()
+        return {self.name: options}
+
+
+# --- what must hold of the options -----------------------------------------------------------------------
+
+
+def check_options(options: RiskUtilityOptions, schema: Schema) -> None:
+    """Raise unless the options make sense together, and with the columns."""
+    for word, given, choices in (
+        ("optimizer", options.optimizer, OPTIMIZERS),
+        ("objective", options.objective, OBJECTIVES),
+        *([("utility", options.utility, UTILITIES)] if isinstance(options.utility, str) else []),
+    ):
+        if given not in choices:
+            raise Misfit((*METHOD, word), f"must be one of {', '.join(choices)}.")
+    _check_objective(options)
+    _check_utility(options.utility, schema)
+    _check_weights(options.weights, schema)
+    if options.floor < 0:
+        raise Misfit((*METHOD, "floor"), "must be a number of at least 0, such as 0.1.")
+    _check_side_table(options)
+    if options.private is not None:
+        _check_private(options.private, options.side_table)
+    _check_floor(options, schema)
+
+
+def _check_objective(options: RiskUtilityOptions) -> None:
+    if not 0 <= options.utility_at_least <= 1:
+        raise Misfit(
+            (*METHOD, "utility-at-least"),
+            "must be from 0 to 1: the share of the way from the row suppressed to the row as it is, such as 0.6.",
+        )
+    served = SERVES[options.optimizer]
+    if options.objective not in served:
+        others = [word for word, objectives in SERVES.items() if options.objective in objectives]
+        raise Misfit(
+            (*METHOD, "optimizer"),
+            f"{options.optimizer} serves the objective {', '.join(served)} only; for {options.objective} choose "
+            f"{' or '.join(others)}.",
+        )
+    if not (isinstance(options.kappa, int) and 0 <= options.kappa <= MOST_KAPPA):
+        raise Misfit((*METHOD, "kappa"), f"must be a whole number from 0 to {MOST_KAPPA}.")
+    if options.objective == THRESHOLD:
+        if options.price is not None:
+            raise Misfit((*METHOD, "lambda"), "the objective threshold has no price of risk; leave it out.")
+    elif options.price is None:
+        raise Misfit(
+            METHOD, f"the objective {options.objective} needs the price of risk, such as lambda: 1.0."
+        )
+    elif options.price <= 0:
+        raise Misfit((*METHOD, "lambda"), "must be a number above 0, such as 1.0.")
+    if options.objective != THRESHOLD and options.utility_at_least != DEFAULT_SHARE:
+        raise Misfit((*METHOD, "utility-at-least"), "only the objective threshold has it; leave it out.")
+    if options.objective != LAGRANGIAN and options.kappa != 1:
+        raise Misfit((*METHOD, "kappa"), "only the objective lagrangian has it; leave it out.")
+
+
+def _check_utility(utility: Utility, schema: Schema) -> None:
+    path: Where = (*METHOD, "utility")
+    if callable(utility):
+        raise Misfit(path, "a function cannot be written down with the release; give its values by depth.")
+    if isinstance(utility, str):
+        return
+    for name, by_depth in utility.items():
+        _quasi_identifier(name, schema, path, "has utility")
+        if not by_depth or not all(is_number(value) and value >= 0 for value in by_depth):
+            raise Misfit(
+                (*path, name), "must be a list of numbers of at least 0, the root's first, such as [0, 1, 3]."
+            )
+        if any(above > below for above, below in pairwise(by_depth)):
+            raise Misfit(
+                (*path, name),
+                "must not fall from the root to the leaves: a more general value cannot tell more.",
+            )
+
+
+def _check_weights(weights: Weights, schema: Schema) -> None:
+    path: Where = (*METHOD, "weights")
+    if weights.model not in MODELS:
+        raise Misfit((*path, "model"), f"must be one of {', '.join(MODELS)}.")
+    for name, given in weights.attributes.items():
+        _quasi_identifier(name, schema, (*path, "attributes"), "is weighed")
+        numbers = given.values() if isinstance(given, Mapping) else (given,)
+        if not all(is_number(number) and number >= 0 for number in numbers):
+            raise Misfit((*path, "attributes", name), "must be a weight, a number of at least 0, such as 2.")
+        if isinstance(given, Mapping) and weights.model != HARMONIC:
+            raise Misfit(
+                (*path, "attributes", name),
+                f"{weights.model} knows one weight for the whole column; give a number, or use model: {HARMONIC}.",
+            )
+    if callable(weights.column):
+        raise Misfit(
+            (*path, "column"),
+            "a function cannot be written down with the release; add its numbers as a column.",
+        )
+    for quasi, name in weights.columns():
+        if quasi is not None:
+            _quasi_identifier(quasi, schema, (*path, "column"), "is weighed")
+        _check_factors(declared_column(name, schema, (*path, "column")), (*path, "column"))
+
+
+def _check_factors(attribute: Attribute, path: Where) -> None:
+    """A column of personal weights."""
+    if attribute.role in (Role.QUASI_IDENTIFIER, Role.IDENTIFIER):
+        raise Misfit(
+            path,
+            f"column {short(attribute.name)} has the role {attribute.role}, and personal weights are no such thing; "
+            "give it the role drop (used, not published) or other.",
+        )
+    if attribute.kind is not Kind.NUMBER:
+        raise Misfit(path, f"column {short(attribute.name)} holds weights; add type: number to it.")
+
+
+def _check_side_table(options: RiskUtilityOptions) -> None:
+    if options.side_table is not None and not options.side_table:
+        raise Misfit((*METHOD, "side-table"), "must be the path of a table, such as voters.csv.")
+
+
+def _check_private(private: PrivateSampling, side_table: str | None) -> None:
+    path: Where = (*METHOD, "private")
+    if private.epsilon <= 0:
+        raise Misfit(
+            (*path, "epsilon"), "must be a number above 0, such as 1.0; the smaller, the more private."
+        )
+    if not 0 < private.delta < 1:
+        raise Misfit((*path, "delta"), "must be a number between 0 and 1, such as 1.0e-6.")
+    if private.sample is not None and not 0 < private.sample < 1:
+        raise Misfit(
+            (*path, "sample"), "must be between 0 and 1, such as 0.5: the chance of a row to be drawn."
+        )
+    if private.variant not in VARIANTS:
+        raise Misfit((*path, "variant"), f"must be {REPAIRED} or {PAPER}.")
+    if private.variant == REPAIRED and side_table is None:
+        raise Misfit(
+            path,
+            "it needs a public side-table: boxes that are chosen by the table itself tell of its rows, and what could "
+            "be published in spite of that is useless.",
+        )
+
+
+def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
+    """A row that is suppressed must have some weight where one divides by its risk."""
+    is_paper = options.private is not None and options.private.variant == PAPER
+    if options.floor > 0 or (options.objective == THRESHOLD and not is_paper):
+        return
+    model, attributes = options.weights.model, options.weights.attributes
+    names = [attribute.name for attribute in schema.quasi_identifiers]
+    if model == MODEL_2 and any(attributes.get(name, 1.0) != 0 for name in names):
+        return
+    what = f"the objective {options.objective}" if options.objective != THRESHOLD else "the variant paper"
+    raise Misfit(
+        METHOD,
+        f"{what} divides by the risk of a row that is suppressed, which is 0 with weights {model} and a floor of 0; "
+        "add a floor, such as floor: 0.1" + (f", or use weights: {MODEL_2}." if model != MODEL_2 else "."),
+    )
+
+
+def check_rest(
+    options: RiskUtilityOptions, schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
+) -> None:
+    """Raise unless the rest of the policy is something that rows with boxes of their own can serve."""
+    if requirements:
+        raise Misfit(
+            ("require",),
+            "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
+        )
+    if workload:
+        raise Misfit(
+            ("workload",),
+            "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
+        )
+    if options.private is None:
+        return
+    for attribute in schema:
+        if attribute.role in (Role.OTHER, Role.SENSITIVE):
+            raise Misfit(
+                ("attributes", attribute.name, "role"),
+                "private risk-utility publishes quasi-identifiers alone; give it the role drop, or quasi-identifier.",
+            )
+
+
+def _quasi_identifier(name: str, schema: Schema, path: Where, what: str) -> None:
+    attribute = declared_column(name, schema, path)
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        raise Misfit(
+            path,
+            f"column {short(name)} has the role {attribute.role}, and only a quasi-identifier {what}; leave it out.",
+        )

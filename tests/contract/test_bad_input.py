@@ -270,11 +270,7 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
     assert not (here / "owned").exists()
 
 
-LATER = {
-    "risk-utility": "method: risk-utility\n",
-    "unit": "unit: disease\n",
-    "suppress": "suppress: {at-most: 1%}\n",
-}
+LATER = {"unit": "unit: disease\n", "suppress": "suppress: {at-most: 1%}\n"}
 LATER_REQUIREMENTS = {
     "distinct-diversity": "{l: 2, of: disease}",
     "t-closeness": "{t: 0.2, of: disease}",

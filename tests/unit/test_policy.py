@@ -540,10 +540,6 @@ LATER = "is planned but not yet part of this version of sfumato."
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("method: risk-utility", "line 10: 'risk-utility' in method"),
-        (("method: {risk-utility: {optimizer: auto, utility-at-least: 0.6, objective: log-risk, lambda: 1, kappa: 1, "
-         "utility: depth, weights: {age: 2}, floor: 0.1, side-table: voters.csv, "
-         "private: {epsilon: 1.0, delta: 1.0e-6, sample: 0.5, variant: repaired}}}"), "line 10: 'risk-utility' in method"),
         *(
             (f"require: [{word}: {given}]", f"line 10: '{word}' in requirement 1")
             for word, given in [
