@@ -315,18 +315,24 @@ def _publish(
 @click.option(
     "--policy", type=click.Path(path_type=Path), help="Judge a table that any tool made by this policy."
 )
-@click.option("--side-table", help="For risk against an outside table.")
+@click.option(
+    "--side-table",
+    metavar="TABLE",
+    help="The table that a risk-utility release was made with: recompute its risk.",
+)
 def verify(release: str, policy: Path | None, side_table: str | None) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
     from sfumato import verify as verifying  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
 
-    if side_table is not None:
-        raise NotYet("--side-table")
+    if policy is not None and side_table is not None:
+        raise InputError(
+            "--side-table is for a release folder, which says how risk is counted; leave out --policy."
+        )
     if policy is not None:
         verdict = verifying.verify_table(release, Policy.read(policy))
     else:
-        verdict = verifying.verify_folder(Path(release))
+        verdict = verifying.verify_folder(Path(release), side_table=side_table)
     for check in verdict.checks:
         click.echo(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
     verdict.raise_if_failed()

@@ -108,6 +108,15 @@ class FiledRows:
         return found.drop_columns([N_ROWS]), found.column(N_ROWS).to_numpy()
 
 
+def distinct_lines(rows: pa.Table | FiledRows, names: Sequence[str]) -> tuple[pa.Table, Ints]:
+    """The distinct rows of some columns, and how many rows each stands for, wherever the rows are."""
+    if isinstance(rows, FiledRows):
+        return rows.distinct(names)
+    ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
+    found = _counted(rows.select(list(names)).append_column(N_ROWS, ones))
+    return found.drop_columns([N_ROWS]), found.column(N_ROWS).to_numpy()
+
+
 def _counted(lines: pa.Table) -> pa.Table:
     """One line for all that are alike, with plain columns: dictionaries differ from batch to batch."""
     names = [name for name in lines.column_names if name != N_ROWS]

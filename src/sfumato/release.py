@@ -46,6 +46,7 @@ from sfumato.policy import Policy
 from sfumato.schema import Attribute, Kind
 from sfumato.spill import Spill
 from sfumato.tables import UNKNOWN, Source, hand_back, write_table
+from sfumato.tradeoff_policy import RiskUtilityOptions
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -104,11 +105,37 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class UtilityClaim:
+    """What the published rows of a risk-utility release tell, in all and at least.
+
+    ``at_least`` is the share of its utility that each row keeps, None if none is promised. ``mean`` and ``least`` are
+    None where the folder does not tell: it takes the values of the table. ``missing`` are the columns that have
+    a leaf for missing cells.
+    """
+
+    measure: str
+    at_least: Fraction | None
+    mean: float | None
+    least: float | None
+    missing: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "measure": self.measure,
+            "at-least": None if self.at_least is None else str(self.at_least),
+            "mean": self.mean,
+            "least": self.least,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """What can be checked from the release folder alone.
 
     ``sha256`` is empty until the release is written: it is of the files, not of the rows. The groups of a
-    differentially private release are the cells of its grid, and ``counted`` is the sum of its counts.
+    differentially private release are the cells of its grid, and ``counted`` is the sum of its counts. Those of a
+    risk-utility release are the distinct boxes, its suppressed rows are published as roots throughout, and it has a
+    claim of ``utility``.
     """
 
     rows: int
@@ -117,11 +144,21 @@ class Claims:
     suppressed: int = 0
     sha256: Mapping[str, str] = field(default_factory=dict)
     counted: int | None = None
+    utility: UtilityClaim | None = None
 
     def as_dict(self) -> dict[str, Any]:
         hashes = {name: self.sha256[name] for name in CERTIFIED if name in self.sha256}
         if self.counted is not None:
             return {"rows": self.rows, "cells": self.groups, "counted": self.counted, "sha256": hashes}
+        if self.utility is not None:
+            return {
+                "rows": self.rows,
+                "suppressed": self.suppressed,
+                "groups": self.groups,
+                "utility": self.utility.as_dict(),
+                "missing": list(self.utility.missing),
+                "sha256": hashes,
+            }
         requirements = [
             {
                 "requirement": dict(claim.requirement),
@@ -222,7 +259,11 @@ class Certificate:
 
     @property
     def promises_nothing(self) -> bool:
-        return not (self.claims.requirements if self.privacy is None else self.privacy.is_secret)
+        if self.privacy is not None:
+            return not self.privacy.is_secret
+        if self.claims.utility is not None:
+            return self.claims.utility.at_least is None
+        return not self.claims.requirements
 
     def to_json(self) -> str:
         """The same text for the same certificate, to the last byte."""
@@ -252,14 +293,14 @@ class Certificate:
         found = cls(
             data["policy"],
             data["method"],
-            _claims(data["claims"]) if privacy is None else _claims_of_cells(data["claims"]),
+            _claims_by_method(data["claims"], data["method"], is_private=privacy is not None),
             data["figures"],
             data["missing"],
             data["sfumato"],
             privacy,
         )
         if data.get("promise") != (NO_PROMISE if found.promises_nothing else None):
-            why = "where nothing is required" if privacy is None else "where the noise is not secret"
+            why = "where nothing is required" if privacy is None else "where the randomness is not secret"
             raise _rubbish(f"promise must be {NO_PROMISE!r} {why}, and absent otherwise")
         return found
 
@@ -314,6 +355,20 @@ _CLAIMS_OF_CELLS: dict[str, tuple[type, ...]] = {
     "cells": (int,),
     "counted": (int,),
     "sha256": (dict,),
+}
+_CLAIMS_OF_BOXES: dict[str, tuple[type, ...]] = {
+    "rows": (int,),
+    "suppressed": (int,),
+    "groups": (int,),
+    "utility": (dict,),
+    "missing": (list,),
+    "sha256": (dict,),
+}
+_UTILITY: dict[str, tuple[type, ...]] = {
+    "measure": (str,),
+    "at-least": (str, type(None)),
+    "mean": (int, float, type(None)),
+    "least": (int, float, type(None)),
 }
 _PRIVACY: dict[str, tuple[type, ...]] = {
     "definition": (str,),
@@ -403,6 +458,12 @@ def _fields(
     return value
 
 
+def _claims_by_method(value: Any, method: Mapping[str, Any], *, is_private: bool) -> Claims:
+    if RiskUtilityOptions.name in method:
+        return _claims_of_boxes(value)
+    return _claims_of_cells(value) if is_private else _claims(value)
+
+
 def _claims(value: Any) -> Claims:
     data = _counted(value, _CLAIMS)
     return Claims(
@@ -417,6 +478,22 @@ def _claims(value: Any) -> Claims:
 def _claims_of_cells(value: Any) -> Claims:
     data = _counted(value, _CLAIMS_OF_CELLS)
     return Claims(data["rows"], data["cells"], sha256=data["sha256"], counted=data["counted"])
+
+
+def _claims_of_boxes(value: Any) -> Claims:
+    data = _counted(value, _CLAIMS_OF_BOXES)
+    utility = _fields(data["utility"], "'utility'", _UTILITY)
+    if not all(isinstance(name, str) for name in data["missing"]):
+        raise _rubbish("'missing' must be a list of columns")
+    try:
+        mean, least = (None if utility[key] is None else float(utility[key]) for key in ("mean", "least"))
+    except OverflowError:
+        raise _rubbish("a utility is too large") from None
+    at_least = None if utility["at-least"] is None else _fraction(utility, "at-least")
+    claimed = UtilityClaim(utility["measure"], at_least, mean, least, tuple(data["missing"]))
+    return Claims(
+        data["rows"], data["groups"], suppressed=data["suppressed"], sha256=data["sha256"], utility=claimed
+    )
 
 
 def _counted(value: Any, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
@@ -534,6 +611,8 @@ class Release:
             promised = f"epsilon {privacy.epsilon}, {NEIGHBOURS}" if privacy.is_secret else NO_PROMISE
             return f"<Release of counts in {claims.groups:,} cells: {promised}>"
         promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
+        if claims.utility is not None and claims.utility.at_least is not None:
+            promised = f"utility at least {claims.utility.at_least} of each row's"
         return f"<Release of {claims.rows:,} rows in {claims.groups:,} groups: {promised}>"
 
     @property

@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import verify_private, verify_summary
+from sfumato import verify_private, verify_risk, verify_summary, verify_tradeoff
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
@@ -65,6 +65,7 @@ from sfumato.requirement import (
 )
 from sfumato.schema import Attribute, Role, Schema
 from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, numbers, open_own_csv, open_table, texts
+from sfumato.tradeoff_policy import RiskUtilityOptions
 from sfumato.verify_checks import Check, Verdict, equal, without_stop
 from sfumato.verify_groups import Codes, Groups, codes_of, group, summed
 from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
@@ -437,6 +438,11 @@ def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Ve
             "No table shows by itself that it is differentially private: that lies in how it was drawn. "
             "Verify the release folder, whose certificate holds the ledger."
         )
+    if isinstance(policy.method, RiskUtilityOptions):
+        raise InputError(
+            "A table alone does not show the risk and utility of its rows: a certificate says what they are counted by. "
+            "Verify the release folder, with --side-table for the risk."
+        )
     memory = _memory(memory)
     source = open_table(table, lazy=not _is_small(table, memory))
     _check_columns(source.names, policy)
@@ -527,13 +533,16 @@ def verify_folder(
     memory: int | None = None,
     known: Examined | None = None,
     scratch: Path | None = None,
+    side_table: Any = None,
 ) -> Verdict:
     """Recompute every claim of a release folder from what lies in it.
 
     A folder that is none, or no release at all, is an InputError; whatever is wrong with a release is a
     failed claim. Rows that do not fit in ``memory`` (bytes; half of what is free if not given) are judged in
     portions, which are written to ``scratch``, or beside the folder. ``known`` is what ``examine`` just found
-    in the very same rows; if the file that lies here has their hash, they are not read again.
+    in the very same rows; if the file that lies here has their hash, they are not read again. The risk of a
+    risk-utility release is recomputed from the ``side_table`` that it was made with, a path or a table of any kind;
+    one that lacks a column is an InputError.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -544,11 +553,11 @@ def verify_folder(
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
-    return Verdict(tuple(_folder_checks(path, _memory(memory), known, scratch)))
+    return Verdict(tuple(_folder_checks(path, _memory(memory), known, scratch, side_table)))
 
 
 def _folder_checks(
-    folder: Path, memory: int, known: Examined | None, scratch: Path | None
+    folder: Path, memory: int, known: Examined | None, scratch: Path | None, side_table: Any
 ) -> Iterator[Check]:
     try:
         certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
@@ -556,6 +565,9 @@ def _folder_checks(
     except InputError as error:
         yield Check("the certificate is readable and complete", False, without_stop(error))
         return
+    has_boxes = isinstance(policy.method, RiskUtilityOptions)
+    if side_table is not None and not has_boxes:
+        raise InputError("Only a risk-utility release has a risk against a side table; leave it out.")
     yield _complete(certificate)
     yield _same_policy(folder, certificate, policy)
     yield _same_promise(certificate, policy)
@@ -564,6 +576,9 @@ def _folder_checks(
     yield _nothing_else(folder)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
+            if has_boxes:
+                yield from _boxes(folder, folder / name, word, certificate, policy, side_table)
+                continue
             if policy.is_private:
                 yield from _private(folder, folder / name, word, certificate, policy)
                 continue
@@ -655,6 +670,37 @@ def _private(
     yield from verify_private.checks(policy, certificate, document, FiledRows(path, word), names)
 
 
+def _boxes(
+    folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy, side_table: Any
+) -> Iterator[Check]:
+    """The claims of a risk-utility release."""
+    has_recoding = any((folder / name).exists() for name in RECODINGS)
+    detail = "there is one, and it would map raw rows to boxes" if has_recoding else ""
+    yield Check("the folder holds no recoding", not has_recoding, detail)
+    claim = "the rows can be read and measured"
+    claimed = certificate.claims
+    try:
+        columns = _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
+        yield columns
+        if not columns.passed:
+            return
+        missing = claimed.utility.missing if claimed.utility is not None else ()
+        boxes = verify_tradeoff.Boxes.of(FiledRows(path, word), policy, missing)
+        found = list(verify_tradeoff.checks(boxes, claimed, certificate.figures))
+    except InputError as error:
+        yield Check(claim, False, without_stop(error))
+        return
+    except (OSError, ValueError, csv.Error, pa.ArrowException):
+        yield Check(claim, False, f"{path.name} cannot be read")
+        return
+    yield from found
+    if side_table is None:
+        yield verify_tradeoff.NO_SIDE_TABLE
+    elif all(check.passed for check in found):
+        figures = verify_tradeoff.Figures.of(certificate.figures[verify_tradeoff.TRADEOFF])
+        yield from verify_risk.checks(boxes, figures, side_table)
+
+
 def _rows(
     path: Path,
     word: str,
@@ -702,6 +748,8 @@ def _published_columns(names: Sequence[str], policy: Policy) -> Check:
 
 def _published(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
     """The columns of one attribute: what is split by thresholds has bounds where they are asked for."""
+    if isinstance(policy.method, RiskUtilityOptions):
+        return verify_tradeoff.published_names(attribute, policy)
     statistics = verify_summary.names_of(attribute, policy.statistics)
     if (
         attribute.role is not Role.QUASI_IDENTIFIER

@@ -19,6 +19,7 @@ from sfumato import hierarchy as hierarchies
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import DiffGenOptions, Output, Policy
 from sfumato.schema import Attribute, Kind
+from sfumato.verify_nodes import declared_tree
 
 OR_MISSING = " or missing"
 LEAVES = "leaves"
@@ -221,11 +222,7 @@ class _Declared:
 
     @classmethod
     def of(cls, attribute: Attribute) -> _Declared:
-        days: Any = ()
-        if attribute.kind is Kind.DATE and attribute.bounds is not None:
-            first, last = attribute.bounds
-            days = np.arange(int(first), int(last) + 1).astype("datetime64[D]")
-        tree = hierarchies.build(attribute, days)
+        tree = declared_tree(attribute)
         return cls(tree, None in tree.labels)
 
     @property

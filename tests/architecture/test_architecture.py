@@ -28,8 +28,8 @@ LAYERS = """
     methods, private
     mondrian | specialization | tradeoff
     intake, declared, stream
-    engines | verify, verify_private, verify_ledger, verify_cuts | privacy
-    verify_summary, verify_portions, verify_groups, verify_checks
+    engines | verify, verify_private, verify_ledger, verify_cuts, verify_risk, verify_tradeoff, verify_nodes | privacy
+    verify_summary, verify_portions, verify_groups, verify_checks, verify_coverage
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
