@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
 from sfumato.declared_trees import OR_MISSING, declared_tree, leaf_codes, with_missing
-from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain
+from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain, values_of
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Kind, Schema
 
@@ -163,10 +163,10 @@ def distinct_cells(
     """
     if attribute.kind is Kind.CATEGORY:
         cells = (tables.lenient_texts if leniently else tables.texts)(column, attribute)
-        return cells, cells.dictionary.to_pylist()
-    cells = (tables.lenient_ordered if leniently else tables.ordered)(column, attribute).dictionary_encode()
-    values = cells.dictionary.to_numpy(zero_copy_only=False)
-    return cells, values.astype("datetime64[D]" if attribute.kind is Kind.DATE else np.float64)
+    else:
+        read = tables.lenient_ordered if leniently else tables.ordered
+        cells = read(column, attribute).dictionary_encode()
+    return cells, values_of(cells, attribute)
 
 
 def _maskable(attribute: Attribute, values: Any) -> Any:

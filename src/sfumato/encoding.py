@@ -474,28 +474,37 @@ def _encode_tree(column: Any, attribute: Attribute) -> tuple[TreeDomain, Codes]:
     raw = tables.ordered(column, attribute)
     extent = Extent(replace(attribute, step=None))
     extent.add_cells(raw)
-    return _tree_of(raw.dictionary_encode(), _with_bounds(attribute, extent))
+    return _tree_of(raw.dictionary_encode(), with_bounds(attribute, extent))
 
 
 def _tree_of(
     cells: pa.DictionaryArray, attribute: Attribute, n_rows: NDArray[np.int64] | None = None
 ) -> tuple[TreeDomain, Codes]:
     """The domain and each cell's code. A cell may stand for several rows."""
-    values: Any = cells.dictionary
-    if attribute.kind is Kind.CATEGORY:
-        values = values.to_pylist()
-    else:
-        values = values.to_numpy(zero_copy_only=False)
-        values = values.astype("datetime64[D]") if attribute.kind is Kind.DATE else values.astype(np.float64)
+    values = values_of(cells, attribute)
     tree = hierarchy.build(attribute, values)
-    leaves = hierarchy.locate(attribute, tree, values).astype(np.int64)
-    _refuse_unknown(cells, leaves, attribute, n_rows)
     has_missing = cells.null_count > 0
-    codes, _ = _spread(cells, leaves, missing=tree.n_leaves)
-    return TreeDomain(attribute, tree.with_missing() if has_missing else tree, has_missing), codes
+    domain = TreeDomain(attribute, tree.with_missing() if has_missing else tree, has_missing)
+    return domain, codes_in(domain, cells, n_rows)
 
 
-def _with_bounds(attribute: Attribute, extent: Extent) -> Attribute:
+def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:
+    """The distinct values of cells as hierarchies know them: texts, float64 numbers or datetime64[D] dates."""
+    if attribute.kind is Kind.CATEGORY:
+        return cells.dictionary.to_pylist()
+    values = cells.dictionary.to_numpy(zero_copy_only=False)
+    return values.astype("datetime64[D]" if attribute.kind is Kind.DATE else np.float64)
+
+
+def codes_in(domain: TreeDomain, cells: pa.DictionaryArray, n_rows: NDArray[np.int64] | None = None) -> Codes:
+    """The code of each cell; those that the hierarchy lacks are refused. A cell may stand for several rows."""
+    tree, attribute = domain.hierarchy, domain.attribute
+    leaves = hierarchy.locate(attribute, tree, values_of(cells, attribute)).astype(np.int64)
+    _refuse_unknown(cells, leaves, attribute, n_rows)
+    return _spread(cells, leaves, missing=tree.n_leaves - 1)[0]
+
+
+def with_bounds(attribute: Attribute, extent: Extent) -> Attribute:
     """A number without declared bounds takes the table's range; cells outside declared ones are refused."""
     if extent.n_present == 0:
         return replace(attribute, bounds=attribute.bounds or (0.0, 1.0))
@@ -573,7 +582,7 @@ class NumberTreeEncoder:
         self.numbers = None
 
     def finish(self) -> TreeDomain:
-        attribute = _with_bounds(self.attribute, self.extent)
+        attribute = with_bounds(self.attribute, self.extent)
         self._values = np.zeros(0) if self.numbers is None else self.numbers.values()
         kind = pa.int64() if attribute.kind is Kind.DATE else pa.float64()
         values = pa.array(self._values).cast(kind)

@@ -160,6 +160,13 @@ def test_missing_is_the_last_leaf_under_the_root():
     assert (tree.labels[-1], tree.parent[-1]) == (None, 0)
 
 
+def test_a_hierarchy_that_has_a_leaf_for_missing_keeps_it():
+    domain, codes = encoded(
+        ["a", None, "b"], category(hierarchy=Hierarchy.from_tree({"*": ["a", "b", None]}))
+    )
+    assert (codes, domain.n_codes) == ([0, 2, 1], 3)
+
+
 def test_declared_missing_values_are_missing():
     domain, codes = encoded(["?", "a", ""], category(values=("a", "b"), missing_values=("?",)))
     assert (codes, domain.has_missing) == ([2, 0, 2], True)
