@@ -22,6 +22,15 @@ def free_memory() -> int:
     return 2 << 30
 
 
+def n_cores() -> int:
+    """Cores that this process may use; 1 where the system does not say.
+
+    >>> n_cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
 def _allowed() -> int:
     """What the control group of this process still allows."""
     folder = Path("/sys/fs/cgroup")

@@ -8,7 +8,6 @@ the number of threads.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
 from sfumato.kernels.problem import BLOCK, NODE, Axes, Cells, Queries, Rules, Scratch, Table, Targets, grid_of
 from sfumato.kernels.select import split_for_queries
+from sfumato.machine import n_cores
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -96,9 +96,7 @@ class MemoryEngine:
 
     def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
         self.rows, self.codes, self.n_rows = rows, codes, len(rows)
-        self.threads = (
-            threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or 1
-        )
+        self.threads = threads or n_cores()
 
     def grow(
         self,

@@ -1,0 +1,105 @@
+"""The cube against brute force: every objective, model, utility, side table and shape of hierarchies."""
+
+from __future__ import annotations
+
+import naive_tradeoff as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tradeoff_cases import lagrangians, log_risks, problems, thresholds
+
+from sfumato.tradeoff import exact, tuples
+
+EXAMPLES = settings(max_examples=120, deadline=None)
+
+
+def assert_consistent(problem, solution):
+    """What a solution says of its levels is so, by the definition."""
+    again = problem.solution(solution.levels, which=solution.which)
+    assert solution.covered.tolist() == again.covered.tolist()
+    assert solution.weight.tolist() == again.weight.tolist()
+    assert solution.utility.tolist() == again.utility.tolist()
+    assert solution.is_proved.all()
+
+
+def assert_least_risk(problem, objective, solution):
+    """The least risk there is, then the most utility, then the least levels: nothing else will do."""
+    assert_consistent(problem, solution)
+    for row, levels in zip(solution.which.tolist(), solution.levels.tolist(), strict=True):
+        assert tuple(levels) == naive.best(problem, objective, row)[2]
+
+
+def assert_greatest(problem, objective, solution):
+    assert_consistent(problem, solution)
+    for row, levels in zip(solution.which.tolist(), solution.levels.tolist(), strict=True):
+        greatest, _, _ = naive.best(problem, objective, row)
+        found = naive.worth(problem, objective, *naive.measure(problem, row, levels))
+        assert float(found) == pytest.approx(float(greatest), rel=1e-9)
+
+
+@given(problems(), thresholds)
+@EXAMPLES
+def test_a_threshold_is_met_with_the_least_risk_there_is(problem, objective):
+    assert_least_risk(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(st.data())
+@EXAMPLES
+def test_a_lagrangian_is_as_great_as_there_is(data):
+    problem = data.draw(problems(floor=True))
+    objective = data.draw(lagrangians(problem))
+    assert_greatest(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(problems(floor=True), log_risks)
+@EXAMPLES
+def test_log_risk_is_as_great_as_there_is(problem, objective):
+    assert_greatest(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(problems(personal=False), thresholds)
+@settings(max_examples=60, deadline=None)
+def test_rows_of_many_kinds_seek_one_by_one_and_find_the_same(problem, objective):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuples, "MOST_CLASSES", 0)
+        assert_least_risk(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(problems(), thresholds, st.data())
+@settings(max_examples=60, deadline=None)
+def test_some_rows_find_what_they_find_among_all_in_any_order(problem, objective, data):
+    which = np.array(data.draw(st.lists(st.integers(0, problem.n - 1), max_size=6)), dtype=np.int64)
+    whole = exact.solve(problem, objective, threads=1)
+    some = exact.solve(problem, objective, which=which, threads=1)
+    assert some.which.tolist() == which.tolist()
+    for name in ("levels", "covered", "weight", "utility"):
+        assert getattr(some, name).tolist() == getattr(whole.take(which), name).tolist()
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_threads_and_tasks_change_nothing(data):
+    problem = data.draw(problems(floor=True))
+    objective = data.draw(st.one_of(thresholds, log_risks, lagrangians(problem)))
+    one = exact.solve(problem, objective, threads=1)
+    three = exact.solve(problem, objective, threads=3)
+    assert one.levels.tolist() == three.levels.tolist()
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_the_work_may_be_shared_out_by_any_number_of_columns(data):
+    problem = data.draw(problems())
+    objective = data.draw(thresholds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "LEAST_TASKS", data.draw(st.sampled_from([1, 3, 10**6])))
+        assert_least_risk(problem, objective, exact.solve(problem, objective, threads=2))
+
+
+@given(problems(), thresholds)
+@settings(max_examples=60, deadline=None)
+def test_the_tuples_of_a_small_problem_are_no_more_than_all_generalizations(problem, objective):
+    rows = len(problem.rows) + len(problem.side)
+    most = 2 * rows * int(np.prod(problem.lattice.n_levels))
+    assert 0 < exact.n_tuples(problem, objective) <= most
