@@ -95,15 +95,18 @@ class VerificationFailed(PromiseError):  # noqa: N818 - reads as a sentence
 class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence
     """All releases of a table together would cost more than the owner allows."""
 
-    def __init__(self, epsilon: object, *, spent: object, budget: object, where: str) -> None:
-        self.epsilon, self.spent, self.budget = epsilon, spent, budget
+    def __init__(
+        self, asked: object, *, spent: object, budget: object, where: str, word: str = "epsilon"
+    ) -> None:
+        self.asked, self.spent, self.budget = asked, spent, budget
+        nothing_more = (
+            "Nothing more of this table can be published within it"
+            if word == "epsilon"
+            else "Nothing more with a delta above 0 can be published within it"
+        )
         super().__init__(
-            f"A release of epsilon {epsilon} would exceed the budget of {where}: {spent} of {budget} is spent. "
-            + (
-                "Nothing more of this table can be published within it"
-                if spent == budget
-                else "Ask for a smaller epsilon"
-            )
+            f"A release of {word} {asked} would exceed the budget of {where}: {spent} of {budget} is spent. "
+            + (nothing_more if spent == budget else f"Ask for a smaller {word}")
             + "; what was published cannot be taken back."
         )
 

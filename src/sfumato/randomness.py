@@ -10,9 +10,12 @@ import secrets
 
 import numpy as np
 from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
 
 Random = Generator
 """The type to annotate an argument with, where a function takes its randomness from the caller."""
+
+WORDS_AT_ONCE = 1 << 20
 
 
 def seeded(seed: int) -> Generator:
@@ -27,6 +30,23 @@ def seeded(seed: int) -> Generator:
 def secret() -> Generator:
     """A generator that nobody can repeat: 256 fresh bits of the operating system's randomness."""
     return Generator(PCG64(secrets.randbits(256)))
+
+
+def secret_below(n: int, size: int) -> NDArray[np.int64]:
+    """So many whole numbers from 0 to n - 1, all of them equally likely to the last bit, that nobody can repeat.
+
+    Words of 64 secret bits, without those beyond the last whole multiple of n, by their rest.
+
+    >>> numbers = secret_below(6, 1000)
+    >>> len(numbers), int(numbers.min()) >= 0, int(numbers.max()) < 6
+    (1000, True, True)
+    """
+    end = np.uint64(2**64 // n * n - 1)
+    found = [np.zeros(0, dtype=np.int64)]
+    while (lacking := size - sum(map(len, found))) > 0:
+        words = np.frombuffer(secrets.token_bytes(8 * min(lacking, WORDS_AT_ONCE)), dtype=np.uint64)
+        found.append((words[words <= end] % np.uint64(n)).astype(np.int64))
+    return np.concatenate(found)
 
 
 def generator(seed: int | None) -> Generator:

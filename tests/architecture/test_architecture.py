@@ -34,7 +34,7 @@ LAYERS = """
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     tables, buckets, spill, counters, machine
-    policy, diffgen_policy, tradeoff_policy, policy_file, plain_yaml, predicate, requirement, workload
+    policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file, plain_yaml, predicate, requirement, workload
     declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness
@@ -97,6 +97,7 @@ ALGORITHMS = (
     "intake",
     "declared",
     "stream",
+    "sampling_plan",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 
@@ -108,6 +109,8 @@ PRIVATE = (
     "sfumato.declared_trees",
     "sfumato.published_counts",
     "sfumato.private",
+    "sfumato.tradeoff.sampling",
+    "sfumato.sampling_plan",
 )
 """Modules of the private release: what is random in them is drawn by Mechanisms, and in no other way."""
 

@@ -1,7 +1,7 @@
 """Do the mechanisms draw from the laws that the proofs are about? Chi-square tests against the laws in closed form.
 
-A correct sampler fails one check with a chance of 1e-6. 31 checks of secret draws must pass, so the file raises a false
-alarm once in 32,000 runs; the seeded draws are always the same. The checks must also reject scales that are wrong by
+A correct sampler fails one check with a chance of 1e-6. 37 checks of secret draws must pass, so the file raises a false
+alarm once in 27,000 runs; the seeded draws are always the same. The checks must also reject scales that are wrong by
 5 percent (noise) or 30 percent (selection), a bias that leaves the spread as it is, and each law the other's draws.
 
 OpenDP up to 0.14.1 had biased noise that showed at scale 20 and not at 1 or 2: hence the many scales.
@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.privacy.mechanisms import COUNTS_AT_ONCE, secret, seeded
+from sfumato import randomness
+from sfumato.privacy.mechanisms import COUNTS_AT_ONCE, secret, secret_coins, seeded
 
 FALSE_ALARM = 1e-6
 SCALES = [
@@ -118,6 +119,51 @@ def test_choices_follow_their_law_and_no_other(backend, law, case):
         assert fit_of_choices(choices, LAWS[law](scores, wrong * float(scale))) < FALSE_ALARM
     (other,) = set(LAWS) - {law}
     assert fit_of_choices(choices, LAWS[other](scores, float(scale))) < FALSE_ALARM
+
+
+# ---- coins -----------------------------------------------------------------------------------------
+
+N_COINS = 1_000_000
+CHANCES = [Fraction(1, 2), Fraction(1, 5), Fraction(39, 100)]
+
+
+def fit_of_coins(is_drawn, chance):
+    """The p-value of a chi-square test of how many of eight in a row are drawn, each pattern by itself."""
+    patterns = np.packbits(is_drawn)
+    n_ones = np.array([pattern.bit_count() for pattern in range(256)])
+    expected = len(patterns) * float(chance) ** n_ones * (1 - float(chance)) ** (8 - n_ones)
+    seen = np.bincount(patterns, minlength=256)
+    rare = expected < 5
+    seen, expected = (np.append(of[~rare], of[rare].sum() or None) for of in (seen, expected))
+    there = np.array([number is not None for number in expected])
+    seen, expected = seen[there].astype(float), expected[there].astype(float)
+    return stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("chance", CHANCES, ids=str)
+@pytest.mark.parametrize("coins", [secret_coins(), seeded(20120101)], ids=["secret", "seeded"])
+def test_coins_are_drawn_with_their_chance_and_no_other_each_by_itself(coins, chance):
+    is_drawn = coins.bernoulli(N_COINS, chance)
+    fit = fit_of_coins(is_drawn, chance)
+    print(f"chance {chance}: p = {fit:.3g}")
+    assert fit >= FALSE_ALARM
+    for wrong in (chance + Fraction(1, 100), chance - Fraction(1, 100)):
+        assert fit_of_coins(is_drawn, wrong) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("chance", CHANCES, ids=str)
+def test_coins_that_depend_on_each_other_are_found(chance):
+    """Every eighth is a copy of the one before it, with the right chance by itself."""
+    is_drawn = seeded(1).bernoulli(N_COINS, chance)
+    is_drawn[1::8] = is_drawn[::8]
+    assert fit_of_coins(is_drawn, chance) < FALSE_ALARM
+
+
+def test_whole_numbers_of_the_system_are_all_equally_likely():
+    """Of a number that does not divide 2^64: without rejection the low ones would be twice as likely."""
+    n = 3 * 2**62 // 2
+    high = np.mean(randomness.secret_below(n, 200_000) >= n // 2)
+    assert abs(high - 0.5) * 2 * np.sqrt(200_000) < stats.norm.isf(FALSE_ALARM / 2)
 
 
 # ---- the laws themselves ---------------------------------------------------------------------------

@@ -63,6 +63,57 @@ def test_an_epsilon_that_is_no_number(tmp_path, number):
         account.charge(path, "a", Fraction(1))
 
 
+def test_deltas_add_up_beside_epsilons(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text(
+        '{"budget": {"epsilon": "3", "delta": "2e-6"}, "releases": [{"release": "old", "epsilon": "1"}]}'
+    )
+    account.charge(path, "a", Fraction(1), Fraction(1, 10**6))
+    account.charge(path, "b", Fraction(1, 2))
+    with pytest.raises(
+        BudgetExceeded, match=r"of delta 1/500000 would .* 1/1000000 of 1/500000 is spent\. Ask .* delta"
+    ):
+        account.charge(path, "c", Fraction(1, 10), Fraction(2, 10**6))
+    account.charge(path, "d", Fraction(1, 10), Fraction(1, 10**6))
+    with pytest.raises(BudgetExceeded, match="Nothing more with a delta above 0"):
+        account.charge(path, "e", Fraction(1, 10), Fraction(1, 10**12))
+    with pytest.raises(BudgetExceeded, match="of epsilon 1 would exceed"):
+        account.charge(path, "f", Fraction(1))
+    written = [tuple(one.values()) for one in json.loads(path.read_text())["releases"]]
+    assert written == [("old", "1"), ("a", "1", "1/1000000"), ("b", "1/2"), ("d", "1/10", "1/1000000")]
+
+
+def test_a_budget_of_epsilon_alone_allows_no_delta(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text('{"budget": "1"}')
+    with pytest.raises(BudgetExceeded, match="0 of 0 is spent"):
+        account.charge(path, "a", Fraction(1, 10), Fraction(1, 10**9))
+    account.charge(path, "a", Fraction(1))
+
+
+def test_without_a_budget_deltas_are_written_down(tmp_path):
+    path = tmp_path / "ledger.json"
+    account.charge(path, "a", Fraction(1), Fraction(1, 10**6))
+    assert json.loads(path.read_text()) == {
+        "releases": [{"release": "a", "epsilon": "1", "delta": "1/1000000"}]
+    }
+
+
+@pytest.mark.parametrize("budget", [{"delta": "1"}, {"epsilon": "1", "k": "2"}, {}])
+def test_a_budget_of_other_words(tmp_path, budget):
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps({"budget": budget}))
+    with pytest.raises(InputError, match="neither a number nor epsilon and delta"):
+        account.charge(path, "a", Fraction(1))
+
+
+def test_a_delta_that_is_no_number(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text('{"releases": [{"release": "a", "epsilon": "1", "delta": "-1"}]}')
+    with pytest.raises(InputError, match="a delta that is no number of at least 0"):
+        account.charge(path, "b", Fraction(1))
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         account.charge(tmp_path / "nowhere" / "ledger.json", "a", Fraction(1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InternalError, MissingExtra
 from sfumato.privacy import mechanisms
-from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, seeded
+from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, secret_coins, seeded
 
 BACKENDS = {"secret": secret, "seeded": lambda: seeded(20110821), "noiseless": noiseless}
 TINY, HUGE = Fraction(1, 10**6), Fraction(10**6)
@@ -27,6 +27,39 @@ def backend(request):
 @pytest.fixture(params=["exponential", "permute_and_flip"])
 def select(request, backend):
     return getattr(backend, request.param)
+
+
+# ---- coins -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coins", [secret_coins(), seeded(7)], ids=["secret", "seeded"])
+def test_coins_that_always_and_that_never_fall(coins):
+    assert coins.bernoulli(1000, Fraction(1)).all()
+    assert not coins.bernoulli(1000, Fraction(0)).any()
+    assert coins.bernoulli(0, Fraction(1, 2)).tolist() == []
+    assert 300 < coins.bernoulli(1000, Fraction(1, 2)).sum() < 700
+
+
+def test_noiseless_coins_draw_everything():
+    assert noiseless().bernoulli(3, Fraction(1, 10)).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("chance", [Fraction(-1, 2), Fraction(3, 2), Fraction(1, 2**62 + 1)])
+def test_a_chance_that_is_none(chance):
+    with pytest.raises(InternalError, match="A chance is a fraction from 0 to 1"):
+        secret_coins().bernoulli(1, chance)
+
+
+def test_seeded_coins_repeat_and_secret_ones_do_not():
+    first, again = (seeded(3).bernoulli(200, Fraction(1, 3)).tolist() for _ in range(2))
+    assert first == again
+    first, again = (secret_coins().bernoulli(200, Fraction(1, 3)).tolist() for _ in range(2))
+    assert first != again
+
+
+def test_secret_coins_need_no_opendp(monkeypatch):
+    monkeypatch.setattr(mechanisms, "version", lambda _package: pytest.fail("asked for it"))
+    assert secret_coins().statement == "secret (operating system)"
 
 
 # ---- what there must be ----------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""The three random mechanisms of a private release, and where their randomness comes from.
+"""The four random mechanisms of a private release, and where their randomness comes from.
 
 - ``secret()`` is the real thing: OpenDP's exact samplers [CKS20] on the operating system's randomness. No float
-  touches a probability, and nobody can repeat a draw.
-- ``seeded(seed)`` draws from the same three laws in floating point. It repeats, so it is not private: for tests and
-  simulations, and whatever it made says so.
-- ``noiseless()`` is the limit of an infinite epsilon: the best candidate, the counts as they are. For tests alone.
+  touches a probability, and nobody can repeat a draw. ``secret_coins()`` is the one of them that needs no OpenDP.
+- ``seeded(seed)`` draws from the same four laws, in floating point where they are not of coins. It repeats, so it is
+  not private: for tests and simulations, and whatever it made says so.
+- ``noiseless()`` is the limit of an infinite epsilon: the best candidate, the counts as they are, every row. For tests
+  alone.
 
 A mechanism knows neither rows nor epsilon: whoever calls it proves what a draw at this ``scale`` costs, and has it
 charged before. Let two tables be neighbours, and s, s' the scores of the same public list of candidates on them.
@@ -15,6 +16,8 @@ charged before. Let two tables be neighbours, and s, s' the scores of the same p
 - ``permute_and_flip`` [MS20]: the same two rules, and never worse than the exponential law in expected score.
 - ``discrete_laplace`` [DMNS06, CKS20]: if the counts move by at most Δ in sum, all of them at scale Δ/share are
   share-private.
+- ``bernoulli``: which rows are drawn, each by itself. What that costs depends on what is published of them:
+  ``sfumato.tradeoff.sampling``.
 
 Candidates may stand in a list several times, as long as how often is public: their chances add up.
 Running time depends on scores and noise: nothing here hides it.
@@ -38,22 +41,32 @@ from sfumato import randomness
 from sfumato.errors import InternalError, MissingExtra
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 EXPONENTIAL = "exponential"
 PERMUTE_AND_FLIP = "permute-and-flip"
 DISCRETE_LAPLACE = "discrete Laplace"
+BERNOULLI = "Bernoulli"
 
 OLDEST_OPENDP = (0, 16)
 """Up to 0.14.1 its noise was biased at some scales (opendp#2638); since 0.16 it has the exponential law itself."""
+GREATEST_DENOMINATOR = 1 << 62
 COUNTS_AT_ONCE = 1 << 14
 """OpenDP takes and gives lists of Python integers: so many counts at a time keep them small."""
 
 
-class Mechanisms(Protocol):
-    """Draws from three laws; ``statement`` is what a certificate says of their randomness."""
+class Coins(Protocol):
+    """Draws of rows; ``statement`` is what a certificate says of their randomness."""
 
     @property
     def statement(self) -> str: ...
+
+    def bernoulli(self, n: int, chance: Fraction) -> Bools:
+        """Which of n things are drawn, each by itself with exactly this chance."""
+
+
+class Mechanisms(Coins, Protocol):
+    """Draws from all four laws."""
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         """A place in ``scores``; the chance of place i is proportional to exp(scores[i] / scale)."""
@@ -77,6 +90,15 @@ def secret() -> Mechanisms:
     return _OpenDP(installed)
 
 
+def secret_coins() -> Coins:
+    """Rows of a release that claims privacy are drawn with these.
+
+    >>> secret_coins().bernoulli(3, Fraction(1)).tolist()
+    [True, True, True]
+    """
+    return _Secret()
+
+
 def seeded(seed: int) -> Mechanisms:
     """The same laws, repeatable and not private.
 
@@ -97,7 +119,23 @@ def noiseless() -> Mechanisms:
     return _Noiseless()
 
 
-class _OpenDP:
+class _Secret:
+    """Coins by whole numbers of the operating system: no float, and nothing to install."""
+
+    statement = "secret (operating system)"
+
+    def bernoulli(self, n: int, chance: Fraction) -> Bools:
+        return _tossed(lambda m: randomness.secret_below(chance.denominator, m), n, chance)
+
+
+def _tossed(below: Callable[[int], Ints], n: int, chance: Fraction) -> Bools:
+    """p/q is the chance of a whole number below q, all of them alike, to be below p."""
+    if not 0 <= chance <= 1 or chance.denominator > GREATEST_DENOMINATOR:
+        raise InternalError("A chance is a fraction from 0 to 1 of a denominator below 2^62.")
+    return np.asarray(below(n) < chance.numerator)
+
+
+class _OpenDP(_Secret):
     """Selection and noise by OpenDP, whose samplers are exact: scores, counts and scales are rational numbers there."""
 
     def __init__(self, installed: str) -> None:
@@ -155,6 +193,9 @@ class _Seeded:
     def __init__(self, random: randomness.Random) -> None:
         self._random = random
 
+    def bernoulli(self, n: int, chance: Fraction) -> Bools:
+        return _tossed(lambda m: self._random.integers(chance.denominator, size=m), n, chance)
+
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         noise = self._random.gumbel(size=len(scores))
         return int(np.argmax(below_highest(scores) / rounded_up(scale) + noise))
@@ -171,6 +212,9 @@ class _Seeded:
 
 class _Noiseless:
     statement = "noiseless, not private"
+
+    def bernoulli(self, n: int, chance: Fraction) -> Bools:  # noqa: ARG002 - the protocol
+        return np.ones(n, dtype=np.bool_)
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:  # noqa: ARG002 - the protocol
         return int(np.argmax(below_highest(scores)))
