@@ -97,3 +97,26 @@ def lagrangians(draw, problem: Problem, *, powers: tuple[int, ...] = (0, 1, 2, 3
 log_risks = st.builds(
     LogRisk, st.sampled_from([Fraction(1, 10), Fraction(3, 5), Fraction(1), Fraction(3, 2)])
 )
+
+
+def wide_problem(
+    n_codes: int, *, n_rows: int = 60, n_columns: int = 3, seed: int = 0, branches: int = 4, **options
+) -> Problem:
+    """Rows of columns whose hierarchies have two steps or more: groups of ``branches`` values, groups of groups, ..."""
+    random = np.random.default_rng(seed)
+    paths = [[f"v{code}"] for code in range(n_codes)]
+    size = branches
+    while size < n_codes and len(paths[0]) < 3:
+        for code, path in enumerate(paths):
+            path.insert(0, f"g{len(path)}.{code // size}")
+        size *= branches
+    tree = Hierarchy.from_paths([["*", *path] for path in paths])
+    domains = [
+        TreeDomain(Attribute(f"c{a}", Role.QUASI_IDENTIFIER), tree, has_missing=False)
+        for a in range(n_columns)
+    ]
+    centre = random.integers(0, n_codes, n_columns)
+    near = np.clip(centre + random.integers(-branches, branches, (n_rows, n_columns)), 0, n_codes - 1)
+    codes = np.where(random.random((n_rows, n_columns)) < 0.8, near, random.integers(0, n_codes, near.shape))
+    options.setdefault("weights", Weights("harmonic"))
+    return problem_of(domains, codes.astype(np.uint32), **options)
