@@ -299,7 +299,8 @@ def _publish(
             f"  select {found['where']}: {found['returned']:,} rows returned for {found['true']:,} "
             f"(imprecision {found['imprecision']:,})"
         )
-    figures.pop("utility", None)  # the owner has it already
+    for word in ("utility", "tradeoff"):  # the owner has the one already, and the other stands above
+        figures.pop(word, None)
     if whole := figures.get("io", {}).get("nonminimal"):
         click.echo(f"  {whole:,} groups could perhaps be divided further: the sample was too small to tell.")
     if verbose:

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato import predicate, report, selection, summary, tables, verify_private
-from sfumato.errors import InputError
+from sfumato import predicate, report, selection, summary, tables, verify_private, verify_tradeoff
+from sfumato.errors import InputError, InternalError
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
 from sfumato.large_recoding import LargeRecoding
 from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
-from sfumato.policy import DiffGenOptions, Policy
+from sfumato.policy import DiffGenOptions, Policy, RiskUtilityOptions
 from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
+from sfumato.tradeoff_policy import LAGRANGIAN
 from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
 from sfumato.verify_checks import Verdict
 from sfumato.workload import Select
@@ -58,6 +59,7 @@ def publish(
     engine: str = "auto",
     memory: int | None = None,
     ledger: str | PathLike[str] | None = None,
+    side_table: Any = None,
     progress: Progress = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
@@ -79,8 +81,21 @@ def publish(
     By a differentially private method (``diffgen``) nothing of the table is published but what was drawn, and with a
     ``seed`` the release is not private. A ``ledger`` is a file in which all private releases of a table are written
     down, before anything is drawn.
+
+    By ``risk-utility`` each row is generalized for itself, and risk is counted against a ``side_table``: a frame or a
+    path, in place of the one that the policy names.
     """
-    job = _job(table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger)
+    job = _job(
+        table,
+        Policy.of(policy),
+        evaluation,
+        seed,
+        threads,
+        file_format,
+        progress,
+        ledger,
+        side_table=side_table,
+    )
     budget = job.budget(engine, memory)
     if budget is None:
         return job.in_memory()
@@ -107,13 +122,15 @@ def publish_to(
     engine: str = "auto",
     memory: int | None = None,
     ledger: str | PathLike[str] | None = None,
+    side_table: Any = None,
     progress: Progress = no_progress,
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
     job = _job(
-        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder)
-    )
+        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder),
+        side_table=side_table,
+    )  # fmt: skip
     budget = job.budget(engine, memory)
     if budget is None:
         release = job.in_memory()
@@ -147,6 +164,7 @@ class _Job:
         name: str = "in memory",
     ) -> None:
         self.policy, self.evaluation = policy, evaluation
+        self.side_table: Any = None
         self.ledger, self.name = None if ledger is None else Path(ledger), name
         self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
@@ -320,8 +338,60 @@ class _PrivateJob(_Job):
         return self._reported(release)
 
 
-def _job(table: Any, policy: Policy, *options: Any) -> _Job:
-    job = (_PrivateJob if policy.is_private else _Job)(table, policy, *options)
+class _TradeoffJob(_Job):
+    """One table whose rows are each generalized for themselves, in memory."""
+
+    def budget(self, engine: str, memory: int | None) -> int | None:
+        """None: rows are compared with all others again and again, so they are in memory."""
+        if engine not in ("auto", "memory"):
+            raise InputError("risk-utility compares all rows with each other, in memory; leave out --engine.")
+        if memory is not None and (needed := self._needed()) > memory:
+            raise InputError(
+                f"Publishing by risk-utility takes about {size_of(needed)} of memory, and --memory allows "
+                f"{size_of(memory)}; allow more, or give it fewer rows."
+            )
+        return None
+
+    def in_memory(self) -> Release:
+        """The release, without a recoding: it would tell raw rows from boxes."""
+        from sfumato.tradeoff.outcome import outcome_of, with_side_table  # noqa: PLC0415 - most have another method
+
+        source = self.frame or self._open(self.path)
+        self.policy.check_columns(source.names)
+        if self.evaluation is not None:
+            raise InputError("An evaluation is of a workload, and risk-utility serves none; leave it out.")
+        policy, side = with_side_table(self.policy, self.side_table)
+        found = outcome_of(
+            source, policy, side, random=generator(self.seed), threads=self.threads, progress=self.progress
+        )
+        tables.give_back_memory()
+        self.progress("verifying", 0, 1)
+        missing = found.encoded.with_missing
+        boxes = verify_tradeoff.Boxes.of(found.rows, found.policy, missing)
+        certificate = Certificate.of(
+            found.policy,
+            verify_tradeoff.claims_of(boxes, missing),
+            figures={verify_tradeoff.TRADEOFF: found.figures},
+        )
+        verdict = verify_tradeoff.checks(boxes, certificate.claims, certificate.figures)
+        Verdict(tuple(verdict)).raise_if_failed()
+        file_format = self.file_format or tables.release_format(source)
+        release = Release(
+            found.rows, certificate, found.policy, None, file_format, source.kind, check=_verified
+        )
+        return self._reported(release)
+
+
+def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _Job:
+    kind = _PrivateJob if policy.is_private else _Job
+    if isinstance(policy.method, RiskUtilityOptions):
+        if policy.is_private:
+            raise InternalError("Private risk-utility releases are not drawn here.")
+        kind = _TradeoffJob
+    elif side_table is not None:
+        raise InputError("A side table is for the method risk-utility; leave it out, or name that method.")
+    job = kind(table, policy, *options)
+    job.side_table = side_table
     if job.ledger is not None and (job.seed is not None or not policy.is_private):
         raise InputError(
             "A ledger is of differentially private releases, and this one is none: "
@@ -353,12 +423,47 @@ def promises(release: Release) -> Iterator[str]:
     if privacy is not None:
         yield from _private_promises(privacy)
         return
+    if isinstance(release.policy.method, RiskUtilityOptions):
+        yield from _tradeoff_lines(release)
+        return
     if release.certificate.promises_nothing:
         yield "Nothing is promised: the policy requires nothing."
     for requirement, claim in zip(
         release.policy.requirements, release.certificate.claims.requirements, strict=True
     ):
         yield f"{requirement}: {claim.figure} {claim.achieved:,.6g}"
+
+
+ALL_OR_NOTHING = 0.95
+"""A share of the rows so large that hardly any has a generalization between raw and suppressed."""
+
+
+def _tradeoff_lines(release: Release) -> Iterator[str]:
+    """What each row was given, what it is worth, and what is not so good about it."""
+    options, found = release.policy.method, release.certificate.figures[verify_tradeoff.TRADEOFF]
+    assert isinstance(options, RiskUtilityOptions)
+    share, n_rows = found["share"], found["rows"]
+    promise = (
+        f"utility at least {options.utility_at_least} of each row's"
+        if options.price is None
+        else "no promise"
+    )
+    yield f"{promise}: {share['least']:.0%} of the way from suppressed to raw at least, {share['mean']:.0%} on average"
+    for word in ("mean", "greatest"):
+        yield f"{word} risk: {found['risk'][word]:.4g}, and {found['raw risk'][word]:.4g} of the rows as they are"
+    yield (
+        f"best for its owner, and proved so: {found['proved']:,} of {n_rows:,} rows "
+        f"(optimizer {found['optimizer']}: {found['reason']})"
+    )
+    if found["suppressed"]:
+        yield f"suppressed, published as roots alone: {found['suppressed']:,} rows"
+    if found["lacking"]:
+        yield f"not in the side table: {found['lacking']:,} rows, each counted beside those that it has"
+    if options.objective == LAGRANGIAN and found["raw"] + found["suppressed"] >= ALL_OR_NOTHING * n_rows:
+        yield (
+            f"The Lagrangian left {found['raw']:,} rows as they are, which protects them not at all, and suppressed "
+            f"{found['suppressed']:,}: it nearly always does. objective: log-risk lies between."
+        )
 
 
 def _private_promises(privacy: Privacy) -> Iterator[str]:

@@ -43,7 +43,7 @@ SERVES = {
     CUT: (LAGRANGIAN,),
     APPROXIMATION: (THRESHOLD,),
     GENETIC: (THRESHOLD,),
-    PROBING: (THRESHOLD,),
+    PROBING: OBJECTIVES,
 }
 """The objectives of each optimizer."""
 

@@ -113,7 +113,7 @@ def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attrib
     extent.add_cells(tables.ordered(source.column(attribute.name), attribute))
     extent.outer_ends()  # raises if the table has a cell outside its bounds
     if side is not None:
-        with _of_side_table():
+        with of_side_table():
             extent.add_cells(tables.ordered(side.column(attribute.name), attribute))
             extent.outer_ends()
     if attribute.kind is Kind.DATE:
@@ -196,7 +196,7 @@ def _check_side(schema: Schema, side: Source | None) -> None:
 
 
 @contextmanager
-def _of_side_table() -> Iterator[None]:
+def of_side_table() -> Iterator[None]:
     """Say of an error that the side table has it."""
     try:
         yield
@@ -210,7 +210,7 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
     values = values_of(cells, attribute)
     if attribute.kind is Kind.CATEGORY and others is not None:
         hierarchy.build(attribute, values)  # whatever is wrong with one table is said of that table
-        with _of_side_table():
+        with of_side_table():
             strangers = values_of(others, attribute)
             hierarchy.build(attribute, strangers)
         values = sorted({*values, *strangers})
@@ -223,7 +223,7 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
     codes = codes_in(domain, cells)
     if others is None:
         return domain, codes, codes
-    with _of_side_table():
+    with of_side_table():
         return domain, codes, codes_in(domain, others)
 
 
@@ -237,7 +237,7 @@ def _cells_of_both(
     if attribute.kind is Kind.CATEGORY and column.type == other.type and not is_text(column.type):
         both = _cells(pa.chunked_array(column.chunks + other.chunks), attribute)  # spelled as one column is
         return both.slice(0, len(column)), both.slice(len(column))
-    with _of_side_table():
+    with of_side_table():
         others = _cells(other, attribute)
     return _cells(column, attribute), others
 
@@ -428,5 +428,6 @@ __all__ = [
     "encoded",
     "node_bounds",
     "objective_of",
+    "of_side_table",
     "published",
 ]

@@ -1,0 +1,119 @@
+"""One entry to all optimizers, and the choice among them.
+
+``auto`` takes the cube of all generalizations wherever it is affordable: what it would cost is counted on a sample of
+level vectors. Else the Lagrangian is proved by certificates and cuts, and the other objectives are probed; a threshold
+is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing depends on a clock:
+the same problem has the same answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import InputError, InternalError
+from sfumato.partition import Progress, no_progress
+from sfumato.randomness import seeded
+from sfumato.tradeoff.generalize import objective_of
+from sfumato.tradeoff.problem import Lagrangian, Objective, Problem, Solution, Threshold
+from sfumato.tradeoff_policy import APPROXIMATION, AUTO, CUT, EXACT, GENETIC, PROBING, RiskUtilityOptions
+
+AFFORDABLE = 1e9
+"""Tuples of a cube that take about half a minute on one core."""
+
+ENDLESS = 1e11
+"""Tuples that nobody waits for."""
+
+MOST_BOXES = 2_000_000
+LEAST_BOXES = 20
+"""Boxes of branch and bound for all rows together, and for one row if it is worth while at all."""
+
+SEED = 7
+"""Of searches that draw: the same rows get the same boxes, whoever asks."""
+
+MODULES = {
+    EXACT: "exact",
+    CUT: "lagrangian",
+    APPROXIMATION: "approximation",
+    GENETIC: "genetic",
+    PROBING: "probing",
+}
+BRANCH = "branch"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The generalization of each row of a problem, which optimizer found it, and why that one."""
+
+    solution: Solution
+    optimizer: str
+    reason: str
+
+
+def optimize(
+    problem: Problem,
+    options: RiskUtilityOptions,
+    *,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Optimum:
+    """The generalization of every row that is best by the objective of the options."""
+    objective = objective_of(options)
+    solver, optimizer, reason, limits = _chosen(problem, objective, options.optimizer)
+    found = _module(solver).solve(
+        problem, objective, random=seeded(SEED), threads=threads, progress=progress, **limits
+    )
+    _check(problem, objective, found)
+    return Optimum(found, optimizer, reason)
+
+
+def _chosen(problem: Problem, objective: Objective, asked: str) -> tuple[str, str, str, dict[str, Any]]:
+    """The module that solves, the optimizer that it is called in a policy, why, and limits of the module."""
+    if asked not in (AUTO, EXACT):
+        return MODULES[asked], asked, "as asked", {}
+    n_tuples = float(_module(MODULES[EXACT]).n_tuples(problem, objective))
+    cost = f"about {n_tuples:.1e} generalized rows" if math.isfinite(n_tuples) else "too many values for it"
+    if asked == EXACT:
+        if n_tuples > ENDLESS:
+            raise InputError(
+                f"The exact optimum of all rows takes the cube of all generalizations, which has {cost}; "
+                "say optimizer: auto, or give fewer quasi-identifiers."
+            )
+        return MODULES[EXACT], EXACT, "as asked", {}
+    if n_tuples <= AFFORDABLE:
+        return MODULES[EXACT], EXACT, f"the cube of all generalizations has {cost}, which is affordable", {}
+    why = f"the cube of all generalizations has {cost}"
+    if isinstance(objective, Lagrangian):
+        return MODULES[CUT], CUT, f"{why}; certificates and cuts prove single rows", {}
+    n_boxes = MOST_BOXES // max(problem.n, 1)
+    if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
+        reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
+        return BRANCH, PROBING, reason, {"most_boxes": n_boxes}
+    return MODULES[PROBING], PROBING, f"{why}; row-join probing", {}
+
+
+def _module(name: str) -> Any:
+    """Each optimizer is imported where it is asked for."""
+    try:
+        return importlib.import_module(f"sfumato.tradeoff.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"sfumato.tradeoff.{name}":
+            raise
+        raise InternalError(f"There is no optimizer {name}.") from None
+
+
+def _check(problem: Problem, objective: Objective, found: Solution) -> None:
+    """Whatever an optimizer says, a row below its threshold is not published."""
+    if not np.array_equal(found.which, np.arange(problem.n)):
+        raise InternalError("An optimizer left out rows.")
+    if isinstance(objective, Threshold):
+        utility = problem.utility_of(found.which, found.levels)
+        if np.any(utility < problem.need(objective.at_least)):
+            raise InternalError("An optimizer gave a row less utility than was asked for.")
+
+
+__all__ = ["Optimum", "optimize"]
