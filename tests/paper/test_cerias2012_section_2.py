@@ -1,4 +1,5 @@
-"""Section 2 of [FEB12]: figures 2 to 4, definition 1, theorem 1's reduction, propositions 1 and 2, corollary 1.
+"""Section 2 of [FEB12]: figures 2 to 4, definition 1, theorem 1's reduction, propositions 1 and 2, corollary 1, the ring
+family of 2.3.3; and example 1 of section 3.2.
 
 What the paper has wrong is in test_cerias2012_errors.py.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import naive_sampling
 import naive_tradeoff as naive
 import numpy as np
 import pytest
@@ -17,8 +19,9 @@ from tradeoff_cases import problems
 
 from sfumato.encoding import TreeDomain
 from sfumato.hierarchy import Hierarchy
+from sfumato.sampling_plan import plan
 from sfumato.schema import Attribute, Role
-from sfumato.tradeoff import model
+from sfumato.tradeoff import exact, model
 from sfumato.tradeoff.problem import Threshold, problem_of
 from sfumato.tradeoff_policy import Weights
 
@@ -225,6 +228,8 @@ def test_theorem_1_the_reduction_finds_the_densest_subgraph(seed):
         risk = -worth * Fraction(problem.weight_unit)
         assert risk == Fraction(n - size, densest(n, edges, size) + 1)
         assert len(chosen) == size
+        found = exact.solve(problem, Threshold(1 - Fraction(size, n)), threads=1)
+        assert (int(found.weight[0]), int(found.covered[0])) == naive.measure(problem, 0, levels)[1::-1]
         assert n_edges_within(edges, chosen) == densest(n, edges, size)
 
 
@@ -313,3 +318,82 @@ def test_proposition_2_and_corollary_1(problem, power):
         if above(one, other):
             assert covered[one] >= covered[other]
             assert product[one] <= product[other]
+
+
+# ---- 2.3.3: from a chain product to the cube --------------------------------------------------------------
+
+
+def supermodular_function(random, heights):
+    """Counts of rows by the levels that they need, and a modular function that rises and falls."""
+    needed = [tuple(random.integers(0, heights + 1).tolist()) for _ in range(4)]
+    count = random.integers(0, 5, size=4).tolist()
+    slopes = [np.cumsum(random.integers(-3, 4, size=h + 1)).tolist() for h in heights]
+    return {
+        x: sum(n for n, t in zip(count, needed, strict=True) if above(x, t))
+        + sum(slope[v] for slope, v in zip(slopes, x, strict=True))
+        for x in itertools.product(*(range(h + 1) for h in heights))
+    }
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_2_3_3_the_extension_to_the_cube_is_supermodular_and_has_the_same_maximum(seed):
+    """With S(x) = {y : y <= x}. N_v, the largest member without v: levels below v in its column, all of the rest."""
+    random = np.random.default_rng(seed)
+    heights = random.integers(1, 3, size=random.integers(1, 4))
+    values = supermodular_function(random, heights)
+    irreducible = [(a, j) for a, h in enumerate(heights.tolist()) for j in range(1, h + 1)]
+
+    def element(chosen):
+        return tuple(max([0, *(j for b, j in chosen if b == a)]) for a in range(len(heights)))
+
+    def below(x):
+        return frozenset((a, j) for a, j in irreducible if j <= x[a])
+
+    def gain(v):
+        without = below([v[1] - 1 if a == v[0] else h for a, h in enumerate(heights)])
+        return max(0, values[element(without | {v})] - values[element(without)])
+
+    c = {v: gain(v) for v in irreducible}
+    cube = [frozenset(s) for n in range(len(irreducible) + 1) for s in itertools.combinations(irreducible, n)]
+    extended = {s: values[element(s)] - sum(c[v] for v in below(element(s)) - s) for s in cube}
+    for one, other in itertools.combinations(cube, 2):
+        assert extended[one & other] + extended[one | other] >= extended[one] + extended[other]
+    best = max(extended.values())
+    assert best == max(values.values())
+    assert all(values[element(s)] == best for s in cube if extended[s] == best)
+
+
+# ---- example 1 of section 3.2 -----------------------------------------------------------------------------
+
+
+def example_1(n_others: int):
+    """Two columns {⊥, a, b1 > b2}: one row (a, a), all others (b2, b2)."""
+    tree = Hierarchy.from_tree({"*": {"a": None, "b1": ["b2"]}})
+    domains = [
+        TreeDomain(Attribute(f"c{i}", Role.QUASI_IDENTIFIER), tree, has_missing=False) for i in range(2)
+    ]
+    codes = np.array([[0, 0]] + [[1, 1]] * n_others, dtype=np.uint32)
+    return problem_of(domains, codes)
+
+
+def test_example_1_whatever_tells_of_the_lone_row_covers_no_other():
+    problem = example_1(5)
+    top = tuple(problem.top().tolist())
+    for levels in naive.generalizations(problem, 0):
+        covered = naive.measure(problem, 0, levels)[0]
+        assert covered == (6 if levels == top else 1)
+
+
+@pytest.mark.parametrize("s", [Fraction(1, 20), Fraction(1, 2), Fraction(3, 5)])
+def test_example_1_a_private_mechanism_suppresses_the_lone_row(s):
+    """Without the row its boxes are never published, so with it they are with probability delta at most."""
+    epsilon, delta = Fraction(1), Fraction(1, 10**6)
+    for k0 in (1, 2, plan(epsilon, delta, s).k0):
+        with_it, without = (
+            naive_sampling.repaired(boxes, s, k0) for boxes in (["raw", "b", "b"], ["b", "b"])
+        )
+        tells = sum(p for output, p in with_it.items() if any(box == "raw" for box, _ in output))
+        assert all(box != "raw" for output in without for box, _ in output)
+        assert tells <= naive_sampling.true_delta(with_it, without, epsilon)[1]
+        assert tells == (s if k0 == 1 else 0)  # so drawing alone is not private
+    assert tells <= plan(epsilon, delta, s).delta

@@ -291,4 +291,4 @@ def test_progress_is_told_row_by_row():
     seen = []
     problem = heavy_problem(0)
     approximation.solve(problem, HALF, which=np.arange(2), progress=lambda *step: seen.append(step))
-    assert seen == [("linear programs", i, 2) for i in range(3)]
+    assert seen == [("generalizing", i, 2) for i in range(3)]

@@ -41,6 +41,8 @@ from sfumato.tradeoff.problem import (
 )
 from sfumato.tradeoff_policy import PAPER, REPAIRED, VARIANTS
 
+STAGE = "generalizing"
+
 EPSILON = 0.1
 SIGMA_1 = 0.5
 
@@ -85,7 +87,7 @@ def solve(
     levels = np.zeros((len(which), problem.n_columns), dtype=np.uint8)
     is_proved = np.zeros(len(which), dtype=np.bool_)
     for i, row in enumerate(which.tolist()):
-        progress("linear programs", i, len(which))
+        progress(STAGE, i, len(which))
         chains = chains_of(problem, row)
         c = int(need[row])
         harmless = chains.least_weight_zero()
@@ -95,7 +97,7 @@ def solve(
             levels[i] = _drawn(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=sigma_2)
         else:
             levels[i] = _repaired(chains.presolved(c), c, epsilon=epsilon)
-    progress("linear programs", len(which), len(which))
+    progress(STAGE, len(which), len(which))
     return problem.solution(levels, which=which, is_proved=is_proved)
 
 
