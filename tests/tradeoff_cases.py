@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import naive_tradeoff as naive
 import numpy as np
 from hypothesis import strategies as st
 
 from sfumato.encoding import TreeDomain
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Role
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Problem, Threshold, problem_of
+from sfumato.tradeoff.problem import Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
 from sfumato.tradeoff_policy import MODELS, UTILITIES, Weights
 
 
@@ -120,3 +121,17 @@ def wide_problem(
     codes = np.where(random.random((n_rows, n_columns)) < 0.8, near, random.integers(0, n_codes, near.shape))
     options.setdefault("weights", Weights("harmonic"))
     return problem_of(domains, codes.astype(np.uint32), **options)
+
+
+def check_search(problem: Problem, objective: Threshold, solution: Solution) -> None:
+    """What a search found has enough utility and is measured right; nothing beats the best, and proved ones are it."""
+    need = problem.need(objective.at_least)[solution.which]
+    measured = problem.solution(solution.levels, which=solution.which)
+    assert np.all(solution.utility >= need)
+    for name in ("covered", "weight", "utility"):
+        assert getattr(solution, name).tolist() == getattr(measured, name).tolist()
+    for i, row in enumerate(solution.which.tolist()):
+        best = naive.best(problem, objective, row)[0]
+        found = naive.worth(problem, objective, int(solution.covered[i]), int(solution.weight[i]), 0)
+        assert found <= best
+        assert found == best or not solution.is_proved[i]

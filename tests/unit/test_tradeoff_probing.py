@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import log_risks, problems, shares, thresholds, wide_problem
+from tradeoff_cases import check_search, log_risks, problems, shares, thresholds, wide_problem
 
 from sfumato.tradeoff import near, probing
 from sfumato.tradeoff.near import SideColumns, Surroundings
@@ -76,21 +76,7 @@ def test_beyond_the_room_every_second_or_later_row_is_taken_and_counts_for_so_ma
 @settings(max_examples=80, deadline=None)
 def test_what_probing_finds_is_allowed_measured_and_never_better_than_the_best(problem, objective):
     solution = probing.solve(problem, objective, threads=1)
-    check(problem, objective, solution)
-
-
-def check(problem, objective, solution):
-    """Enough utility; measures of the definition; brute force has nothing worse; what is proved is the best."""
-    need = problem.need(objective.at_least)[solution.which]
-    measured = problem.solution(solution.levels, which=solution.which)
-    assert np.all(solution.utility >= need)
-    for name in ("covered", "weight", "utility"):
-        assert getattr(solution, name).tolist() == getattr(measured, name).tolist()
-    for i, row in enumerate(solution.which.tolist()):
-        best = naive.best(problem, objective, row)[0]
-        found = naive.worth(problem, objective, int(solution.covered[i]), int(solution.weight[i]), 0)
-        assert found <= best
-        assert found == best or not solution.is_proved[i]
+    check_search(problem, objective, solution)
 
 
 def test_probing_finds_nearly_always_the_best_of_small_problems():

@@ -22,7 +22,7 @@ def is_better(covered, weight, loss, other_covered, other_weight, other_loss):
 
 
 @inner
-def _fill_nearest(near, out):
+def fill_nearest(near, out):
     """The vectors that lose least, nearest first, the row itself apart: how many there are.
 
     out  (seeds,)  int64  OUT
@@ -105,7 +105,7 @@ def _rows_joined(near, x, alive, n_alive, above, f):
 
 
 @inner
-def _join(steps, near, budget, lost, alive, more, above, candidates, x):
+def join(steps, near, budget, lost, alive, more, above, candidates, x):
     """Join the row that brings most rows per utility lost, while the budget allows: the work that it was.
 
     x  (columns,)  uint8  IN+OUT
@@ -251,7 +251,7 @@ def _best_exchange(steps, near, x, state, own, budget, single, n_single, sum_abo
 
 
 @inner
-def _measure(steps, floor, x):
+def measure(steps, floor, x):
     """Weight and loss of a generalization."""
     weight, loss = floor, np.int64(0)
     for a in range(len(x)):
@@ -268,7 +268,7 @@ def _climb(steps, near, across, own, floor, budget, n_above, sum_above, single, 
     x      (columns,)                  uint8  IN+OUT
     """
     _fill_breaks(across, x, n_above, sum_above)
-    state[1], state[2] = _measure(steps, floor, x)
+    state[1], state[2] = measure(steps, floor, x)
     work = len(x) * len(n_above)
     while True:
         state[0] = own + _fill_covered(near, n_above, held)
@@ -339,14 +339,14 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     held, gain = np.empty_like(steps.loss), np.empty_like(steps.loss)
     candidates, best, state = np.empty(N_CANDIDATES, np.int64), np.empty(7, np.int64), np.empty(3, np.int64)
     seeds, seen = np.empty(n_seeds, np.int64), np.empty((n_seeds + 1, n_columns), np.uint8)
-    n_seeds = _fill_nearest(near, seeds)
+    n_seeds = fill_nearest(near, seeds)
     x = np.zeros(n_columns, np.uint8)
     n_seen, work = 0, np.int64(0)
     for seed in range(-1, n_seeds):
         x[:] = 0
         if seed >= 0:
             x[:] = near.vector[seeds[seed]]
-        work += _join(
+        work += join(
             steps, near, budget, near.loss[seeds[seed]] if seed >= 0 else 0, alive, more, above, candidates, x
         )
         if _is_seen(seen, n_seen, x):
@@ -365,4 +365,4 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     return work
 
 
-__all__ = ["is_better", "probe"]
+__all__ = ["N_CANDIDATES", "fill_nearest", "is_better", "join", "measure", "probe"]
