@@ -123,7 +123,7 @@ def test_algorithm_3_follows_its_law_and_no_other(objective, t, working):
     assert sum(law.values()) == pytest.approx(1)
     assert not set(seen) - set(law)
     assert fit(seen, law) >= 1e-6
-    assert fit(seen, naive_law(problem, objective, t, working, beta + Fraction(1, 30))) < 1e-6
+    assert fit(seen, naive_law(problem, objective, t, working, beta + Fraction(1, 12))) < 1e-6
     if t == 3 and working > 1:
         assert fit(seen, naive_law(problem, objective, t, -4 * working, beta)) < 1e-6
 
