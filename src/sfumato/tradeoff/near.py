@@ -6,7 +6,6 @@ of threads nor on which other rows are asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 
 from sfumato.errors import InternalError
 from sfumato.kernels.near import Near, Space, Steps, gather_near
+from sfumato.machine import n_cores
 from sfumato.partition import Progress
 from sfumato.tradeoff.problem import Ints, Levels, Objective, Problem, Solution, Threshold
 
@@ -161,7 +161,7 @@ def search(
     is_proved = np.zeros(len(which), dtype=np.bool_)
     side = SideColumns(problem)
     idle: SimpleQueue[Surroundings] = SimpleQueue()
-    n_threads = threads or len(os.sched_getaffinity(0))
+    n_threads = threads or n_cores()
     for _ in range(n_threads):
         idle.put(Surroundings(side, most_vectors=most_vectors))
 
