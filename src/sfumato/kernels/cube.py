@@ -85,9 +85,10 @@ class Space(NamedTuple):
     utility: NDArray[np.int64]
     size: NDArray[np.int64]  # (lines,)
     table: NDArray[np.int32]  # (a power of two,) open addressing: tuples
-    step: NDArray[np.int32]  # (tuples,) the tuple that each has become
-    at: NDArray[np.int32]  # (lines, seekers) its tuple; none of them where seekers are plain
-    who: NDArray[np.int32]  # (lines, seekers) its class or row
+    step: NDArray[np.uint32]  # (tuples,) the tuple that each has become
+    through: NDArray[np.uint32]  # (tuples,) the same through all levels of the last column
+    at: NDArray[np.uint32]  # (lines, seekers) its tuple; none of them where seekers are plain
+    who: NDArray[np.uint32]  # (lines, seekers) its class or row
     own_weight: NDArray[np.int64]  # (lines, seekers) single rows only
     n_seekers: NDArray[np.int64]  # (lines,)
     link: NDArray[np.int32]  # (lines, seekers) from the line before that was in use; -1: dropped
@@ -321,6 +322,30 @@ def score(aim, seeking, mode, space, best, line, levels):
 
 
 @inner
+def score_last(cube, aim, seeking, space, best, level, start, levels):
+    """As ``raise_column`` and ``score`` in one, for single rows and the last column: no seeker has to move."""
+    a = cube.n_levels.shape[0] - 1
+    to, through = a + 1, space.through
+    raise_tuples(cube, space, a, level, start if level == 1 else to, to)
+    for t in range(space.size[start]):
+        through[t] = space.step[t if level == 1 else through[t]]
+    now, then = cube.line[a] + level, cube.line[a]
+    left = 0
+    for s in range(space.n_seekers[start]):
+        t, row = through[space.at[start, s]], space.who[start, s]
+        utility = space.utility[to, t]
+        if utility < seeking.need[row]:
+            continue
+        left += 1
+        weight = space.own_weight[start, s] + seeking.weight[now, row] - seeking.weight[then, row]
+        covered = max(np.int64(space.n_rows[to, t]) + seeking.own[row], 1)
+        value = 0.0 if aim.kind == THRESHOLD else value_of(aim, covered, weight, utility)
+        keep(aim, best, 0, row, weight, covered, utility, value, levels)
+    space.n_seekers[to] = left
+    return left
+
+
+@inner
 def hand_down(aim, space, best, start, to):
     """The best of line ``to``, if better, becomes the best of those seekers of line ``start`` that lead to it."""
     for s in range(space.n_seekers[start]):
@@ -370,10 +395,13 @@ def search(cube, aim, seeking, mode, space, best, fixed):
         if is_open:
             level[a] += 1
             levels += cube.place[a]
-            is_open = raise_column(cube, seeking, mode, space, a, level[a], begun[a]) > 0
+            if mode == SINGLE and a == n_columns - 1:
+                is_open = score_last(cube, aim, seeking, space, best, level[a], begun[a], levels) > 0
+            else:
+                is_open = raise_column(cube, seeking, mode, space, a, level[a], begun[a]) > 0
+                score(aim, seeking, mode, space, best, a + 1, levels)
             made += n_made(mode, space, a + 1)
         if is_open:
-            score(aim, seeking, mode, space, best, a + 1, levels)
             begun[a + 1 :] = a + 1
             a = n_columns - 1
         else:

@@ -70,9 +70,10 @@ class Tuples:
             utility=filled(np.int64, self.utility, n),
             size=np.full(lines, n),
             table=np.empty(1 << (2 * n).bit_length(), dtype=np.int32),
-            step=np.empty(n, dtype=np.int32),
-            at=filled(np.int32, self.at, merged),
-            who=filled(np.int32, self.who, merged),
+            step=np.empty(n, dtype=np.uint32),
+            through=np.empty(n, dtype=np.uint32),
+            at=filled(np.uint32, self.at, merged),
+            who=filled(np.uint32, self.who, merged),
             own_weight=filled(np.int64, self.own_weight, single),
             n_seekers=np.full(lines, s),
             link=np.empty((lines, s), dtype=np.int32),
@@ -136,10 +137,12 @@ def _with_seekers(
     classes, of_row = np.unique(np.stack([need, own], axis=1), axis=0, return_inverse=True)
     none = np.zeros(0, dtype=np.int64)
     if problem.is_personal or len(classes) > MOST_CLASSES:
-        lines = _weights(problem, which, cube)
+        order = np.argsort(at, kind="stable")  # rows of a tuple side by side: nearly all memory is read in order
+        lines = _weights(problem, which[order], cube)
         raw = lines[cube.line].sum(axis=0) + problem.floor
-        seeking, every = Seeking(need, own, lines), np.arange(len(which))
-        return Tuples(cube, aim, seeking, SINGLE, key, count, weight, utility, at, every, raw, every)
+        seeking, every = Seeking(need[order], own[order], lines), np.arange(len(which))
+        seeker = np.argsort(order)
+        return Tuples(cube, aim, seeking, SINGLE, key, count, weight, utility, at[order], every, raw, seeker)
     seeking = Seeking(classes[:, 0].copy(), classes[:, 1].copy(), np.zeros((0, 0), dtype=np.int64))
     distinct, seeker = np.unique(at * len(classes) + of_row.reshape(-1), return_inverse=True)
     mode = PLAIN if len(classes) == 1 and len(distinct) == len(key) else MERGED
