@@ -137,7 +137,9 @@ def _with_seekers(
     classes, of_row = np.unique(np.stack([need, own], axis=1), axis=0, return_inverse=True)
     none = np.zeros(0, dtype=np.int64)
     if problem.is_personal or len(classes) > MOST_CLASSES:
-        order = np.argsort(at, kind="stable")  # rows of a tuple side by side: nearly all memory is read in order
+        order = np.argsort(
+            at, kind="stable"
+        )  # rows of a tuple side by side: nearly all memory is read in order
         lines = _weights(problem, which[order], cube)
         raw = lines[cube.line].sum(axis=0) + problem.floor
         seeking, every = Seeking(need[order], own[order], lines), np.arange(len(which))
