@@ -118,6 +118,31 @@ def test_a_drawn_level_set_is_accepted_as_often_as_the_proof_says(problem, objec
             assert chance[accepted].sum() >= least - 1e-6
 
 
+@given(problems(max_columns=3))
+@settings(max_examples=40, deadline=None)
+def test_the_bounds_on_the_weight_reach_from_the_least_above_0_to_the_greatest(problem):
+    one = chains_of(problem, 0)
+    weights = [one.weight_of(levels) for levels in generalizations(one)]
+    assert one.weight_bounds() == (min(weight for weight in weights if weight > 0), max(weights))
+    bounds = [relaxed.bound for relaxed in relaxations(one, 0, epsilon=0.5)]
+    assert bounds[0] >= max(weights) * (1 - 1e-9)
+    assert bounds[0] < max(weights) * 1.5
+    assert bounds[-1] == one.weight_bounds()[0]  # with no utility asked for, every bound allows something
+    assert np.allclose(np.divide(bounds[:-1], bounds[1:]), 1.5)
+
+
+def test_a_level_set_is_accepted_by_utility_and_by_weight():
+    one = chains({(0,): 1, (1,): 1, (2,): 1}, [[10, 4, 0]], [[9, 5, 2]])
+    sets = np.array([[0], [1], [2]], dtype=np.uint8)
+    assert is_accepted(one, sets, 8, 2.5, sigma_1=0.5, sigma_2=2.0).tolist() == [False, True, False]
+    assert is_accepted(one, sets, 8, 4.5, sigma_1=0.51, sigma_2=2.0).tolist() == [True, False, False]
+
+
+def test_of_equal_risks_the_one_of_most_utility_is_found():
+    one = chains({(0, 0): 4}, [[1, 0]] * 2, [[1, 1]] * 2)
+    assert approximation._repaired(one, 1, epsilon=0.1).tolist() == [0, 0]
+
+
 # ---- the results ----------------------------------------------------------------------------------------
 
 
