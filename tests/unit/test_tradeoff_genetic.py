@@ -106,3 +106,13 @@ def test_other_objectives_are_not_for_it():
     problem = wide_problem(27, n_rows=20, n_columns=3, branches=3, floor=1.0)
     with pytest.raises(InternalError, match="least risk"):
         genetic.solve(problem, LogRisk(Fraction(1)))
+
+
+def test_without_probing_all_members_begin_as_one_random_path():
+    problem = wide_problem(64, n_rows=100, n_columns=8)
+    one, alone, probed = (
+        genetic.solve(problem, HALF, random=seeded(3), threads=1, n_generations=0, **options)
+        for options in ({"n_members": 30, "n_probes": 1}, {"n_members": 1}, {"n_members": 30})
+    )
+    assert np.array_equal(one.levels, alone.levels)
+    assert problem.risk(probed).mean() < problem.risk(alone).mean()

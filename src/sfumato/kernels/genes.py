@@ -261,7 +261,19 @@ def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, member
 
 @kernel
 def evolve(
-    steps, near, own, floor, budget, n_generations, is_improved, counter, members, pool, out, out_state
+    steps,
+    near,
+    own,
+    floor,
+    budget,
+    n_generations,
+    n_probes,
+    is_improved,
+    counter,
+    members,
+    pool,
+    out,
+    out_state,
 ):
     """The genetic search of one row: Algorithm 2.
 
@@ -274,6 +286,7 @@ def evolve(
     floor          added to every weight                                 int64   IN
     budget         the utility that may be lost                          int64   IN
     n_generations  how many                                              int64   IN
+    n_probes       members that begin as paths of their own              int64   IN
     is_improved    members distinct, mutation anywhere, joined rows      bool    IN
     counter        (1,) of random numbers                                uint64  IN+OUT
     members        the population: Members                               ROOM
@@ -289,7 +302,9 @@ def evolve(
     if is_improved:
         first = _join_seeds(steps, near, own, floor, budget, n_half, counter, genes, pool)
     for i in range(first, n):
-        _settle(steps, near, own, floor, budget, genes[:0], counter, pool, i)
+        length = pool.n_genes[0] if i >= n_probes else 0
+        genes[:length] = pool.gene[0, :length]
+        _settle(steps, near, own, floor, budget, genes[:length], counter, pool, i)
     _fill_order(pool, n, order)
     _survive(pool, order[:n], n, is_improved, members)
     for _ in range(n_generations):

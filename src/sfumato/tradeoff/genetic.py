@@ -50,10 +50,13 @@ def solve(
     progress: Progress = no_progress,
     n_members: int = N_MEMBERS,
     n_generations: int = N_GENERATIONS,
+    n_probes: int | None = None,
     improved: bool = False,
 ) -> Solution:
     """The best node that a population of so many paths finds in so many generations, for each row.
 
+    The first ``n_probes`` members begin as random paths (all, if it is not given), the others as copies of the first of
+    them; with 1 there is no probing.
     The search of a row depends on the first number drawn from ``random`` and on the row, on nothing else.
     """
     seed = int((random or secret()).integers(1 << 63))
@@ -63,8 +66,9 @@ def solve(
     def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
         evolve(
             neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
-            np.int64(neighbours.budget), n_generations, improved, _counter(seed, neighbours.row),
-            _room(n_members, longest, problem.n_columns), _room(n_pool, longest, problem.n_columns), steps, state,
+            np.int64(neighbours.budget), n_generations, n_members if n_probes is None else n_probes, improved,
+            _counter(seed, neighbours.row), _room(n_members, longest, problem.n_columns),
+            _room(n_pool, longest, problem.n_columns), steps, state,
         )  # fmt: skip
         return bool(state[1] == 0)
 
