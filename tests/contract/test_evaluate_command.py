@@ -151,7 +151,7 @@ def test_compare_prints_a_table_with_advice_and_writes_four_files(sfumato_proces
         (("--vary", "l=2"), "no diversity whose l could vary"),
         (("--vary", "epsilon=1"), "add --vary method=diffgen"),
         (("--vary", "method=diffgen"), "needs an epsilon"),
-        (("--vary", "method=risk-utility"), "not yet"),
+        (("--vary", "method=risk-utility"), "risk-utility has no recoding"),
         ((), "Missing option '--vary'"),
         (("--vary", "k=2", "--models", "oracle"), "There is no model 'oracle'"),
     ],

@@ -16,9 +16,9 @@ from sfumato import evaluate, methods, tables
 from sfumato.compare import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
 from sfumato.compare.settings import variant
 from sfumato.compare.write import check_target, write_comparison
-from sfumato.errors import InputError, NotYet
+from sfumato.errors import InputError
 from sfumato.evaluate.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
-from sfumato.policy import Policy, TdsOptions
+from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.randomness import seeded
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity
 
@@ -114,9 +114,15 @@ def test_what_cannot_be_varied_is_said_in_a_sentence(given, sentence):
     assert sentence in str(refused.value)
 
 
-def test_what_later_versions_vary_is_not_yet():
-    with pytest.raises(NotYet):
-        parse_vary(["method=mondrian,risk-utility"])
+def test_rows_that_are_generalized_for_themselves_are_not_compared():
+    policy = replace(POLICY, requirements=(), workload=(), method=RiskUtilityOptions())
+    for act in (
+        lambda: parse_vary(["method=mondrian,risk-utility"]),
+        lambda: compare(people(), policy, {"k": ("2",)}),
+        lambda: evaluate(people(), policy),
+    ):
+        with pytest.raises(InputError, match="risk-utility has no recoding"):
+            act()
 
 
 def test_l_needs_a_diversity_to_vary():

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from sfumato.errors import InputError, NotYet, PolicyError, did_you_mean
+from sfumato.errors import InputError, PolicyError, did_you_mean
+from sfumato.evaluate.trial import check_method
 from sfumato.policy import DiffGenOptions, Method, MondrianOptions, Output, Policy, TdsOptions
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, Requirement
 from sfumato.schema import Attribute, Role, Schema
 from sfumato.workload import Aggregate, Select
 
 PRIVATE = DiffGenOptions.name
-LATER_METHODS = ("risk-utility",)
 METHODS: dict[str, Method] = {"mondrian": MondrianOptions(), "tds": TdsOptions()}
 OF_GROUPS = ("k", "l")
 """Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
@@ -74,6 +74,8 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
 def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
     """Raise where a word fits none of the methods, or a method lacks what makes it private."""
     methods = vary.get("method", (policy.method.name,))
+    for name in methods:
+        check_method(name)
     if "epsilon" in vary and PRIVATE not in methods:
         raise InputError(
             "epsilon is what the method diffgen spends, and no setting has that method; "
@@ -194,8 +196,7 @@ def _check_l(choice: str) -> None:
 
 
 def _check_method(choice: str) -> None:
-    if choice in LATER_METHODS:
-        raise NotYet(f"--vary method={choice}")
+    check_method(choice)
     known = (*METHODS, PRIVATE)
     if choice not in known:
         hint = did_you_mean(choice, known) or f" Known are {', '.join(known)}."

@@ -39,7 +39,7 @@ from sfumato.evaluate.result import (
     Score,
     paired_test,
 )
-from sfumato.evaluate.trial import Goal, Part, Trial, points_of, trial_of
+from sfumato.evaluate.trial import Goal, Part, Trial, check_method, points_of, trial_of
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.randomness import seeded_block
@@ -274,6 +274,7 @@ def evaluate(
     0.75
     """
     policy = Policy.of(policy)
+    check_method(policy.method.name)
     trial = trial_of(
         table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
         learners=learners, threads=threads,

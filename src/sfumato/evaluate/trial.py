@@ -15,7 +15,7 @@ from sfumato.evaluate import points
 from sfumato.evaluate.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluate.points import Column
 from sfumato.evaluate.result import ACCURACY, ERROR
-from sfumato.policy import Policy, TdsOptions
+from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.randomness import seeded
 from sfumato.schema import Role
 from sfumato.tables import Source
@@ -131,6 +131,15 @@ class Trial:
     def n_fits(self) -> int:
         """Models to be fitted to one kind of data."""
         return len(self.parts) * sum(len(goal.models) for goal in self.goals)
+
+
+def check_method(name: str) -> None:
+    """Raise if releases of a method cannot be judged on rows that they were not made of."""
+    if name == RiskUtilityOptions.name:
+        raise InputError(
+            "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
+            "Publish instead: the certificate says what its rows risk and are worth."
+        )
 
 
 def trial_of(
