@@ -92,3 +92,28 @@ def best(problem: Problem, objective: Objective, row: int):
             found = key
     assert found is not None
     return found[0], found[1], tuple(-level for level in found[2])
+
+
+# ---- orders ---------------------------------------------------------------------------------------------
+
+
+def is_above(one, other) -> bool:
+    """Does one generalize the other, level by level?"""
+    return all(x >= y for x, y in zip(one, other, strict=True))
+
+
+def parents(levels, heights):
+    """The immediate generalizations, one step up in one column."""
+    return [
+        tuple(x + (i == a) for i, x in enumerate(levels))
+        for a, height in enumerate(heights)
+        if levels[a] < height
+    ]
+
+
+def is_supermodular(values) -> bool:
+    """Equation (1) of the paper for all pairs, of values by levels."""
+    return all(
+        values[tuple(map(min, x, y))] + values[tuple(map(max, x, y))] >= values[x] + values[y]
+        for x, y in itertools.combinations(values, 2)
+    )

@@ -106,28 +106,20 @@ def figure_3():
     return problem_of(domains, codes, weights=Weights("model-2"))
 
 
-def above(one, other) -> bool:
-    return all(x >= y for x, y in zip(one, other, strict=True))
-
-
-def parents(levels, heights):
-    return [
-        tuple(x + (i == a) for i, x in enumerate(levels))
-        for a, height in enumerate(heights)
-        if levels[a] < height
-    ]
-
-
 def test_figure_3_nodes_and_their_order():
     nodes = list(naive.generalizations(figure_3(), 0))
     assert sorted(nodes) == [(x, y) for x in range(3) for y in range(4)]
-    assert all(above((2, 3), x) and above(x, (0, 0)) for x in nodes)  # greatest and least element
+    assert all(
+        naive.is_above((2, 3), x) and naive.is_above(x, (0, 0)) for x in nodes
+    )  # greatest and least element
     for one, other in itertools.product(nodes, repeat=2):
         least = tuple(map(max, one, other))
         assert least in nodes
         assert tuple(map(min, one, other)) in nodes
-        assert all(above(x, least) for x in nodes if above(x, one) and above(x, other))
-    steps = [(x, y) for x in nodes for y in parents(x, (2, 3))]
+        assert all(
+            naive.is_above(x, least) for x in nodes if naive.is_above(x, one) and naive.is_above(x, other)
+        )
+    steps = [(x, y) for x in nodes for y in naive.parents(x, (2, 3))]
     assert len(steps) == 2 * 4 + 3 * 3
 
 
@@ -137,7 +129,7 @@ def test_figure_3_feasible_frontier_and_optimal_nodes():
     measures = {x: naive.measure(problem, 0, x) for x in naive.generalizations(problem, 0)}
     feasible = {x for x, (_, _, utility) in measures.items() if utility >= 3}
     assert feasible == {(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)}
-    frontier = {x for x in feasible if not set(parents(x, (2, 3))) & feasible}
+    frontier = {x for x in feasible if not set(naive.parents(x, (2, 3))) & feasible}
     assert frontier == {(0, 2), (1, 1), (2, 0)}
     risk = {x: Fraction(measures[x][1], measures[x][0]) for x in frontier}
     assert {x: measures[x][0] for x in frontier} == {(0, 2): 4, (1, 1): 9, (2, 0): 4}
@@ -181,7 +173,7 @@ def test_definition_1_risk_never_rises_towards_the_top(problem, data):
     row = data.draw(st.integers(0, problem.n - 1))
     nodes = list(naive.generalizations(problem, row))
     one = data.draw(st.sampled_from(nodes))
-    other = data.draw(st.sampled_from([x for x in nodes if above(x, one)]))
+    other = data.draw(st.sampled_from([x for x in nodes if naive.is_above(x, one)]))
     risk = [Fraction(weight, max(covered, 1)) for covered, weight, _ in
             (naive.measure(problem, row, x) for x in (one, other))]  # fmt: skip
     assert risk[1] <= risk[0]
@@ -264,14 +256,6 @@ def chain_values(problem, row):
     return out
 
 
-def is_supermodular(values) -> bool:
-    """Equation (1) for all pairs."""
-    return all(
-        values[tuple(map(min, x, y))] + values[tuple(map(max, x, y))] >= values[x] + values[y]
-        for x, y in itertools.combinations(values, 2)
-    )
-
-
 def has_growing_differences(values) -> bool:
     """Proposition 1: f(x + e_i) - f(x) never falls while the other coordinates rise."""
     for x in values:
@@ -299,7 +283,7 @@ def test_proposition_1(seed):
         x: bend * int(np.prod(x)) + int(random.integers(0, 2))
         for x in itertools.product(*(range(n) for n in shape))
     }
-    assert is_supermodular(values) == has_growing_differences(values)
+    assert naive.is_supermodular(values) == has_growing_differences(values)
 
 
 @given(problems(max_columns=3, max_rows=8), st.integers(0, 3))
@@ -309,13 +293,13 @@ def test_proposition_2_and_corollary_1(problem, power):
     measured = chain_values(problem, 0)
     covered = {x: m[0] for x, m in measured.items()}
     product = {x: m[1] * m[2] ** power for x, m in measured.items()}
-    assert is_supermodular(covered)
-    assert is_supermodular(product)
+    assert naive.is_supermodular(covered)
+    assert naive.is_supermodular(product)
     for sign in (1, -1):
-        assert is_supermodular({x: sign * m[1] for x, m in measured.items()})
-        assert is_supermodular({x: sign * m[2] for x, m in measured.items()})
+        assert naive.is_supermodular({x: sign * m[1] for x, m in measured.items()})
+        assert naive.is_supermodular({x: sign * m[2] for x, m in measured.items()})
     for one, other in itertools.permutations(measured, 2):
-        if above(one, other):
+        if naive.is_above(one, other):
             assert covered[one] >= covered[other]
             assert product[one] <= product[other]
 
@@ -329,7 +313,7 @@ def supermodular_function(random, heights):
     count = random.integers(0, 5, size=4).tolist()
     slopes = [np.cumsum(random.integers(-3, 4, size=h + 1)).tolist() for h in heights]
     return {
-        x: sum(n for n, t in zip(count, needed, strict=True) if above(x, t))
+        x: sum(n for n, t in zip(count, needed, strict=True) if naive.is_above(x, t))
         + sum(slope[v] for slope, v in zip(slopes, x, strict=True))
         for x in itertools.product(*(range(h + 1) for h in heights))
     }
