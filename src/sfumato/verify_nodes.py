@@ -224,14 +224,17 @@ def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:
 
 
 def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hierarchy:
-    """A hierarchy that has a node for each label, at its depth, as if somebody had had a value below it."""
+    """A hierarchy with a node for each label, at its depth, and below the root a value of every length that may occur."""
     shown = [label for label in labels if isinstance(label, str) and label != ROOT]
     if not isinstance(attribute.hierarchy, Mapping):
         known = hierarchies.build(attribute, values).labels[1:]
-        return Hierarchy.flat(dict.fromkeys(label for label in (*known, *shown) if label is not None))
+        return Hierarchy.flat(
+            dict.fromkeys(label for label in (*known, *shown, STAND_IN) if label is not None)
+        )
     longest = attribute.hierarchy["mask"]
+    strangers = [STAND_IN * n for n in range(1, longest + 1)]
     stand_ins = [_unmasked(label) for label in shown if len(label) <= longest]
-    return hierarchies.build(attribute, sorted({*values, *stand_ins}))
+    return hierarchies.build(attribute, sorted({*values, *stand_ins, *strangers}))
 
 
 def _unmasked(label: str) -> str:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean
@@ -40,6 +41,21 @@ ROUNDING = 2.0**-33
 """Of the greatest weight, in each column: runs count in whole multiples of a small part of it."""
 
 
+Cells = Mapping[str, pa.DictionaryArray]
+
+
+def _cells(source: Source, boxes: Boxes) -> Cells:
+    """The cells of each quasi-identifier of a side table; a TableError if it lacks one."""
+    attributes = [column.attribute for column in boxes.columns]
+    for attribute in attributes:
+        if attribute.name not in source.names:
+            hint = did_you_mean(attribute.name, source.names)
+            raise TableError(
+                f"{source.where} has no column {attribute.name!r}, which risk is counted by.{hint}"
+            )
+    return {attribute.name: cells_of(source.column(attribute.name), attribute) for attribute in attributes}
+
+
 @dataclass(frozen=True, eq=False)
 class SideTable:
     """The distinct rows of a side table, as leaves of the hierarchies of the release."""
@@ -53,28 +69,21 @@ class SideTable:
         return int(self.count.sum())
 
     @classmethod
-    def of(cls, source: Source, boxes: Boxes, *, has_all: bool) -> SideTable:
-        """Read a side table; ``has_all`` values of open columns if no row of the release is lacking in it."""
+    def of(cls, cells: Cells, boxes: Boxes, where: str, *, has_all: bool) -> SideTable:
+        """The rows of these cells; ``has_all`` values of open columns if no row of the release is lacking among them."""
         columns, codes = [], []
         for known, labels in zip(boxes.columns, boxes.labels, strict=True):
-            attribute = known.attribute
-            if attribute.name not in source.names:
-                hint = did_you_mean(attribute.name, source.names)
-                raise TableError(
-                    f"{source.where} has no column {attribute.name!r}, which risk is counted by.{hint}"
-                )
-            cells = cells_of(source.column(attribute.name), attribute)
-            column = known
+            attribute, column = known.attribute, known
             if is_open(attribute):
                 column = Column.of(
                     attribute,
                     has_missing=None in known.tree.labels,
                     labels=labels,
-                    values=values_of(cells, attribute),
+                    values=values_of(cells[attribute.name], attribute),
                     has_all=has_all,
                 )
             columns.append(column)
-            codes.append(column.codes(cells, source.where))
+            codes.append(column.codes(cells[attribute.name], where))
         groups = group([Codes(own, column.tree.n_leaves) for own, column in zip(codes, columns, strict=True)])
         one = groups.one_row()
         return cls(tuple(columns), np.stack([own[one] for own in codes], axis=1), groups.size)
@@ -209,7 +218,16 @@ def raw_risks(boxes: Boxes, side: SideTable) -> tuple[float, float]:
 def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     """The figures of risk, held against a side table: a path, or a table in memory."""
     source = open_table(table)
-    side = SideTable.of(source, boxes, has_all=figures.is_own or not figures.lacking)
+    cells = _cells(source, boxes)
+    declared = {column.attribute.name for column in boxes.columns if None in column.tree.labels}
+    missing = {name for name, column in cells.items() if column.null_count}
+    is_so = missing <= declared and not (figures.is_own and {*boxes.missing} - missing)
+    yield Check(
+        "cells are missing where the certificate says so", is_so, "" if is_so else "they are in other columns"
+    )
+    if not is_so:
+        return
+    side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
     yield equal("the side table has {} rows", figures.side_rows, side.n_rows)
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256

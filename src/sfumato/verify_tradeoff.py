@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InternalError
+from sfumato.errors import InputError, InternalError
 from sfumato.filed import FiledRows, distinct_lines
 from sfumato.policy import Policy
 from sfumato.release import Claims, UtilityClaim
@@ -85,6 +85,8 @@ class Boxes:
     labels: tuple[tuple[Cell, ...], ...]
     of_line: Ints
     count: Ints
+    missing: tuple[str, ...]
+    """The columns that have a leaf for missing cells."""
     factor: Floats | None
     """(lines, columns); None where personal factors are not published."""
 
@@ -92,6 +94,8 @@ class Boxes:
     def of(cls, rows: pa.Table | FiledRows, policy: Policy, missing: Sequence[str]) -> Boxes:
         """The boxes of published rows; an InputError if the policy does not say what they mean."""
         quasi = policy.schema.quasi_identifiers
+        if not {*missing} <= {attribute.name for attribute in quasi}:
+            raise InputError("A leaf for missing cells is claimed of a column that is no quasi-identifier.")
         names = [name for attribute in quasi for name in published_names(attribute, policy)]
         factors = dict.fromkeys(name for _, name in options_of(policy).weights.columns())
         is_published = all(policy.schema[name].role.is_published for name in factors)
@@ -107,6 +111,7 @@ class Boxes:
             tuple(own for own, _ in cells),
             np.stack([of_line for _, of_line in cells], axis=1),
             count,
+            tuple(missing),
             _factors(lines, policy) if is_published else None,
         )
 
@@ -165,9 +170,9 @@ def _cells(lines: pa.Table, attribute: Attribute, policy: Policy) -> tuple[tuple
     names = published_names(attribute, policy)
     if len(names) == 1:
         cells = texts(lines.column(names[0]), Attribute(names[0], Role.OTHER))
-        n = len(cells.dictionary)
-        of_line = cells.indices.fill_null(n).to_numpy(zero_copy_only=False)
-        return (*cells.dictionary.to_pylist(), None), of_line.astype(np.int64)
+        labels, no_label = cells.dictionary.to_pylist(), [None] * (cells.null_count > 0)
+        of_line = cells.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
+        return (*labels, *no_label), of_line.astype(np.int64)
     parts = [ordered(lines.column(name), Attribute(name, Role.OTHER, attribute.kind)) for name in names[-2:]]
     if len(names) > 2:
         parts.insert(0, texts(lines.column(names[0]), Attribute(names[0], Role.OTHER)))
@@ -254,12 +259,12 @@ def _readings(column: Column, utility: Floats, nodes: Sequence[int], share: floa
 # ---- what is claimed -----------------------------------------------------------------------------------------
 
 
-def claims_of(boxes: Boxes, missing: Sequence[str]) -> Claims:
+def claims_of(boxes: Boxes) -> Claims:
     """What a certificate may claim of published boxes: what ``verify`` will find, to twelve digits."""
     options, utilities = options_of(boxes.policy), Utilities.of(boxes)
     mean, least = (None, None) if isinstance(utilities, str) else (utilities.mean, utilities.least.min())
     claim = UtilityClaim(
-        measure_word(options), promised_share(options), _digits(mean), _digits(least), tuple(missing)
+        measure_word(options), promised_share(options), _digits(mean), _digits(least), boxes.missing
     )
     suppressed = int(boxes.count[boxes.is_suppressed].sum())
     return Claims(boxes.n_rows, boxes.n_groups, suppressed=suppressed, utility=claim)
@@ -288,7 +293,7 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
     yield Check(claim, True)
     assert claimed.utility is not None
     options, utilities = options_of(boxes.policy), Utilities.of(boxes)
-    found = claims_of(boxes, claimed.utility.missing)
+    found = claims_of(boxes)
     yield equal("the release holds {} rows", claimed.rows, found.rows)
     yield equal("the rows form {} groups", claimed.groups, found.groups)
     yield equal("{} rows are suppressed", claimed.suppressed, found.suppressed)
