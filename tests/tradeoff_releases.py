@@ -1,24 +1,16 @@
-"""Small risk-utility releases, put together from the definitions: each row's best box by looking at all of them."""
+"""Small risk-utility releases for tests: numbers, masks, a tree of uneven depth, dates, and missing cells."""
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from naive_tradeoff import best
 
+import sfumato as sf
 from sfumato.policy import Policy
-from sfumato.randomness import seeded
-from sfumato.release import Certificate, Release
-from sfumato.tables import open_table
-from sfumato.tradeoff.generalize import closed, encoded, objective_of, published
-from sfumato.tradeoff.problem import Problem, Solution
-from sfumato.verify_tradeoff import Boxes, claims_of
+from sfumato.release import Release
 
-QUASI = "role: quasi-identifier"
 POLICY = """
 attributes:
   name: {role: identifier}
@@ -54,47 +46,5 @@ def people(n: int = 40, *, seed: int = 1, missing: bool = True) -> pa.Table:
 def release_of(
     table: pa.Table, policy: str = POLICY, side: Any = None, *, file_format: str = "csv"
 ) -> Release:
-    """The release that the definitions ask for."""
-    rules, source = Policy.parse(policy), open_table(table)
-    other = None if side is None else open_table(side)
-    chosen = closed(rules, source, other)
-    found = encoded(source, chosen.schema, rules.method, other)
-    problem = found.problem
-    levels = np.array(
-        [best(problem, objective_of(rules.method), row)[2] for row in range(problem.n)], dtype=np.uint8
-    )
-    rows = published(source, chosen, found, levels, seeded(5))
-    claims = claims_of(Boxes.of(rows, chosen, found.with_missing))
-    figures = {"tradeoff": figures_of(problem, problem.solution(levels), side)}
-    return Release(
-        rows, Certificate.of(chosen, claims, figures=figures), chosen, format=file_format, report="<p>"
-    )
-
-
-def figures_of(problem: Problem, solution: Solution, side: Any) -> dict[str, Any]:
-    raw = problem.solution(np.zeros_like(solution.levels))
-    whole = raw.utility - problem.least_utility
-    share = np.where(whole > 0, (solution.utility - problem.least_utility) / np.maximum(whole, 1), 1.0)
-
-    def figure(values: Any, extreme: str) -> dict[str, float]:
-        mean = float(np.average(values, weights=problem.n_alike))
-        return {"mean": mean, extreme: float(values.max() if extreme == "greatest" else values.min())}
-
-    is_path = isinstance(side, Path)
-    is_top = np.all(solution.levels == problem.top(), axis=1)
-    return {
-        "optimizer": "exact",
-        "reason": "as asked",
-        "proved": len(problem.of_row),
-        "rows": len(problem.of_row),
-        "risk": figure(problem.risk(solution), "greatest"),
-        "raw risk": figure(problem.risk(raw), "greatest"),
-        "share": figure(share, "least"),
-        "suppressed": int(problem.n_alike[is_top].sum()),
-        "lacking": int((problem.own * problem.n_alike).sum()),
-        "side table": {
-            "rows": problem.n_side,
-            "own": side is None,
-            "sha256": hashlib.sha256(side.read_bytes()).hexdigest() if is_path else None,
-        },
-    }
+    """A release, the same in every run."""
+    return sf.publish(table, Policy.parse(policy), side_table=side, seed=5, file_format=file_format)

@@ -369,9 +369,7 @@ class _TradeoffJob(_Job):
         missing = found.encoded.with_missing
         boxes = verify_tradeoff.Boxes.of(found.rows, found.policy, missing)
         certificate = Certificate.of(
-            found.policy,
-            verify_tradeoff.claims_of(boxes, missing),
-            figures={verify_tradeoff.TRADEOFF: found.figures},
+            found.policy, verify_tradeoff.claims_of(boxes), figures={verify_tradeoff.TRADEOFF: found.figures}
         )
         verdict = verify_tradeoff.checks(boxes, certificate.claims, certificate.figures)
         Verdict(tuple(verdict)).raise_if_failed()

@@ -152,6 +152,15 @@ class Boxes:
         is_root = self.each([np.array([float(0 in found) for found in own]) for own in self.nodes])
         return np.asarray(is_root.all(axis=1))
 
+    @property
+    def n_raw(self) -> int:
+        """Rows that are leaves throughout, by any reading."""
+        of_label = []
+        for column, own in zip(self.columns, self.nodes, strict=True):
+            is_leaf = np.isin(np.arange(column.tree.n_nodes), column.tree.leaf_nodes)
+            of_label.append(np.array([float(bool(is_leaf[list(found)].all())) for found in own]))
+        return int(self.count[self.each(of_label).all(axis=1)].sum())
+
 
 def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
     """The columns of one attribute: numbers and dates have bounds where they are asked for, if a rule makes them."""
@@ -371,6 +380,7 @@ class Figures:
     rows: int
     proved: int
     suppressed: int
+    raw: int
     lacking: int
     risk: tuple[float, float]
     raw_risk: tuple[float, float]
@@ -389,6 +399,7 @@ class Figures:
             rows=_whole(given["rows"]),
             proved=_whole(given["proved"]),
             suppressed=_whole(given["suppressed"]),
+            raw=_whole(given["raw"]),
             lacking=_whole(given["lacking"]),
             risk=_pair(given["risk"], "greatest"),
             raw_risk=_pair(given["raw risk"], "greatest"),
@@ -426,6 +437,7 @@ def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
     faults = [
         *([f"they speak of {figures.rows:,} rows"] if figures.rows != found.rows else []),
         *([f"they say {figures.suppressed:,} are suppressed"] if figures.suppressed != found.suppressed else []),
+        *([f"they say {figures.raw:,} are as they were"] if figures.raw != boxes.n_raw else []),
         *(["more rows are proved than there are"] if figures.proved > found.rows else []),
         *(["more rows are lacking than there are"] if figures.lacking > found.rows else []),
         *(["a mean risk is above the greatest"] if _is_reversed(figures) else []),

@@ -260,6 +260,7 @@ def test_a_column_too_many_is_found(folder):
         lambda figures: figures.pop("risk"),
         lambda figures: figures.update(rows=41),
         lambda figures: figures.update(suppressed=1),
+        lambda figures: figures.update(raw=1),
         lambda figures: figures.update(proved=41),
         lambda figures: figures.update(lacking=1),
         lambda figures: figures["risk"].update(mean=9.0),

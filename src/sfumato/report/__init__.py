@@ -32,6 +32,7 @@ from sfumato.report.page import Verdict, listed, options_of, share, shown, templ
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.plane import Plane, plane_of
 from sfumato.report.private import render_private
+from sfumato.report.tradeoff import render_tradeoff
 from sfumato.report.use_pictures import scores, selection_bar
 from sfumato.report.uses import (
     name_of,
@@ -44,12 +45,15 @@ from sfumato.report.uses import (
 from sfumato.report.view import View, view_of
 from sfumato.requirement import KAnonymity
 from sfumato.schema import Role
+from sfumato.tradeoff_policy import RiskUtilityOptions
 
 
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
     if release.certificate.privacy is not None:
         return render_private(release, release.certificate.privacy)
+    if isinstance(release.policy.method, RiskUtilityOptions):
+        return render_tradeoff(release)
     view = view_of(release.rows, release.policy)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
