@@ -133,10 +133,7 @@ class Readings:
 
 def _nodes(boxes: Boxes) -> tuple[Ints, Ints] | None:
     """Every reading of every line: which line it is of, and its nodes; None if there are too many."""
-    # No line has a label without a node, but for missing where nothing is.
-    first = boxes.each(
-        [np.array([float(found[0]) if found else 0.0 for found in own]) for own in boxes.nodes]
-    ).astype(np.int64)
+    first = boxes.each([np.array([float(found[0]) for found in own]) for own in boxes.nodes]).astype(np.int64)
     n_ways = boxes.each([np.array([float(len(found)) for found in own]) for own in boxes.nodes]).prod(axis=1)
     if n_ways.max(initial=1) > MOST_READINGS:
         return None

@@ -96,3 +96,24 @@ def test_the_report_of_a_private_release_with_hostile_labels_is_shown_and_runs_n
     assert dom.count('class="budget"') == 1
     assert dom.count('class="classes"') >= 3  # the whole, and at least one attribute that was cut
     check_picture(browser, tmp_path)
+
+
+def test_the_report_of_a_risk_utility_release_with_hostile_labels_is_shown_and_runs_nothing(
+    browser, tmp_path
+):
+    attributes = {
+        ATTACK: {"role": "quasi-identifier"},
+        "y": {"role": "quasi-identifier", "type": "number"},
+        "z": {"role": "sensitive"},
+    }
+    method = {"risk-utility": {"utility-at-least": 0.6}}
+    policy = Policy.from_dict({"attributes": attributes, "method": method})
+    rows = pa.table({ATTACK: [ATTACK, "b"] * 40, "y": list(range(8)) * 10, "z": [ATTACK, "other"] * 40})
+    publish(rows, policy, seed=1).write(tmp_path / "out")
+    dom = shown(browser, tmp_path / "out" / "report.html", tmp_path / "profile", "--dump-dom")
+    assert "<title>Release report: Every row keeps 60" in dom
+    assert "<script" not in dom
+    assert "<img" not in dom
+    for kind, n in {"position": 1, "shares": 1, "parts": 8}.items():  # two columns, five sizes, and the proof
+        assert dom.count(f'class="{kind}"') == n, kind
+    check_picture(browser, tmp_path)

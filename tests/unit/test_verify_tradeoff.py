@@ -19,7 +19,7 @@ from sfumato import verify_coverage
 from sfumato.errors import HierarchyError, InputError
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
-from sfumato.release import Certificate, hashes_of
+from sfumato.release import Certificate, Claims, Release, hashes_of
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import open_table, write_table
 from sfumato.tradeoff import model
@@ -395,10 +395,9 @@ def test_a_side_table_with_values_of_no_hierarchy_is_refused(made):
 
 
 def test_only_risk_utility_releases_have_a_side_table(tmp_path):
-    import sfumato as sf  # noqa: PLC0415
-
-    policy = "{attributes: {age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}"
-    sf.publish(pa.table({"age": [1, 2, 3, 4]}), Policy.parse(policy)).write(tmp_path / "out")
+    policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, require: []}")
+    rows = pa.table({"age": ["[1, 2]"] * 2})
+    Release(rows, Certificate.of(policy, Claims(rows=2, groups=1)), policy).write(tmp_path / "out")
     with pytest.raises(InputError, match="Only a risk-utility release has a risk against a side table"):
         verify_folder(tmp_path / "out", side_table=PEOPLE)
 
@@ -581,11 +580,21 @@ def test_a_mapping_of_utilities_by_depth_is_recomputed(tmp_path):
 
 
 def test_rows_of_roots_throughout_are_counted_as_suppressed():
-    closed = Policy.parse(POLICY.replace("type: number", "type: number, bounds: [0, 9], hierarchy: {balanced: 3}")
-                          .replace("type: date", "type: date, bounds: [2024-01-01, 2024-12-31], hierarchy: {dates: [year]}"))  # fmt: skip
+    number = "type: number, bounds: [0, 9], hierarchy: {balanced: 3}"
+    date = "type: date, bounds: [2024-01-01, 2024-12-31], hierarchy: {dates: [year]}"
+    closed = Policy.parse(POLICY.replace("type: number", number).replace("type: date", date))
     cells = {"age": ["*", "*", "5"], "zip": ["*"] * 3, "job": ["*"] * 3, "admitted": ["*"] * 3}
     claims = claims_of(Boxes.of(pa.table(cells), closed, ()))
     assert (claims.rows, claims.groups, claims.suppressed) == (3, 2, 2)
+
+
+def test_a_root_and_its_only_child_have_the_same_bounds_and_either_may_be_meant(tmp_path):
+    policy = POLICY.replace("0.5}", "0, weights: model-2}") + "output: {values: bounds}\n"
+    release_of(people(missing=False), policy).write(tmp_path / "out")
+    document = json.loads((tmp_path / "out/certificate.json").read_text())
+    assert document["claims"]["suppressed"] == 40
+    assert document["figures"]["tradeoff"]["suppressed"] == 0, "all days are of one year, and that is told"
+    assert verify_folder(tmp_path / "out", side_table=people(missing=False)).ok
 
 
 def test_a_hierarchy_with_its_own_leaf_for_missing_cells_is_taken_as_it_is():

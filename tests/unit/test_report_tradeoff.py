@@ -1,0 +1,186 @@
+"""The report of a risk-utility release: what it shows is what was published and certified, and nothing else."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from tradeoff_releases import POLICY, people, release_of
+
+from sfumato.report import render, tradeoff
+from sfumato.report.tradeoff_pictures import (
+    Place,
+    Span,
+    Tone,
+    part_bar,
+    plane_of_risk_and_utility,
+    shares_histogram,
+)
+from sfumato.tradeoff_policy import RiskUtilityOptions, Weights
+from sfumato.verify_tradeoff import Boxes
+
+PEOPLE = people()
+ATTACK = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module")
+def release():
+    return release_of(PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def boxes(release):
+    return Boxes.of(release.rows, release.policy, release.certificate.claims.utility.missing)
+
+
+def words_of(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", text, flags=re.DOTALL)).split())
+
+
+def with_figures(release, **changed):
+    figures = {"tradeoff": release.certificate.figures["tradeoff"] | changed}
+    return replace(release, certificate=replace(release.certificate, figures=figures))
+
+
+def test_the_report_says_what_is_promised_and_what_is_not(release):
+    words = words_of(render(release))
+    figures = release.certificate.figures["tradeoff"]
+    assert "Every row keeps 50 % of what it tells, at the least risk there is." in words
+    assert "It is not k-anonymity." in words
+    assert (
+        f"The mean risk is {figures['risk']['mean']:.3g}, and was {figures['raw risk']['mean']:.3g}" in words
+    )
+    assert "the table itself, 40 rows" in words
+    assert "Of every row it is proved that no box is better" in words
+    assert "sfumato verify DIR --side-table TABLE" in words
+    assert "There is no recoding in this folder" in words
+
+
+def test_the_same_release_gives_the_same_report_and_it_needs_nothing_else(release):
+    text = render(release)
+    assert text == render(release)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "<script" not in text
+
+
+def test_rows_that_were_not_proved_are_told(release):
+    words = words_of(render(with_figures(release, proved=30)))
+    assert "at the least risk that was found" in words
+    assert "Of 30 rows (75 %) it is proved" in words
+
+
+def test_raw_and_suppressed_rows_are_told(release):
+    text = render(with_figures(release, raw=30))
+    assert '<p class="warning"><strong>30 rows (75 %) are published as they are</strong>' in text
+    claims = replace(release.certificate.claims, suppressed=4)
+    suppressed = replace(release, certificate=replace(release.certificate, claims=claims))
+    assert "4 rows (10 %) are suppressed" in words_of(render(suppressed))
+
+
+def test_the_levels_of_each_column_are_those_of_the_published_cells(release, boxes):
+    found = {column.name: column for column in tradeoff.columns_of(boxes)}
+    cells = release.rows.column("job").to_pylist()
+    tones = {tone.name: tone.n for tone in found["job"].tones}
+    assert tones["not told"] == cells.count("*")
+    assert tones["1 step up"] == cells.count("Office")
+    assert tones["as it is"] == sum(cell in ("clerk", "boss", "farmer") for cell in cells)
+    for column in found.values():
+        assert sum(tone.n for tone in column.tones) == 40
+    missing = {tone.name: tone.n for tone in found["age"].tones}["missing"]
+    assert missing == release.rows.column("age").null_count
+
+
+def test_boxes_that_several_rows_share_are_counted(release, boxes):
+    names = ["age", "zip", "job", "admitted"]
+    sizes = release.rows.group_by(names).aggregate([([], "count_all")]).column("count_all").to_pylist()
+    found = {alike.label: alike.n for alike in tradeoff.alike_of(boxes)}
+    assert found["1"] == sizes.count(1)
+    assert found["2 to 4"] == sum(size for size in sizes if 2 <= size <= 4)
+    assert sum(found.values()) == 40
+
+
+def test_without_a_threshold_nothing_is_promised():
+    for options in (
+        "{objective: log-risk, lambda: 1, floor: 0.5}",
+        "{objective: lagrangian, lambda: 2, weights: model-2}",
+    ):
+        release = release_of(PEOPLE, POLICY.replace("{utility-at-least: 0.5}", options))
+        words = words_of(release.report)
+        assert "Nothing is promised: risk and utility were weighed against each other" in words
+        assert "No utility is promised." in words
+
+
+def test_utility_that_the_folder_does_not_tell_has_no_picture():
+    release = release_of(PEOPLE, POLICY.replace("0.5}", "0.5, utility: log}"))
+    assert (
+        "There is no picture: how much a value of zip tells depends on how many values there are"
+        in words_of(release.report)
+    )
+
+
+def test_an_outside_side_table_is_named_with_the_rows_that_it_lacks():
+    policy = POLICY.replace("0.5}", "0.5, side-table: voters.csv}")
+    release = release_of(PEOPLE, policy, people(30, seed=3))
+    words = words_of(release.report)
+    assert "voters.csv , 30 rows" in words
+    lacking = release.certificate.figures["tradeoff"]["lacking"]
+    assert f"It lacks {lacking} rows of the release" in words
+
+
+def test_hostile_labels_and_names_are_escaped():
+    policy = f"""
+attributes:
+  {ATTACK!r}: {{role: quasi-identifier}}
+  y: {{role: quasi-identifier, values: [a, b]}}
+  z: {{role: sensitive}}
+method: {{risk-utility: {{utility-at-least: 0.9}}}}
+""".replace(repr(ATTACK), '"' + ATTACK + '"')
+    table = pa.table({ATTACK: [ATTACK, "b"] * 4, "y": ["a", "b", "b", "a"] * 2, "z": [ATTACK] * 8})
+    text = release_of(table, policy).report
+    assert ATTACK not in text
+    assert html.escape(ATTACK, quote=False).split("'")[0] in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (RiskUtilityOptions(weights=Weights("model-2")), "every value weighs 1/2, also a root"),
+        (RiskUtilityOptions(weights=Weights("harmonic", {"a": 2.0}, "c")), "each row has weights of its own"),
+        (RiskUtilityOptions(weights=Weights("harmonic", {"a": 2.0})), "other weights for a"),
+        (RiskUtilityOptions(utility={"a": (0.0, 1.0)}), "a number that the owner gave for its depth (in a)"),
+        (RiskUtilityOptions(utility="inverse"), "one over the number of values"),
+        (RiskUtilityOptions(), "at least 60 % of the way"),
+    ],
+)
+def test_options_are_told_in_words(options, words):
+    found = tradeoff.Words.of(options, ("a", "b"))
+    assert words in f"{found.utility} {found.weight} {found.objective}"
+
+
+def test_a_risk_of_nothing_has_a_place_on_the_logarithmic_scale():
+    picture = plane_of_risk_and_utility(
+        [Place("as they are", "raw", 1.0, 4.0, 4.0), Place("published", "release", 0.0, 0.0, 0.0)], 0.5
+    )
+    assert "nan" not in picture
+    assert "inf" not in picture
+    assert picture.count('class="glyph"') == 2
+
+
+def test_no_risk_at_all_can_be_drawn():
+    assert "<svg" in plane_of_risk_and_utility([Place("published", "release", 0.3, 0.0, 0.0, 0.1)], None)
+
+
+def test_a_histogram_has_a_bar_for_each_share_and_the_threshold():
+    picture = shares_histogram([Span(0.0, 0.5, 0), Span(0.5, 1.0, 7)], 0.25)
+    assert picture.count('class="bar"') == 2
+    assert "at least 25 % is asked for" in picture
+
+
+def test_a_bar_has_a_part_for_each_kind_that_occurs():
+    picture = part_bar([Tone("a", "exact", 3), Tone("b", "narrowed", 0), Tone("c", "whole", 1, 0.5)])
+    assert picture.count("<rect") == 3  # with the frame
+    assert 'fill-opacity="0.5"' in picture
+    assert 'aria-label="a 75 %, c 25 %"' in picture
