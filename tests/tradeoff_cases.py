@@ -100,6 +100,17 @@ log_risks = st.builds(
 )
 
 
+def table(trees, *rows, side=None, **options) -> Problem:
+    """A problem of some columns; rows are codes, leaves from left to right."""
+    domains = [
+        TreeDomain(Attribute(f"c{i}", Role.QUASI_IDENTIFIER), tree, has_missing=False)
+        for i, tree in enumerate(trees)
+    ]
+    codes = np.array(rows, dtype=np.uint32).reshape(-1, len(trees))
+    others = None if side is None else np.array(side, dtype=np.uint32).reshape(-1, len(trees))
+    return problem_of(domains, codes, others, **options)
+
+
 def wide_problem(
     n_codes: int, *, n_rows: int = 60, n_columns: int = 3, seed: int = 0, branches: int = 4, **options
 ) -> Problem:

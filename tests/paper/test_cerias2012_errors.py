@@ -18,32 +18,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import lagrangians, problems
+from tradeoff_cases import lagrangians, problems, table
 
-from sfumato.encoding import TreeDomain
 from sfumato.errors import PolicyError
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Role
 from sfumato.tradeoff import approximation, exponential, model
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Threshold, problem_of
+from sfumato.tradeoff.problem import Lagrangian, LogRisk, Threshold
 from sfumato.tradeoff_policy import Weights
 
 ROOT = Path(__file__).parents[2]
 TWO = Hierarchy.from_tree({"*": ["A", "B"]})
 TIME = Hierarchy.from_tree({"*": ["morning", "evening"]})
 PLACE = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d"]}})
-
-
-def table(trees, *rows, side=None, **options):
-    """A problem of some columns; rows are codes, leaves from left to right."""
-    domains = [
-        TreeDomain(Attribute(f"c{i}", Role.QUASI_IDENTIFIER), tree, has_missing=False)
-        for i, tree in enumerate(trees)
-    ]
-    codes = np.array(rows, dtype=np.uint32).reshape(-1, len(trees))
-    others = None if side is None else np.array(side, dtype=np.uint32).reshape(-1, len(trees))
-    return problem_of(domains, codes, others, **options)
 
 
 # ---- section 2.1: the model -------------------------------------------------------------------------------

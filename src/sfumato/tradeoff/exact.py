@@ -1,7 +1,8 @@
 r"""The exact optimum for all rows by one cube of all generalizations (:mod:`sfumato.kernels.cube`).
 
 Every objective, with and without personal weights. What it costs is the number of tuples that it makes
-(:func:`n_tuples`), about 30 nanoseconds each; with 1e9 of them half a minute on one core.
+(:func:`n_tuples`), 30 nanoseconds each, and 60 where memory is slow because there are hundreds of thousands of distinct
+rows: with 1e9 of them half a minute or a minute on one core.
 
 Memory: each thread holds 28 bytes for each tuple (distinct row of both tables) and 56 for each seeker (at most one for
 each row), for each column, whatever the height of the hierarchies; with personal weights all threads share 8 bytes more
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
+from sfumato.kernels.compile import is_warm
 from sfumato.kernels.cube import Best, Space, count_at, keep_better, search
 from sfumato.machine import free_memory, n_cores
 from sfumato.partition import Progress, no_progress
@@ -86,7 +88,7 @@ def _best(tuples: Tuples, threads: int, progress: Progress) -> Best:
         spaces.put((space, best))
         return found
 
-    progress(STAGE, 0, len(tasks))
+    progress(STAGE if is_warm() else "compiling (once)", 0, len(tasks))
     with ThreadPoolExecutor(max_workers=threads) as pool:
         found = pool.map(work, tasks)
         out = next(found)
