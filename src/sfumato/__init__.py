@@ -21,8 +21,8 @@ A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kerne
 ``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow) and
 ``spill`` (what does not fit in memory); ``encoding`` (columns as small integers); ``recoding``, ``cuts``,
 ``selection``, ``answers`` and ``release``; ``engines`` and ``verify``; ``intake`` (a file as blocks of codes);
-``mondrian`` (with ``rothko``, for tables larger than memory) and ``specialization``; ``methods``; ``evaluate``;
-``compare``; ``report``; ``publish`` and ``large``; ``cli``. Imports go down this list only.
+``mondrian`` (with ``rothko``, for tables larger than memory), ``specialization`` and ``tradeoff`` (a box for each row);
+``methods``; ``evaluate``; ``compare``; ``report``; ``publish`` and ``large``; ``cli``. Imports go down this list only.
 """
 
 from __future__ import annotations

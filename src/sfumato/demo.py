@@ -1,4 +1,4 @@
-"""The bundled example: patients of a few hospitals, all invented, with two policies and hierarchies.
+"""The bundled example: patients of a few hospitals, all invented, with three policies and hierarchies.
 
 No patient is real, but the table behaves like a real one: schooling depends on age, work on schooling,
 marriage on age and sex, disease on age, sex and smoking, cost on disease, and whether a patient comes
@@ -199,6 +199,33 @@ workload:
 method: {diffgen: {epsilon: 1.0}}                          # the budget: the smaller, the more private
 """
 
+PERSONAL_POLICY = """\
+# The same patients once more, each with a box of their own: of all generalizations of a patient's row that still tell
+# half of it, the one with the least risk. Nothing is promised of groups; risk is counted against the table itself.
+attributes:
+  patient_id:       {role: identifier}
+  insurance_number: {role: identifier}
+
+  age:              {role: quasi-identifier, type: number, bounds: [0, 120], hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex:              {role: quasi-identifier, values: [Female, Male]}
+  zip:              {role: quasi-identifier, hierarchy: {mask: 5}}
+  education:        {role: quasi-identifier, hierarchy: hierarchies/education.csv}
+  occupation:       {role: quasi-identifier, hierarchy: hierarchies/occupation.csv}
+  marital_status:   {role: quasi-identifier, values: [Single, Married, Divorced, Widowed]}
+  smoker:           {role: quasi-identifier, values: ["yes", "no"]}
+  admitted:         {role: drop}
+
+  diagnosis:        {role: sensitive}                      # published as it is
+  charge:           {role: drop}
+  length_of_stay:   {role: other, type: number}
+  readmitted:       {role: other, values: ["yes", "no"]}
+
+method:
+  risk-utility:
+    utility-at-least: 0.5                                  # of the way from all suppressed to the row as it is
+    weights: {model: model-1, attributes: {zip: 2}}        # where a patient lives weighs twice
+"""
+
 
 def patients(n_rows: int = 10_000, *, seed: int = SEED) -> pa.Table:
     """One invented patient per row; the same seed gives the same patients.
@@ -237,13 +264,18 @@ def policy_text() -> str:
 
 
 def write_example(folder: str | PathLike[str], *, n_rows: int = 10_000, seed: int = SEED) -> None:
-    """Write patients.csv, policy.yaml, private.yaml and hierarchies/ into ``folder``, replacing what stands there."""
+    """Write patients.csv, its policies and hierarchies/ into ``folder``, replacing what stands there."""
     folder = Path(folder)
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     write_table(patients(n_rows, seed=seed), folder / "patients.csv")
     for name, tree in hierarchies().items():
         hierarchy.write(tree, folder / "hierarchies" / f"{name}.csv")
-    for name, text in (("policy.yaml", policy_text()), ("private.yaml", PRIVATE_POLICY)):
+    policies = {
+        "policy.yaml": policy_text(),
+        "private.yaml": PRIVATE_POLICY,
+        "personal.yaml": PERSONAL_POLICY,
+    }
+    for name, text in policies.items():
         with replace_atomically(folder / name) as unfinished:
             Path(unfinished).write_text(text, encoding="utf-8")
 

@@ -185,10 +185,23 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
     assert Policy.parse(written, example) == policy
 
 
-def test_the_example_is_five_files_that_hold_what_the_functions_return(example):
+def test_the_policy_for_a_box_of_each_row_is_that_of_the_guide(example, table):
+    policy = Policy.read(example / "personal.yaml")
+    policy.check_columns(table.column_names)
+    assert policy.method.name == "risk-utility"
+    assert not policy.is_private
+    guide = Path(__file__).parents[2] / "docs" / "risk-utility.md"
+    written, *_ = re.findall(
+        r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert Policy.parse(written, example) == policy
+
+
+def test_the_example_is_six_files_that_hold_what_the_functions_return(example):
     files = sorted(str(path.relative_to(example)) for path in example.rglob("*") if path.is_file())
     assert files == [
-        "hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "policy.yaml", "private.yaml",
+        "hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "personal.yaml", "policy.yaml",
+        "private.yaml",
     ]  # fmt: skip
     assert (example / "policy.yaml").read_text(encoding="utf-8") == policy_text()
     for name, tree in hierarchies().items():
