@@ -346,25 +346,47 @@ def verify(release: str, policy: Path | None, side_table: str | None) -> None:
     "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
 )
 @click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
-@click.option("--side-table", help="For risk-utility releases.")
+@click.option(
+    "--side-table",
+    metavar="TABLE",
+    help="For a risk-utility release: further rows are optimized anew against it.",
+)
 def apply(release: Path, table: str, out: Path, memory: str | None, side_table: str | None) -> None:
     """Recode further rows of TABLE with the recoding of RELEASE, a folder.
 
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
-    Recoded rows carry no promise.
+    Recoded rows carry no promise. A risk-utility release has no recoding and needs a --side-table.
     """
-    from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
+    from sfumato.policy import Policy, RiskUtilityOptions  # noqa: PLC0415
 
-    if side_table is not None:
-        raise NotYet("--side-table")
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
-    _check_own_file(out, table)
-    schema = Policy.read(release / "policy.yaml").schema
+    _check_own_file(out, table, side_table)
+    policy = Policy.read(release / "policy.yaml")
     size = None if memory is None else parse_size(memory)
-    n_rows = apply_to_file(release, schema, table, out, memory=size)
+    if isinstance(policy.method, RiskUtilityOptions):
+        n_rows = _generalize_anew(policy, table, out, side_table, has_memory=size is not None)
+        click.echo(f"{out}: {_number_of(n_rows, 'row')} generalized anew. They carry no promise.")
+        return
+    if side_table is not None:
+        raise InputError(
+            "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
+        )
+    from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
+
+    n_rows = apply_to_file(release, policy.schema, table, out, memory=size)
     click.echo(f"{out}: {_number_of(n_rows, 'row')} recoded. They carry no promise.")
+
+
+def _generalize_anew(
+    policy: Policy, table: str, out: Path, side_table: str | None, *, has_memory: bool
+) -> int:
+    from sfumato.tradeoff.further import apply_to_file  # noqa: PLC0415
+
+    if has_memory:
+        raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
+    with _progress_bar(quiet=False) as progress:
+        return apply_to_file(policy, table, out, side_table, progress=progress)
 
 
 def _learning_options(command: Callable[..., None]) -> Callable[..., None]:

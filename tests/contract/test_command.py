@@ -270,11 +270,7 @@ def test_a_later_command_is_not_yet_whatever_its_arguments(sfumato, name):
 
 @pytest.mark.parametrize(
     "option",
-    [
-        ("publish", "t.csv", "--policy", "p", "--out", "o", "--engine", "spark"),
-        ("verify", "release", "--side-table", "voters.csv"),
-        ("apply", "release", "t.csv", "--out", "o.csv", "--side-table", "voters.csv"),
-    ],
+    [("publish", "t.csv", "--policy", "p", "--out", "o", "--engine", "spark")],
     ids=lambda option: " ".join(option[-2:]),
 )
 def test_a_later_option_is_not_yet(sfumato, here, option):

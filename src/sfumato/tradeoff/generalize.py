@@ -338,9 +338,14 @@ def bounds_of(schema: Schema, output: Output) -> tuple[str, ...]:
     )
 
 
-def published(source: Source, policy: Policy, found: Encoded, levels: Levels, random: Random) -> pa.Table:
-    """The rows with the generalizations that ``levels`` (rows of the problem, columns) are, in random order."""
-    order = random.permutation(source.n_rows)
+def published(
+    source: Source, policy: Policy, found: Encoded, levels: Levels, random: Random | None = None
+) -> pa.Table:
+    """The rows with the generalizations that ``levels`` (rows of the problem, columns) are, in random order.
+
+    Without ``random`` they stay in their own order: that is for rows that are not published.
+    """
+    order = np.arange(source.n_rows) if random is None else random.permutation(source.n_rows)
     at = found.problem.of_row[order]
     nodes = found.problem.nodes_of(np.arange(found.problem.n), levels) - found.problem.lattice.root
     quasi = {domain.attribute.name: a for a, domain in enumerate(found.domains)}
