@@ -286,7 +286,8 @@ def _publish(
     if quiet:
         return
     if privacy is None:
-        click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} groups, verified.")
+        groups = "groups" if claims.utility is None else "different boxes"
+        click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} {groups}, verified.")
     else:
         click.echo(
             f"{out}: counts in {_number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
 from collections.abc import Callable, Iterator
@@ -441,18 +442,18 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
     options, found = release.policy.method, release.certificate.figures[verify_tradeoff.TRADEOFF]
     assert isinstance(options, RiskUtilityOptions)
     share, n_rows = found["share"], found["rows"]
-    promise = (
-        f"utility at least {options.utility_at_least} of each row's"
-        if options.price is None
-        else "no promise"
-    )
-    yield f"{promise}: {share['least']:.0%} of the way from suppressed to raw at least, {share['mean']:.0%} on average"
-    for word in ("mean", "greatest"):
-        yield f"{word} risk: {found['risk'][word]:.4g}, and {found['raw risk'][word]:.4g} of the rows as they are"
+    asked = f"at least {options.utility_at_least}" if options.price is None else "as it pays"
     yield (
-        f"best for its owner, and proved so: {found['proved']:,} of {n_rows:,} rows "
-        f"(optimizer {found['optimizer']}: {found['reason']})"
+        f"utility of each row, from suppressed to raw, {asked}: {math.floor(100 * share['least'])}% or more, "
+        f"{share['mean']:.0%} on average"
     )
+    risk, raw = found["risk"], found["raw risk"]
+    yield (
+        f"risk on average {risk['mean']:.4g}, of the rows as they are {raw['mean']:.4g}; "
+        f"at most {risk['greatest']:.4g} and {raw['greatest']:.4g}"
+    )
+    yield f"proved best for their owners: {found['proved']:,} of {n_rows:,} rows"
+    yield f"optimizer {found['optimizer']}: {found['reason']}"
     if found["suppressed"]:
         yield f"suppressed, published as roots alone: {found['suppressed']:,} rows"
     if found["lacking"]:

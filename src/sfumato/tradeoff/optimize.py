@@ -76,17 +76,20 @@ def _chosen(problem: Problem, objective: Objective, asked: str) -> tuple[str, st
     if asked not in (AUTO, EXACT):
         return MODULES[asked], asked, "as asked", {}
     n_tuples = float(_module(MODULES[EXACT]).n_tuples(problem, objective))
-    cost = f"about {n_tuples:.1e} generalized rows" if math.isfinite(n_tuples) else "too many values for it"
+    why = (
+        f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
+        if math.isfinite(n_tuples)
+        else "the columns have too many values for one cube of all generalizations"
+    )
     if asked == EXACT:
         if n_tuples > ENDLESS:
             raise InputError(
-                f"The exact optimum of all rows takes the cube of all generalizations, which has {cost}; "
+                f"The exact optimum of all rows is out of reach: {why}; "
                 "say optimizer: auto, or give fewer quasi-identifiers."
             )
         return MODULES[EXACT], EXACT, "as asked", {}
     if n_tuples <= AFFORDABLE:
-        return MODULES[EXACT], EXACT, f"the cube of all generalizations has {cost}, which is affordable", {}
-    why = f"the cube of all generalizations has {cost}"
+        return MODULES[EXACT], EXACT, f"{why}, which is affordable", {}
     if isinstance(objective, Lagrangian):
         return MODULES[CUT], CUT, f"{why}; certificates and cuts prove single rows", {}
     n_boxes = MOST_BOXES // max(problem.n, 1)
