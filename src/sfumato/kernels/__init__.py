@@ -13,5 +13,8 @@ descend    the same for rows of codes, fast
 tally      the requirement on groups that are counted block by block
 quantile   quantiles of chi-square
 ranks      where numbers stand among others
+marginal   what the counts of single columns prove of the Lagrangian of one row
+bracket    where the best generalization of a row must lie, and what other rows prove of it
+flow       maximum flow and minimum cut
 trim       trees with fewer splits, or more children
 """
