@@ -109,7 +109,7 @@ def test_with_less_room_than_near_rows_the_answer_is_allowed_and_measured_exactl
     problem = wide_problem(64, n_rows=200, n_columns=4)
     objective = Threshold(Fraction(1, 4))
     full = problem.risk(probing.solve(problem, objective))
-    monkeypatch.setattr(near.search, "__kwdefaults__", {"most_vectors": 8})
+    monkeypatch.setattr(near, "MOST_VECTORS", 8)
     solution = probing.solve(problem, objective)
     measured = problem.solution(solution.levels)
     assert solution.covered.tolist() == measured.covered.tolist()

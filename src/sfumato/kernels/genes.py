@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.probe import N_CANDIDATES, fill_nearest, is_better, join, measure
+from sfumato.kernels.probe import fill_nearest, is_better, join, measure, room_for
 
 
 class Members(NamedTuple):
@@ -246,14 +246,12 @@ def _fill_way_down(steps, node, counter, out):
 @inner
 def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, members):
     """The first members are nearest rows with others joined to them: how many."""
-    n, n_columns = near.vector.shape
-    seeds, x = np.empty(n_seeds, np.int64), np.empty(n_columns, np.uint8)
+    seeds, x = np.empty(n_seeds, np.int64), np.empty(near.vector.shape[1], np.uint8)
     n_seeds = fill_nearest(near, seeds)
-    alive, more, above = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
-    candidates = np.empty(N_CANDIDATES, np.int64)
+    across, room = near.vector.T.copy(), room_for(steps, near)
     for i in range(n_seeds):
         x[:] = near.vector[seeds[i]]
-        join(steps, near, budget, near.loss[seeds[i]], alive, more, above, candidates, x)
+        join(steps, near, across, budget, room, x)
         length = _fill_way_down(steps, x, counter, genes)
         _settle(steps, near, own, floor, budget, genes[:length], counter, members, i)
     return n_seeds

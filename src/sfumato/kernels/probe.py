@@ -6,12 +6,57 @@ it covers, its weight and the utility that it loses. Risks are compared by cross
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
 
-N_CANDIDATES = 64
+N_CANDIDATES, FEWEST_CANDIDATES = 64, 8
 """Rows whose joining is tried at a time: those that bring most rows of their own per utility lost."""
+
+MOST_PAIRS = 1 << 16
+"""Fewer are tried where there are many rows: about so many pairs of rows are compared for one joining."""
+
+FULL = np.iinfo(np.uint16).max
+
+
+class Room(NamedTuple):
+    """For the work on one row."""
+
+    alive: NDArray[np.int64]  # (vectors,) those that can still be joined
+    more: NDArray[np.int64]  # (vectors,) what that loses
+    above: NDArray[np.uint64]  # (vectors,) the columns where they are above, as bits
+    single: NDArray[np.int64]  # (vectors,) those that are above in one column only
+    n_above: NDArray[np.uint16]  # (vectors,) in how many columns a vector is above
+    sum_above: NDArray[np.uint16]  # (vectors,) the sum of these columns' numbers
+    held: NDArray[np.int64]  # (columns, steps) rows covered, by their step
+    gain: NDArray[np.int64]  # (columns, steps) rows gained
+    kept: NDArray[np.int64]  # (columns, steps) rows gained though another column is lowered
+    candidates: NDArray[np.int64]  # (candidates,)
+    best: NDArray[np.int64]  # (7,) covered, weight, loss; column raised, its step; column lowered, its step
+    trial: NDArray[np.int64]  # (7,) the same
+
+
+@inner
+def room_for(steps, near):
+    """Room for the near rows of one row."""
+    n = len(near.n_rows)
+    return Room(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.uint64),
+        np.empty(n, np.int64),
+        np.empty(n, np.uint16),
+        np.empty(n, np.uint16),
+        np.empty_like(steps.loss),
+        np.empty_like(steps.loss),
+        np.empty_like(steps.loss),
+        np.empty(N_CANDIDATES, np.int64),
+        np.empty(7, np.int64),
+        np.empty(7, np.int64),
+    )
 
 
 @inner
@@ -40,6 +85,32 @@ def fill_nearest(near, out):
             at -= 1
         out[at] = j
         n = min(n + 1, len(out))
+    return n
+
+
+@inner
+def _fill_joinable(steps, across, x, slack, loss, out):
+    """The vectors that x may be able to cover within the slack: how many; all that it is are among them.
+
+    across  (columns, vectors)  uint8   IN
+    loss    (vectors,)          uint16  ROOM
+    out     (vectors,)          int64   OUT
+    """
+    unit = slack // FULL + 1
+    loss[:] = 0
+    for a in range(len(x)):
+        column, before = across[a], np.int64(0)
+        for s in range(x[a] + 1, steps.n[a]):
+            units = min((steps.loss[a, s] - steps.loss[a, x[a]]) // unit, FULL)
+            more, step = np.uint16(units - before), np.uint8(s)
+            before = units
+            for j in range(len(loss)):
+                loss[j] += more if column[j] >= step else np.uint16(0)
+    n, most = 0, np.uint16(slack // unit)
+    for j in range(len(loss)):
+        if loss[j] <= most:
+            out[n] = j
+            n += 1
     return n
 
 
@@ -105,19 +176,25 @@ def _rows_joined(near, x, alive, n_alive, above, f):
 
 
 @inner
-def join(steps, near, budget, lost, alive, more, above, candidates, x):
+def join(steps, near, across, budget, room, x):
     """Join the row that brings most rows per utility lost, while the budget allows: the work that it was.
 
-    x  (columns,)  uint8  IN+OUT
+    room  Room               ROOM
+    x     (columns,)  uint8  IN+OUT
     """
-    n_alive, work = len(near.n_rows), 0
-    for j in range(n_alive):
-        alive[j] = j
+    alive, more, above = room.alive, room.more, room.above
+    lost = np.int64(0)
+    for a in range(len(x)):
+        lost += steps.loss[a, x[a]]
+    n_alive = _fill_joinable(steps, across, x, budget - lost, room.n_above, alive)
+    work = 4 * len(alive)
     while True:
         work += 8 * n_alive
         n_alive = _keep_joinable(steps, near, x, budget - lost, alive, n_alive, more, above)
         if not n_alive:
             return work
+        n = min(N_CANDIDATES, max(FEWEST_CANDIDATES, MOST_PAIRS // n_alive))
+        candidates = room.candidates[:n]
         n = _fill_candidates(near, alive, n_alive, more, candidates)
         work += n * n_alive
         best, best_ratio = -1, -1.0
@@ -133,33 +210,33 @@ def join(steps, near, budget, lost, alive, more, above, candidates, x):
 
 @inner
 def _fill_breaks(across, x, n_above, sum_above):
-    """In how many columns each vector is above x, and the sum of these columns' numbers.
+    """In how many columns each vector is above x, and the sum of these columns' numbers, modulo 2^16.
 
     across     (columns, vectors)  uint8   IN
     n_above    (vectors,)          uint16  OUT
-    sum_above  (vectors,)          uint32  OUT
+    sum_above  (vectors,)          uint16  OUT
     """
     n_above[:] = 0
     sum_above[:] = 0
     for a in range(len(x)):
-        _move_breaks(across, a, np.int64(255), np.int64(x[a]), n_above, sum_above)
+        _add_breaks(across[a], np.uint8(x[a]), np.uint16(1), np.uint16(a), n_above, sum_above)
 
 
 @inner
-def _move_breaks(across, a, before, after, n_above, sum_above):
-    """The same, when column ``a`` moves from one step to another; step 255 is above all."""
-    column = across[a]
-    low, high = np.uint8(min(before, after)), np.uint8(max(before, after))
-    if after < before:
-        for j in range(len(column)):
-            crosses = low < column[j] <= high
-            n_above[j] += np.uint16(crosses)
-            sum_above[j] += np.uint32(a if crosses else 0)
-    else:
-        for j in range(len(column)):
-            crosses = low < column[j] <= high
-            n_above[j] -= np.uint16(crosses)
-            sum_above[j] -= np.uint32(a if crosses else 0)
+def _add_breaks(column, step, one, number, n_above, sum_above):
+    """Add one column, or take it away, if the numbers are those modulo 2^16."""
+    for j in range(len(column)):
+        is_above = column[j] > step
+        n_above[j] += one if is_above else np.uint16(0)
+        sum_above[j] += number if is_above else np.uint16(0)
+
+
+@inner
+def _move(across, a, step, x, n_above, sum_above):
+    """Column ``a`` of x moves to another step."""
+    _add_breaks(across[a], x[a], np.uint16(FULL), np.uint16(FULL + 1 - a), n_above, sum_above)
+    x[a] = step
+    _add_breaks(across[a], x[a], np.uint16(1), np.uint16(a), n_above, sum_above)
 
 
 @inner
@@ -214,37 +291,53 @@ def _best_raise(steps, x, skip, covered, weight, loss, budget, gain, best):
 
 
 @inner
-def _best_exchange(steps, near, x, state, own, budget, single, n_single, sum_above, held, gain, best):
-    """The best generalization that lowers at most one column and raises at most one other: is there a better one?
+def _fill_gain(near, single, n_single, sum_above, column, step, out):
+    """By column and step, the rows of vectors that are above x there only, and at most at ``step`` in ``column``.
 
-    state  covered, weight, loss of x  int64  IN
-    best   as above                    int64  OUT
+    out  (columns, steps)  int64  OUT
     """
-    best[:3] = state[:3]
-    best[3:] = -1
-    gain[:] = 0
+    out[:] = 0
     for f in range(n_single):
         j = single[f]
-        a = sum_above[j]
-        gain[a, near.vector[j, a]] += near.n_rows[j]
-    found = _best_raise(steps, x, -1, state[0], state[1], state[2], budget, gain, best)
+        if near.vector[j, column] <= step:
+            a = sum_above[j]
+            out[a, near.vector[j, a]] += near.n_rows[j]
+
+
+@inner
+def _best_exchange(steps, near, x, state, own, budget, n_single, room):
+    """The best generalization that lowers at most one column and raises at most one other: is there a better one?
+
+    state      (3,) covered, weight, loss of x  int64  IN
+    room.best  as above                         int64  OUT
+    """
+    best, trial = room.best, room.trial
+    best[:3] = state
+    best[3:] = -1
+    _fill_gain(near, room.single, n_single, room.sum_above, 0, 255, room.gain)
+    found = _best_raise(steps, x, -1, state[0], state[1], state[2], budget, room.gain, best)
     for b in range(len(x)):
         kept = own
         for s in range(x[b]):
-            kept += held[b, s]
+            kept += room.held[b, s]
             weight = state[1] + steps.weight[b, s] - steps.weight[b, x[b]]
             loss = state[2] + steps.loss[b, s] - steps.loss[b, x[b]]
-            gain[:] = 0
-            for f in range(n_single):
-                j = single[f]
-                a = sum_above[j]
-                if near.vector[j, b] <= s:
-                    gain[a, near.vector[j, a]] += near.n_rows[j]
-            is_lower = is_better(kept, weight, loss, best[0], best[1], best[2])
-            if is_lower:
-                best[0], best[1], best[2], best[3], best[4] = kept, weight, loss, -1, -1
-            is_pair = _best_raise(steps, x, b, kept, weight, loss, budget, gain, best)
-            if is_lower or is_pair:
+            if is_better(kept, weight, loss, best[0], best[1], best[2]):
+                best[0], best[1], best[2], best[3], best[4], best[5], best[6] = (
+                    kept,
+                    weight,
+                    loss,
+                    -1,
+                    -1,
+                    b,
+                    s,
+                )
+                found = True
+            trial[:] = best
+            if not _best_raise(steps, x, b, kept, weight, loss, budget, room.gain, trial):
+                continue  # not even with all rows that column b may have lost
+            _fill_gain(near, room.single, n_single, room.sum_above, b, s, room.kept)
+            if _best_raise(steps, x, b, kept, weight, loss, budget, room.kept, best):
                 best[5], best[6] = b, s
                 found = True
     return found
@@ -261,31 +354,26 @@ def measure(steps, floor, x):
 
 
 @inner
-def _climb(steps, near, across, own, floor, budget, n_above, sum_above, single, held, gain, best, state, x):
+def _climb(steps, near, across, own, floor, budget, room, state, x):
     """Exchange while it helps: the work that it was.
 
-    state  (3,) covered, weight, loss  int64  OUT
-    x      (columns,)                  uint8  IN+OUT
+    room   Room                                ROOM
+    state  (3,) covered, weight, loss  int64   OUT
+    x      (columns,)                  uint8   IN+OUT
     """
+    n_above, sum_above, best = room.n_above, room.sum_above, room.best
     _fill_breaks(across, x, n_above, sum_above)
     state[1], state[2] = measure(steps, floor, x)
-    work = len(x) * len(n_above)
+    work = 4 * len(n_above)
     while True:
-        state[0] = own + _fill_covered(near, n_above, held)
-        n_single = _fill_single(n_above, single)
-        n_steps = np.int64(0)
-        for a in range(len(x)):
-            n_steps += x[a]
-        work += 4 * len(n_above) + (1 + n_steps) * (n_single + 2 * len(x))
-        if not _best_exchange(
-            steps, near, x, state, own, budget, single, n_single, sum_above, held, gain, best
-        ):
+        state[0] = own + _fill_covered(near, n_above, room.held)
+        n_single = _fill_single(n_above, room.single)
+        work += 2 * len(n_above) + 8 * n_single + 2_000
+        if not _best_exchange(steps, near, x, state, own, budget, n_single, room):
             return work
         for place in (3, 5):
             if best[place] >= 0:
-                a, s = best[place], best[place + 1]
-                _move_breaks(across, a, np.int64(x[a]), s, n_above, sum_above)
-                x[a] = s
+                _move(across, best[place], best[place + 1], x, n_above, sum_above)
         state[1], state[2] = best[1], best[2]
 
 
@@ -332,12 +420,10 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     out        (columns,) steps                             uint8  OUT
     out_state  (3,) rows covered, weight, utility lost      int64  OUT
     """
-    n, n_columns = near.vector.shape
+    n_columns = near.vector.shape[1]
     across = near.vector.T.copy()
-    alive, more, single = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    above, n_above, sum_above = np.empty(n, np.uint64), np.empty(n, np.uint16), np.empty(n, np.uint32)
-    held, gain = np.empty_like(steps.loss), np.empty_like(steps.loss)
-    candidates, best, state = np.empty(N_CANDIDATES, np.int64), np.empty(7, np.int64), np.empty(3, np.int64)
+    room = room_for(steps, near)
+    state = np.empty(3, np.int64)
     seeds, seen = np.empty(n_seeds, np.int64), np.empty((n_seeds + 1, n_columns), np.uint8)
     n_seeds = fill_nearest(near, seeds)
     x = np.zeros(n_columns, np.uint8)
@@ -346,15 +432,11 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
         x[:] = 0
         if seed >= 0:
             x[:] = near.vector[seeds[seed]]
-        work += join(
-            steps, near, budget, near.loss[seeds[seed]] if seed >= 0 else 0, alive, more, above, candidates, x
-        )
+        work += join(steps, near, across, budget, room, x)
         if _is_seen(seen, n_seen, x):
             continue
         n_seen += 1
-        work += _climb(
-            steps, near, across, own, floor, budget, n_above, sum_above, single, held, gain, best, state, x
-        )
+        work += _climb(steps, near, across, own, floor, budget, room, state, x)
         if n_seen == 1:
             out[:] = x
             out_state[:] = state
@@ -365,4 +447,4 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     return work
 
 
-__all__ = ["N_CANDIDATES", "fill_nearest", "is_better", "join", "measure", "probe"]
+__all__ = ["fill_nearest", "is_better", "join", "measure", "probe", "room_for"]

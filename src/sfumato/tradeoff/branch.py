@@ -27,9 +27,6 @@ from sfumato.tradeoff.problem import Ints, Objective, Problem, Solution
 MOST_BOXES = 2_000
 """Per row."""
 
-MOST_VECTORS = 1 << 16
-"""Of near rows. With more of them nothing is proved."""
-
 MOST_UNITS = 128
 """Of utility, in the table of the knapsack problem."""
 
@@ -56,7 +53,6 @@ def solve(
 
     return search(
         problem, objective, one, which=which, threads=threads, progress=progress, stage="Branch and bound",
-        most_vectors=MOST_VECTORS,
     )  # fmt: skip
 
 
@@ -82,7 +78,6 @@ def prove(
 
     return search(
         problem, objective, one, which=solution.which, threads=threads, progress=progress, stage="Branch and bound",
-        most_vectors=MOST_VECTORS,
     )  # fmt: skip
 
 

@@ -36,9 +36,6 @@ N_GENERATIONS = 50
 IMMIGRANTS = 10
 """One in so many."""
 
-MOST_VECTORS = 1 << 16
-"""Of near rows: counts are exact up to so many."""
-
 
 def solve(
     problem: Problem,
@@ -74,7 +71,6 @@ def solve(
 
     return search(
         problem, objective, one, which=which, threads=threads, progress=progress, stage="Genetic search",
-        most_vectors=MOST_VECTORS,
     )  # fmt: skip
 
 

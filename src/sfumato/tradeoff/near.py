@@ -25,7 +25,7 @@ from sfumato.tradeoff.problem import Ints, Levels, Objective, Problem, Solution,
 BLOCK = 16_384
 """Rows of the side table that are scanned at a time: their losses stay in the nearest cache."""
 
-MOST_VECTORS = 1 << 13
+MOST_VECTORS = 1 << 16
 """Beyond so many near rows that differ a search sees every second, third, ... of them."""
 
 ROWS_AT_A_TIME = 32
@@ -149,7 +149,6 @@ def search(
     threads: int | None,
     progress: Progress,
     stage: str,
-    most_vectors: int = MOST_VECTORS,
 ) -> Solution:
     """Search for each of some rows; what is found has the utility that is needed, and is measured exactly."""
     if not isinstance(objective, Threshold):
@@ -163,7 +162,7 @@ def search(
     idle: SimpleQueue[Surroundings] = SimpleQueue()
     n_threads = threads or n_cores()
     for _ in range(n_threads):
-        idle.put(Surroundings(side, most_vectors=most_vectors))
+        idle.put(Surroundings(side, most_vectors=MOST_VECTORS))
 
     def work(part: slice) -> int:
         surroundings = idle.get()

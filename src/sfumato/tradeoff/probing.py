@@ -29,8 +29,8 @@ from sfumato.tradeoff.problem import Ints, Lagrangian, LogRisk, Objective, Probl
 N_SEEDS = 20
 """Nearest rows that are started from."""
 
-MOST_WORK = 4_000_000
-"""No further seed once so many comparisons have been made: some 10 milliseconds."""
+MOST_WORK = 2_000_000
+"""No further seed once so many comparisons have been made: some 5 milliseconds."""
 
 SHARES = tuple(Fraction(i, 10) for i in range(11))
 """Shares of utility that are tried for objectives without one."""
