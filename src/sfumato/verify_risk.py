@@ -38,7 +38,7 @@ MOST_READINGS = 64
 
 TOLERANCE = 1e-9
 ROUNDING = 2.0**-33
-"""Of the greatest weight, in each column: runs count in whole multiples of a small part of it."""
+"""Of the greatest weight that a box could have: so much each weight may have been rounded by in the run."""
 
 
 Cells = Mapping[str, pa.DictionaryArray]
@@ -96,6 +96,8 @@ class Readings:
     line: Ints
     weight: Floats
     covered: Ints
+    rounding: float = 0.0
+    """How far a weight may lie from that of the run, which counts in whole multiples of a small unit."""
 
     @classmethod
     def of(cls, boxes: Boxes, side: SideTable) -> Readings | str:
@@ -122,7 +124,11 @@ class Readings:
         low = np.stack([boxes.columns[a].tree.low[distinct[:, a]] for a in columns], axis=1)
         high = np.stack([boxes.columns[a].tree.high[distinct[:, a]] for a in columns], axis=1)
         found = covered(low.astype(np.int64), high.astype(np.int64), side.codes, side.count)
-        return cls(line, np.asarray(weight), found[at.ravel()])
+        greatest = sum(own.max() for own in weights) * max(float(boxes.factor.max()), 1.0) + float(
+            options.floor
+        )
+        rounding = (len(weights) + 1) * ROUNDING * float(greatest)
+        return cls(line, np.asarray(weight), found[at.ravel()], rounding)
 
     def each(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The least and the greatest of its readings, of each line."""
@@ -252,17 +258,17 @@ def _risk_checks(boxes: Boxes, figures: Figures, side: SideTable, readings: Read
         is_covered,
         "" if is_covered else f"it has nobody in the boxes of {found.n_alone:,}",
     )
-    slack = len(boxes.columns) * ROUNDING * float(readings.weight.max(initial=0))
-    for word, said, between in zip(
-        ("mean", "greatest"), figures.risk, (found.mean, found.greatest), strict=True
-    ):
+    _, one_over = readings.each(1 / np.maximum(readings.covered, 1))
+    slacks = readings.rounding * np.array([np.average(one_over, weights=boxes.count), one_over.max()])
+    words = ("mean", "greatest")
+    betweens = (found.mean, found.greatest)
+    for word, said, between, slack in zip(words, figures.risk, betweens, slacks.tolist(), strict=True):
         is_so = between.has(said, slack)
         is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
         yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
     if figures.is_own and not any(options_of(boxes.policy).weights.columns()):
-        raw = zip(("mean", "greatest"), figures.raw_risk, raw_risks(boxes, side), strict=True)
-        for word, said, number in raw:
-            is_so = Between(number, number).has(said, slack)
+        for word, said, number in zip(words, figures.raw_risk, raw_risks(boxes, side), strict=True):
+            is_so = Between(number, number).has(said, readings.rounding)
             detail = "" if is_so else f"it is {number:.12g}"
             yield Check(f"the {word} risk of the raw rows is {said:.12g}", is_so, detail)
 

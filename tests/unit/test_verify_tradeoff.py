@@ -597,6 +597,20 @@ def test_a_root_and_its_only_child_have_the_same_bounds_and_either_may_be_meant(
     assert verify_folder(tmp_path / "out", side_table=people(missing=False)).ok
 
 
+def test_boxes_that_weigh_little_are_not_blamed_for_the_rounding_of_the_run(tmp_path):
+    policy = """
+attributes: {x: {role: quasi-identifier, type: number, bounds: [0, 999], hierarchy: {balanced: 2}}}
+method: {risk-utility: {utility-at-least: 0.1, weights: harmonic}}
+"""
+    table = pa.table({"x": list(range(0, 1000, 37))})
+    release_of(table, policy).write(tmp_path / "out")
+    assert verify_folder(tmp_path / "out", side_table=table).ok
+    change_figures(
+        tmp_path / "out", lambda figures: figures["risk"].update(mean=figures["risk"]["mean"] * 0.99999)
+    )
+    assert has(failed(tmp_path / "out", table), "the mean risk is")
+
+
 def test_a_hierarchy_with_its_own_leaf_for_missing_cells_is_taken_as_it_is():
     tree = Hierarchy.from_tree({"*": ["a", "b", None]})
     column = Column.of(Attribute("x", Role.QUASI_IDENTIFIER, hierarchy=tree), has_missing=True)

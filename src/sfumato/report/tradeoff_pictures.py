@@ -189,9 +189,9 @@ def _mark(place: Place, scale: _Risks) -> Markup:
     else:
         parts.append(tag("circle", cx=x, cy=y, r=6, class_="glyph"))
     is_right = place.utility > 0.8
-    words = {"x": x + (-12 if is_right else 12), "y": y + (18 if place.kind == "release" else 4)}
-    if place.kind == "told":
-        words["y"] = y - 10
+    words = {"x": x + (-12 if is_right else 12), "y": y + (-10 if place.kind == "told" else 18)}
+    if place.kind == "raw":
+        words = {"x": x + 6, "y": y + 22}
     parts.append(tag("text", place.name, text_anchor="end" if is_right else "start", class_="label", **words))
     return tag("g", *parts, class_=f"score {place.kind}")
 
