@@ -128,9 +128,22 @@ def test_values_that_differ_by_rounding_alone_are_ties():
         assert best.utility.tolist() == [[kept]]
 
 
-def one_best(value, utility):
+def test_risks_that_floats_cannot_tell_apart_are_told_apart():
+    covered, weight = 2**28 - 1, 2**33 + 5
+    other_covered = pow(weight, -1, covered)
+    other_weight = (weight * other_covered - 1) // covered  # less risky, by 1 / (covered * other_covered)
+    assert weight / covered == other_weight / other_covered
+    aim = cube.Aim(cube.THRESHOLD, 0.0, 0, 1.0, 1.0)
+    best, other = (one_best(0.0, 1, *risk) for risk in ((weight, covered), (other_weight, other_covered)))
+    cube.keep_better(aim, best, other)
+    assert best.weight.tolist() == [[other_weight]]
+    cube.keep_better(aim, best, one_best(0.0, 9, weight, covered))
+    assert best.weight.tolist() == [[other_weight]]
+
+
+def one_best(value, utility, weight=1, covered=1):
     one = np.ones((1, 1), dtype=np.int64)
-    return cube.Best(one, one.astype(np.int32), one * utility, one, one * value)
+    return cube.Best(one * weight, (one * covered).astype(np.int32), one * utility, one, one * value)
 
 
 def all_levels(case):
