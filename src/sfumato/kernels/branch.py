@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.near import copy_to
 from sfumato.kernels.probe import is_better
 
 SHIFTS = 4
@@ -137,12 +138,13 @@ def _cover(near, alive, x):
 
 @inner
 def _shift_shares(near, alive, x, share, missed):
-    """Move half of what x reaps of rows that it does not cover to the columns where it misses them.
+    """Move half of what x reaps of rows that it does not cover to the columns where it misses them: is there any?
 
     share   (vectors, columns)                           int64  IN+OUT
     missed  (columns,) what was reaped and missed there  int64  OUT
     """
     missed[:] = 0
+    is_shifted = False
     for f in range(len(alive)):
         j, n_missed, reaped = alive[f], 0, np.int64(0)
         for a in range(len(x)):
@@ -164,6 +166,8 @@ def _shift_shares(near, alive, x, share, missed):
                 share[j, a] += each + (1 if rest > 0 else 0)
                 rest -= 1
                 missed[a] += reaped
+        is_shifted = True
+    return is_shifted
 
 
 @inner
@@ -178,7 +182,7 @@ def _take_if_better(steps, near, alive, own, floor, budget, x, best, best_state)
     covered = own + _cover(near, alive, x)
     if not is_better(covered, weight, loss, best_state[0], best_state[1], best_state[2]):
         return False
-    best[:] = x
+    copy_to(x, best)
     best_state[0], best_state[1], best_state[2] = covered, weight, loss
     return True
 
@@ -221,7 +225,9 @@ def prove_least(steps, near, own, floor, budget, unit, parts, most_boxes, best, 
     best_state  (3,) rows covered, weight, utility lost       int64  IN+OUT
     """
     n, n_columns = near.vector.shape
-    depth = np.sum(steps.n) + 2
+    depth = np.int64(2)
+    for a in range(n_columns):
+        depth += steps.n[a]
     share = np.empty((n, n_columns), np.int64)
     _fill_shares(steps, near, parts, share)
     low, high = np.zeros((depth, n_columns), np.uint8), np.zeros((depth, n_columns), np.uint8)
@@ -243,7 +249,8 @@ def prove_least(steps, near, own, floor, budget, unit, parts, most_boxes, best, 
         if n_boxes == most_boxes:
             return np.int64(-1)
         n_boxes += 1
-        lower[:], upper[:] = low[n_open], high[n_open]
+        copy_to(low[n_open], lower)
+        copy_to(high[n_open], upper)
         if _close(steps, budget, lower, upper) > budget:
             continue
         first, last = start[n_open], end[n_open]
@@ -259,8 +266,8 @@ def prove_least(steps, near, own, floor, budget, unit, parts, most_boxes, best, 
                 is_done = True
                 break
             is_new = _take_if_better(steps, near, alive, own, floor, budget, x, best, best_state)
-            _shift_shares(near, alive, x, share, missed)
-            if not is_new and not np.any(missed):
+            is_shifted = _shift_shares(near, alive, x, share, missed)
+            if not is_new and not is_shifted:
                 break
         if is_done:
             continue
@@ -268,7 +275,8 @@ def prove_least(steps, near, own, floor, budget, unit, parts, most_boxes, best, 
         if column < 0:
             continue
         for half in range(2):
-            low[n_open], high[n_open] = lower, upper
+            copy_to(lower, low[n_open])
+            copy_to(upper, high[n_open])
             if half == 0:
                 low[n_open, column] = step + 1
             else:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.near import copy_to, turned
 from sfumato.kernels.probe import fill_nearest, is_better, join, measure, room_for
 
 
@@ -248,9 +249,9 @@ def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, member
     """The first members are nearest rows with others joined to them: how many."""
     seeds, x = np.empty(n_seeds, np.int64), np.empty(near.vector.shape[1], np.uint8)
     n_seeds = fill_nearest(near, seeds)
-    across, room = near.vector.T.copy(), room_for(steps, near)
+    across, room = turned(near.vector), room_for(steps, near)
     for i in range(n_seeds):
-        x[:] = near.vector[seeds[i]]
+        copy_to(near.vector[seeds[i]], x)
         join(steps, near, across, budget, room, x)
         length = _fill_way_down(steps, x, counter, genes)
         _settle(steps, near, own, floor, budget, genes[:length], counter, members, i)
@@ -328,8 +329,8 @@ def evolve(
             _settle(steps, near, own, floor, budget, genes[:0], counter, pool, i)
         _fill_order(pool, n_all, order)
         _survive(pool, order, n, is_improved, members)
-    out[:] = members.node[0]
-    out_state[:] = members.state[0]
+    copy_to(members.node[0], out)
+    copy_to(members.state[0], out_state)
 
 
 __all__ = ["Members", "evolve", "fill_crossed", "fill_mutant", "fill_path"]

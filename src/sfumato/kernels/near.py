@@ -50,6 +50,23 @@ class Space(NamedTuple):
 
 
 @inner
+def copy_to(source, out):
+    """Copy an array; an assignment of slices takes a second to compile."""
+    for i in range(len(source)):
+        out[i] = source[i]
+
+
+@inner
+def turned(vectors):
+    """Vectors column by column: (columns, vectors)."""
+    out = np.empty((vectors.shape[1], vectors.shape[0]), np.uint8)
+    for j in range(vectors.shape[0]):
+        for a in range(vectors.shape[1]):
+            out[a, j] = vectors[j, a]
+    return out
+
+
+@inner
 def _fill_steps(lattice, rows, factor, row, out):
     """The steps of a row.
 
@@ -195,4 +212,4 @@ def gather_near(
     return n_found, stride, n
 
 
-__all__ = ["Near", "Space", "Steps", "gather_near"]
+__all__ = ["Near", "Space", "Steps", "copy_to", "gather_near", "turned"]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.near import copy_to, turned
 
 N_CANDIDATES, FEWEST_CANDIDATES = 64, 8
 """Rows whose joining is tried at a time: those that bring most rows of their own per utility lost."""
@@ -77,7 +78,7 @@ def fill_nearest(near, out):
         loss = near.loss[j]
         if n == len(out) and loss >= near.loss[out[n - 1]]:
             continue
-        if not np.any(near.vector[j]):
+        if loss == 0 and max(near.vector[j]) == 0:
             continue
         at = min(n, len(out) - 1)
         while at > 0 and near.loss[out[at - 1]] > loss:
@@ -312,8 +313,8 @@ def _best_exchange(steps, near, x, state, own, budget, n_single, room):
     room.best  as above                         int64  OUT
     """
     best, trial = room.best, room.trial
-    best[:3] = state
-    best[3:] = -1
+    for i in range(len(best)):
+        best[i] = state[i] if i < len(state) else -1
     _fill_gain(near, room.single, n_single, room.sum_above, 0, 255, room.gain)
     found = _best_raise(steps, x, -1, state[0], state[1], state[2], budget, room.gain, best)
     for b in range(len(x)):
@@ -333,7 +334,7 @@ def _best_exchange(steps, near, x, state, own, budget, n_single, room):
                     s,
                 )
                 found = True
-            trial[:] = best
+            copy_to(best, trial)
             if not _best_raise(steps, x, b, kept, weight, loss, budget, room.gain, trial):
                 continue  # not even with all rows that column b may have lost
             _fill_gain(near, room.single, n_single, room.sum_above, b, s, room.kept)
@@ -386,7 +387,7 @@ def _is_seen(seen, n_seen, x):
             a += 1
         if a == len(x):
             return True
-    seen[n_seen] = x
+    copy_to(x, seen[n_seen])
     return False
 
 
@@ -402,8 +403,8 @@ def _take_better(x, state, out, out_state):
             return
     elif not is_better(state[0], state[1], state[2], out_state[0], out_state[1], out_state[2]):
         return
-    out[:] = x
-    out_state[:] = state
+    copy_to(x, out)
+    copy_to(state, out_state)
 
 
 @kernel
@@ -421,7 +422,7 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     out_state  (3,) rows covered, weight, utility lost      int64  OUT
     """
     n_columns = near.vector.shape[1]
-    across = near.vector.T.copy()
+    across = turned(near.vector)
     room = room_for(steps, near)
     state = np.empty(3, np.int64)
     seeds, seen = np.empty(n_seeds, np.int64), np.empty((n_seeds + 1, n_columns), np.uint8)
@@ -431,15 +432,15 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     for seed in range(-1, n_seeds):
         x[:] = 0
         if seed >= 0:
-            x[:] = near.vector[seeds[seed]]
+            copy_to(near.vector[seeds[seed]], x)
         work += join(steps, near, across, budget, room, x)
         if _is_seen(seen, n_seen, x):
             continue
         n_seen += 1
         work += _climb(steps, near, across, own, floor, budget, room, state, x)
         if n_seen == 1:
-            out[:] = x
-            out_state[:] = state
+            copy_to(x, out)
+            copy_to(state, out_state)
         else:
             _take_better(x, state, out, out_state)
         if work > most_work:
