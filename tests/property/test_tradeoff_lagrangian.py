@@ -1,4 +1,7 @@
-"""The Lagrangian optimum: equal to brute force by every stage; and the paper's statements that it rests on."""
+"""The Lagrangian optimum: equal to brute force by every stage, and to the paper's way on a ring family.
+
+Propositions 1 and 2, corollary 1, the misprint in definition 2 and that f itself is supermodular are in tests/paper.
+"""
 
 from __future__ import annotations
 
@@ -115,47 +118,17 @@ def chain(problem: Problem, row: int) -> tuple[tuple[int, ...], list[list[int]]]
     return tuple(len(levels) - 1 for levels in columns), columns
 
 
-def functions(problem: Problem, objective: Lagrangian, row: int):
-    """Heights, and rho, Phi, u and f on the chain product, exactly."""
+def levels_at(columns: list[list[int]], x) -> list[int]:
+    return [levels[j] for levels, j in zip(columns, x, strict=True)]
+
+
+def lagrangian(problem: Problem, objective: Lagrangian, row: int):
+    """Heights, and f on the chain product, exactly."""
     heights, columns = chain(problem, row)
-    measured = {
-        x: naive.measure(problem, row, [levels[j] for levels, j in zip(columns, x, strict=True)])
+    return heights, {
+        x: naive.worth(problem, objective, *naive.measure(problem, row, levels_at(columns, x)))
         for x in ring.points(heights)
     }
-    unit = Fraction(problem.utility_unit)
-    rho = {x: Fraction(max(found[0], 1)) for x, found in measured.items()}
-    phi = {x: Fraction(found[1]) * Fraction(problem.weight_unit) for x, found in measured.items()}
-    u = {x: found[2] * unit for x, found in measured.items()}
-    f = {x: objective.price * rho[x] / phi[x] + u[x] ** objective.power for x in rho}
-    return heights, rho, phi, u, f
-
-
-def is_supermodular(f) -> bool:
-    """By definition [FEB12, equation 1]."""
-    return all(
-        f[ring.meet(x, y)] + f[ring.join(x, y)] >= f[x] + f[y] for x, y in itertools.combinations(f, 2)
-    )
-
-
-def differences_rise(f, heights) -> bool:
-    """Proposition 1: one more level of a column adds the more, the higher the others stand."""
-
-    def up(x, i):
-        return tuple(level + (i == column) for column, level in enumerate(x))
-
-    return all(
-        f[up(up(x, i), j)] - f[up(x, j)] >= f[up(x, i)] - f[x]
-        for x in f
-        for i, j in itertools.permutations(range(len(heights)), 2)
-        if x[i] < heights[i] and x[j] < heights[j]
-    )
-
-
-def rises(f, *, sign: int = 1) -> bool:
-    """Increasing: f(x) >= f(y) for x above y. Definition 2 of the paper prints the same inequality for both cases."""
-    return all(
-        sign * f[x] >= sign * f[y] for x, y in itertools.permutations(f, 2) if all(map(int.__ge__, x, y))
-    )
 
 
 small = problems(floor=True, max_columns=3, max_height=2, max_rows=8)
@@ -169,7 +142,7 @@ def test_the_point_of_least_norm_on_the_ring_family_is_the_cut_and_brute_force(p
     else:
         objective = data.draw(lagrangians(problem, powers=(1, 2, 3)))
     row = data.draw(st.integers(0, problem.n - 1))
-    heights, *_, f = functions(problem, objective, row)
+    heights, f = lagrangian(problem, objective, row)
     assume(sum(heights) > 0)
     ordered = sorted(f.values(), reverse=True)
     assume(
@@ -180,20 +153,21 @@ def test_the_point_of_least_norm_on_the_ring_family_is_the_cut_and_brute_force(p
     assert f[best] == ordered[0] == naive.best(problem, objective, row)[0]
     _, columns = chain(problem, row)
     by_cut, _ = solve_in_stages(problem, objective, which=np.array([row]), stages=("cut",), threads=1)
-    assert by_cut.levels[0].tolist() == [levels[j] for levels, j in zip(columns, best, strict=True)]
+    assert by_cut.levels[0].tolist() == levels_at(columns, best)
 
 
 @given(small, st.data())
 @settings(max_examples=40)
 def test_the_extension_of_the_paper_is_supermodular_and_has_the_same_maximum(problem, data):
     objective = data.draw(lagrangians(problem))
-    heights, *_, f = functions(problem, objective, 0)
+    heights, f = lagrangian(problem, objective, 0)
     ground = ring.irreducibles(heights)
     assume(len(ground) <= 6)
     g_bar = ring.extended(f.__getitem__, heights)
     sets = [frozenset(chosen) for n in range(len(ground) + 1) for chosen in itertools.combinations(ground, n)]
     value = {chosen: g_bar(chosen) for chosen in sets}
     assert all(value[x & y] + value[x | y] >= value[x] + value[y] for x, y in itertools.combinations(sets, 2))
+    assert naive.is_supermodular(f)
     assert all(f[ring.point_of(x, len(heights))] >= value[x] for x in sets)
     assert max(value.values()) == max(f.values())
 
@@ -214,43 +188,3 @@ def test_the_chain_product_is_a_ring_family_of_sets_of_join_irreducibles(heights
     for v in ground:
         without = [member for member in family if v not in member]
         assert ring.largest_without(v, heights) == frozenset().union(*without)
-
-
-@given(small, st.data())
-@settings(max_examples=60)
-def test_propositions_1_and_2_and_corollary_1(problem, data):
-    objective = data.draw(lagrangians(problem))
-    heights, rho, phi, u, _ = functions(problem, objective, data.draw(st.integers(0, problem.n - 1)))
-    assert rises(rho)
-    assert rises(u, sign=-1)
-    assert rises(phi, sign=-1)
-    assert is_supermodular(rho)  # proposition 2 (i)
-    product = dict(u)
-    for _ in range(3):  # proposition 2 (ii), again and again: corollary 1
-        product = {x: value * phi[x] for x, value in product.items()}
-        assert is_supermodular(product)
-        assert rises(product, sign=-1)
-    power = {x: phi[x] * u[x] ** objective.power for x in u}
-    assert is_supermodular(power)
-    assert differences_rise(power, heights)
-
-
-@given(small, st.data())
-@settings(max_examples=60)
-def test_the_lagrangian_itself_is_supermodular(problem, data):
-    objective = data.draw(lagrangians(problem))
-    heights, _, phi, _, f = functions(problem, objective, data.draw(st.integers(0, problem.n - 1)))
-    inverse = {x: 1 / weight for x, weight in phi.items()}
-    assert rises(inverse)
-    assert is_supermodular(inverse)
-    assert is_supermodular(f)
-    assert differences_rise(f, heights)
-
-
-@given(st.lists(st.integers(1, 2), min_size=2, max_size=3).map(tuple), st.data())
-@settings(max_examples=60)
-def test_differences_rise_exactly_if_a_function_is_supermodular(heights, data):
-    f = {x: data.draw(st.integers(0, 3)) for x in ring.points(heights)}
-    if data.draw(st.booleans()):
-        f = {x: value + sum(x) ** 2 * 3 for x, value in f.items()}
-    assert differences_rise(f, heights) == is_supermodular(f)

@@ -133,6 +133,22 @@ def fill_most_covered(ladder, low, high, width, last, at, out):
         b += 1
 
 
+@kernel
+def fill_bounds(ladder, low, high, floor, at, scratch, lightest, most):
+    """What generalizations within a bracket weigh and cover, by the bins of their loss. Returns width and last bin.
+
+    ladder         (columns, steps, 4); low, high (columns,)       int64    IN
+    floor          added to every weight                           int64    IN
+    at, scratch    (columns,) int64, (N_BINS,) float64             scratch
+    lightest       (N_BINS,) the least weight of exactly that loss float64  OUT
+    most           (N_BINS,) no such loss covers more rows         int64    OUT
+    """
+    width = bin_width(ladder, low, high)
+    last = fill_lightest(ladder, low, high, width, floor, lightest, scratch)
+    fill_most_covered(ladder, low, high, width, last, at, most)
+    return width, last
+
+
 @inner
 def ends_are_best(ladder, low, high, floor, near, price, unit, power, best, lightest, scratch, most, at):
     r"""Is every choice within the bracket, but for its two ends, worth less than ``best``?
@@ -143,9 +159,7 @@ def ends_are_best(ladder, low, high, floor, near, price, unit, power, best, ligh
 
     ``near`` (bins or 0,) int64 are the rows of the side table whose own loss is at most b: what is covered is among them.
     """
-    width = bin_width(ladder, low, high)
-    last = fill_lightest(ladder, low, high, width, floor, lightest, scratch)
-    fill_most_covered(ladder, low, high, width, last, at, most)
+    width, last = fill_bounds(ladder, low, high, floor, at, scratch, lightest, most)
     raw = total(ladder, low, UTILITY)
     least, first, final, below_top = np.int64(-1), last, np.int64(0), np.int64(0)
     for a in range(len(low)):
@@ -266,6 +280,7 @@ __all__ = [
     "bin_width",
     "climb",
     "ends_are_best",
+    "fill_bounds",
     "fill_ends",
     "fill_equal",
     "total",

@@ -19,7 +19,6 @@ Rows beyond get the best that was found, and are not proved. Nearly all optima a
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +42,7 @@ from sfumato.kernels.bracket import (
     high_is_best,
 )
 from sfumato.kernels.marginal import HIGH, LEVEL, LOW, OPEN, TIED, fill_ends, fill_equal
+from sfumato.machine import n_cores
 from sfumato.partition import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.cut import Bracket, best_of, slope_of, worth_of
@@ -77,12 +77,11 @@ def solve(
     objective: Objective,
     *,
     which: Ints | None = None,
-    random: Random | None = None,
+    random: Random | None = None,  # noqa: ARG001 - every optimizer takes it; this one has nothing to draw
     threads: int | None = None,
     progress: Progress = no_progress,
 ) -> Solution:
-    """The best generalization of each row; nothing here is random."""
-    del random
+    """The best generalization of each row, proved but for cuts that are too large."""
     return solve_in_stages(problem, objective, which=which, threads=threads, progress=progress)[0]
 
 
@@ -111,7 +110,7 @@ def solve_in_stages(
     open_ = work.ends(found, threads, progress)
     if not work.is_plain:
         seen[MARGINAL] += n - len(open_)
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(threads or n_cores()) as pool:
             for done, (at, stage) in enumerate(pool.map(work.finish(found), open_.tolist())):
                 seen[stage if found.is_proved[at] else "open"] += 1
                 progress("proofs", done + 1, len(open_))
@@ -188,7 +187,7 @@ class _Work:
         def one(part: slice) -> None:
             is_open[part] = self._ends(found, part)
 
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(threads or n_cores()) as pool:
             for part, _ in zip(parts, pool.map(one, parts), strict=True):
                 progress("single columns", part.stop, n)
         return np.flatnonzero(is_open)
