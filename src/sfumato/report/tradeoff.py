@@ -201,11 +201,10 @@ def position(options: RiskUtilityOptions, figures: Figures) -> Any:
         Place("as they are", "raw", 1.0, *figures.raw_risk),
         Place("published", "release", figures.share[0], *figures.risk, least=figures.share[1]),
     ]
-    suppressed = float(options.floor)
-    if options.weights.model == MODEL_2:
-        suppressed += 1.0
-    if options.weights.column is None and not options.weights.attributes:
-        top = suppressed / max(figures.side_rows, 1)
+    weights = options.weights
+    root = 1.0 if weights.model == MODEL_2 else 0.0
+    if not root or (weights.column is None and not weights.attributes):
+        top = (root + float(options.floor)) / max(figures.side_rows, 1)
         places.append(Place("nothing told", "told", 0.0, top, top))
     at_least = float(options.utility_at_least) if options.objective == THRESHOLD else None
     return plane_of_risk_and_utility(places, at_least)
