@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sfumato import predicate as predicates
 from sfumato import selection
 from sfumato.axes import read_ordered
-from sfumato.diffgen_policy import COUNT, COUNTS
+from sfumato.diffgen_policy import COUNT
 from sfumato.errors import InputError, did_you_mean
 from sfumato.filed import FiledRows
 from sfumato.plain_yaml import short
@@ -91,7 +91,7 @@ class Asked(NamedTuple):
     def of(cls, release: Published, *names: str) -> Asked:
         """What is published of these attributes."""
         policy, weight = release.policy, None
-        has_counts = policy.is_private and policy.rows == COUNTS
+        has_counts = policy.has_counts
         rows = release.rows
         if isinstance(rows, FiledRows):
             columns = [name + suffix for name in dict.fromkeys(names) for suffix in ("", *SUFFIXES)]

@@ -288,6 +288,11 @@ def _publish(
     if privacy is None:
         groups = "groups" if claims.utility is None else "different boxes"
         click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} {groups}, verified.")
+    elif privacy.sampling is not None:
+        rows = _number_of(claims.rows, "drawn row")
+        boxes = f"{claims.groups:,} {'box' if claims.groups == 1 else 'boxes'}"
+        nothing = "" if claims.rows else " Nothing was drawn often enough to be published."
+        click.echo(f"{out}: {rows} in {boxes}, verified.{nothing}")
     else:
         click.echo(
             f"{out}: counts in {_number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified."

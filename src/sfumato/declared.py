@@ -9,7 +9,7 @@ So no error depends on a cell, and a row's codes depend on no other row: to add 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,17 @@ from sfumato.policy import Policy
 from sfumato.schema import Attribute, Schema
 from sfumato.tables import UNKNOWN, Source
 
-__all__ = ["DeclaredRows", "HeldRows", "cut_of", "domains_of", "held", "not_as_declared", "with_missing"]
+__all__ = [
+    "DeclaredRows",
+    "HeldRows",
+    "coded",
+    "cut_of",
+    "domains_of",
+    "held",
+    "not_as_declared",
+    "tree_domains_of",
+    "with_missing",
+]
 
 
 # ---- domains ---------------------------------------------------------------------------------------
@@ -59,6 +69,19 @@ def _domain_of(attribute: Attribute) -> Domain:
         values=None,
         origin=float(low - step),
         is_declared=True,
+    )
+
+
+def tree_domains_of(schema: Schema) -> tuple[TreeDomain, ...]:
+    """The declared hierarchy of each quasi-identifier; missing is a value of its own, the last child of the root.
+
+    >>> (domain,) = tree_domains_of(Schema.of(sex={"role": "quasi-identifier", "values": ("Male", "Female")}))
+    >>> domain.hierarchy.as_tree()
+    {'*': ['Male', 'Female', None]}
+    """
+    return tuple(
+        TreeDomain(attribute, declared_tree(attribute).with_missing(), has_missing=True, is_declared=True)
+        for attribute in schema.quasi_identifiers
     )
 
 
@@ -116,6 +139,16 @@ def _first_not_below(domain: OrderedDomain, values: NDArray[np.float64]) -> NDAr
     codes -= (codes > 1) & (domain.value(codes - 1) >= values)
     codes += (codes < domain.n_codes - 1) & (domain.value(codes) < values)
     return codes
+
+
+def coded(source: Source, domains: Sequence[Domain]) -> Codes:
+    """The codes (rows, domains) of all rows of a table."""
+    names = [domain.attribute.name for domain in domains]
+    parts = [np.empty((0, len(names)), dtype=np.uint32)]
+    for batch in source.batches(names, rows=BLOCK_ROWS):
+        columns = [_codes(domain, batch.column(at)) for at, domain in enumerate(domains)]
+        parts.append(np.stack(columns, axis=1))
+    return np.concatenate(parts)
 
 
 class _Class:

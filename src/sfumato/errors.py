@@ -111,6 +111,18 @@ class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence
         )
 
 
+class PaperCannotPublish(PromiseError):  # noqa: N818 - reads as a sentence
+    """The parameters of the paper's algorithm leave nothing that may be published."""
+
+    def __init__(self, bound: str, *, n_rows: int) -> None:
+        self.n_rows = n_rows
+        super().__init__(
+            f"The variant paper publishes boxes that cover more than {bound} rows (equation 10), and nothing of this "
+            f"table of {n_rows:,} rows does, with enough utility: its parameters are none for a table like this. Take "
+            "the variant repaired, with a public side-table; fewer columns or a smaller sample ask for fewer rows."
+        )
+
+
 class InternalError(SfumatoError):
     """A bug in sfumato."""
 

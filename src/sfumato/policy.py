@@ -180,8 +180,13 @@ class Policy:
     def is_private(self) -> bool:
         """Is the release differentially private? Then nothing may depend on a table but through a mechanism."""
         if isinstance(self.method, RiskUtilityOptions):
-            return self.method.private is not None
+            return self.method.is_private
         return isinstance(self.method, DiffGenOptions)
+
+    @property
+    def has_counts(self) -> bool:
+        """Does a published row stand for as many rows as its count says?"""
+        return isinstance(self.method, DiffGenOptions) and self.rows == COUNTS
 
     @property
     def _aggregates(self) -> tuple[Aggregate, ...]:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato import predicate, report, selection, summary, tables, verify_private, verify_tradeoff
+from sfumato import (
+    predicate,
+    report,
+    selection,
+    summary,
+    tables,
+    verify_private,
+    verify_sampling,
+    verify_tradeoff,
+)
 from sfumato.errors import InputError, InternalError
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
@@ -26,7 +35,8 @@ from sfumato.policy import DiffGenOptions, Policy, RiskUtilityOptions
 from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
-from sfumato.release import DEFINITION, NEIGHBOURS, Certificate, Privacy, Release, check_target, sha256_of
+from sfumato.release import Certificate, Privacy, Release, Sampling, check_target, sha256_of
+from sfumato.schema import Role
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
 from sfumato.tradeoff_policy import LAGRANGIAN
@@ -45,6 +55,8 @@ TEXT_COPIES = 4
 ZIPPED = 6
 """How much longer text is than its gzip-ed file."""
 LEAST_BUDGET = 64 << 20
+USEFUL = 0.5
+"""A release that can be expected to hold less than this part of the drawn rows is of little use."""
 FREE = 0.6
 """Of the memory that the machine has free, the part that a run takes unless it is told."""
 
@@ -381,12 +393,52 @@ class _TradeoffJob(_Job):
         return self._reported(release)
 
 
+class _SampledJob(_TradeoffJob):
+    """One table of which rows are drawn, each with a box that depends on it and a public side table."""
+
+    def _open(self, table: Any, **options: Any) -> Source:
+        """As of every private release, what the cells are is no error."""
+        return _PrivateJob._open(self, table, **options)  # type: ignore[arg-type]  # noqa: SLF001 - one rule for both
+
+    def in_memory(self) -> Release:
+        """The release, without a recoding."""
+        from sfumato import private_sampling  # noqa: PLC0415 - most releases are of another method
+        from sfumato.tradeoff.outcome import with_side_table  # noqa: PLC0415
+
+        source = self.frame or self._open(self.path)
+        self.policy.check_columns(source.names)
+        _check_no_evaluation(self.evaluation)
+        policy, side = with_side_table(self.policy, self.side_table)
+        if side is None:
+            raise InternalError("A private risk-utility policy has a side table.")
+        policy = private_sampling.prepared(policy, side)
+        coins = mechanisms.secret_coins() if self.seed is None else mechanisms.seeded(self.seed)
+        if self.ledger is not None:
+            cost = private_sampling.plan_of(policy)
+            account.charge(self.ledger, self.name, cost.epsilon, cost.delta)
+        drawn = private_sampling.drawn_from(
+            source, policy, side, coins=coins, threads=self.threads, progress=self.progress
+        )
+        tables.give_back_memory()
+        self.progress("verifying", 0, 1)
+        options = verify_tradeoff.options_of(drawn.policy)
+        missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
+        boxes = verify_tradeoff.Boxes.of(drawn.rows, drawn.policy, missing)
+        claims = verify_tradeoff.claims_of(boxes, missing)
+        certificate = Certificate.of(drawn.policy, claims, privacy=drawn.privacy)
+        verdict = verify_sampling.checks(boxes, drawn.rows, certificate, options)
+        Verdict(tuple(verdict)).raise_if_failed()
+        file_format = self.file_format or tables.release_format(source)
+        release = Release(
+            drawn.rows, certificate, drawn.policy, None, file_format, source.kind, check=_verified
+        )
+        return self._reported(release)
+
+
 def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _Job:
     kind = _PrivateJob if policy.is_private else _Job
     if isinstance(policy.method, RiskUtilityOptions):
-        if policy.is_private:
-            raise InternalError("Private risk-utility releases are not drawn here.")
-        kind = _TradeoffJob
+        kind = _SampledJob if policy.is_private else _TradeoffJob
     elif side_table is not None:
         raise InputError("A side table is for the method risk-utility; leave it out, or name that method.")
     job = kind(table, policy, *options)
@@ -441,6 +493,9 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
     """What each row was given, what it is worth, and what is not so good about it."""
     options, found = release.policy.method, release.certificate.figures[verify_tradeoff.TRADEOFF]
     assert isinstance(options, RiskUtilityOptions)
+    if options.private is not None:
+        t = found["published"]["t"]
+        yield f"No privacy is claimed: this is Algorithm 3 of the paper, for study; boxes cover at least {t:,} rows."
     share, n_rows = found["share"], found["rows"]
     asked = f"at least {options.utility_at_least}" if options.price is None else "as it pays"
     yield (
@@ -469,24 +524,42 @@ def _private_promises(privacy: Privacy) -> Iterator[str]:
     if not privacy.is_secret:
         yield f"Nothing is promised: {privacy.randomness}."
     else:
-        yield f"{DEFINITION}: epsilon {privacy.epsilon}, {NEIGHBOURS} (one person is one row)"
+        yield f"{privacy.definition}: {privacy.promise} (one person is one row)"
+    if privacy.sampling is not None:
+        yield from _sampling_lines(privacy.sampling)
+        return
     unspent = f", {privacy.unspent} unspent" if privacy.unspent else ""
     n_draws = len(privacy.ledger)
     yield f"ledger: {privacy.spent} spent on {n_draws:,} draw{'s' * (n_draws != 1)}{unspent}"
 
 
+def _sampling_lines(found: Sampling) -> Iterator[str]:
+    yield (
+        f"each row was drawn with a chance of {found.chance}, and boxes that fewer than {found.least:,} of the drawn "
+        "rows have are not published"
+    )
+    if found.outlook is None:
+        return
+    told = f"{found.outlook:.1%} of the rows of a table like the side table have a box that is drawn often enough"
+    yield told if found.outlook >= USEFUL else f"these numbers make the release of little use: only {told}"
+
+
 def _check_private(policy: Policy, evaluation: Evaluation | None) -> None:
     """What a differentially private release may not hold."""
     _check_names(policy)
-    if evaluation is not None:
-        raise InputError(
-            "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
-            "Leave it out, and keep it to yourself."
-        )
+    _check_no_evaluation(evaluation)
     if not policy.keeps_recoding:
         raise InputError(
             "A differentially private release says how further rows are recoded: that was paid for, and tells nothing "
             "more; leave out recoding: false."
+        )
+
+
+def _check_no_evaluation(evaluation: Evaluation | None) -> None:
+    if evaluation is not None:
+        raise InputError(
+            "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
+            "Leave it out, and keep it to yourself."
         )
 
 

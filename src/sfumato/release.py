@@ -62,11 +62,16 @@ MISSING_OR_UNDECLARED = (
     "own-value: a cell that is missing or cannot be read, and a category that was not declared, are missing; a number "
     "outside its bounds is moved to the nearer one; a row without a declared class is left out"
 )
+MISSING_OR_UNDECLARED_BOXES = (
+    "own-value: a cell that is missing or cannot be read, and a value that was not declared, are missing, which is a "
+    "value of its own below the root; a number outside its bounds is moved to the nearer one"
+)
 """The same of a differentially private release, where no cell may be an error."""
 
 NO_PROMISE = "nothing is promised"
 
 DEFINITION = "epsilon-differential privacy"
+DEFINITION_WITH_DELTA = "(epsilon, delta)-differential privacy, in both directions"
 NEIGHBOURS = "one row added or removed"
 FROM_NOBODY = "secret"
 """How the statement about the randomness begins if the release is private."""
@@ -177,12 +182,36 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How rows were drawn: each with this ``chance``, and boxes published if at least so many rows had them.
+
+    ``side_rows`` and ``side_sha256`` are of the public side table. ``outlook`` is the share of its own rows whose box is
+    drawn often enough on average, were it the table: None where that was not computed. It depends on nothing secret.
+    """
+
+    chance: Fraction
+    least: int
+    side_rows: int
+    side_sha256: str | None = None
+    outlook: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "chance": str(self.chance),
+            "least": self.least,
+            "side table": {"rows": self.side_rows, "sha256": self.side_sha256},
+            "outlook": self.outlook,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Privacy:
     """What a differentially private release cost, in exact fractions of epsilon, draw by draw.
 
     Each line of the ``ledger`` is one draw: what was drawn, of what, by which mechanism, its share and its scale, and
     the result where nothing else in the release tells it.
     ``randomness`` says where the noise came from, and ``public`` what was declared and not read from the table.
+    Where rows were drawn (``sampling``), ``delta`` is the one that is reached.
     """
 
     epsilon: Fraction
@@ -192,17 +221,30 @@ class Privacy:
     unspent: Fraction
     randomness: str
     public: tuple[str, ...]
+    delta: Fraction = Fraction(0)
+    sampling: Sampling | None = None
 
     @property
     def is_secret(self) -> bool:
         """Was the noise secret? Whoever can repeat it can take it away."""
         return self.randomness.startswith(FROM_NOBODY)
 
+    @property
+    def definition(self) -> str:
+        return DEFINITION if self.sampling is None else DEFINITION_WITH_DELTA
+
+    @property
+    def promise(self) -> str:
+        """The numbers of the promise, for people."""
+        delta = "" if self.sampling is None else f", delta {float(self.delta):.6g}"
+        return f"epsilon {self.epsilon}{delta}, {NEIGHBOURS}"
+
     def as_dict(self) -> dict[str, Any]:
         return {
-            "definition": DEFINITION,
+            "definition": self.definition,
             "neighbours": NEIGHBOURS,
             "epsilon": str(self.epsilon),
+            **({"delta": str(self.delta), "sampling": self.sampling.as_dict()} if self.sampling else {}),
             "composition": self.composition,
             "ledger": [dict(draw) for draw in self.ledger],
             "spent": str(self.spent),
@@ -308,6 +350,8 @@ class Certificate:
 def public_of(policy: Policy) -> tuple[str, ...]:
     """What a differentially private release takes from the policy and not from the table, a sentence each."""
     sentences = [f"{attribute.name}: {_declared(attribute)}" for attribute in policy.schema.published]
+    if isinstance(policy.method, RiskUtilityOptions):
+        return (*sentences, "the side table: all of it", "the options of the method: all of them")
     options = policy.method.as_policy()[policy.method.name]
     if "cuts" in options:
         sentences.append("the cuts: all of them")
@@ -329,7 +373,10 @@ def _declared(attribute: Attribute) -> str:
 
 def missing_rule(policy: Policy) -> str:
     """How missing values are matched, in words."""
-    return MISSING_OR_UNDECLARED if policy.is_private else MISSING
+    if not policy.is_private:
+        return MISSING
+    has_boxes = isinstance(policy.method, RiskUtilityOptions)
+    return MISSING_OR_UNDECLARED_BOXES if has_boxes else MISSING_OR_UNDECLARED
 
 
 _CERTIFICATE: dict[str, tuple[type, ...]] = {
@@ -374,6 +421,8 @@ _PRIVACY: dict[str, tuple[type, ...]] = {
     "definition": (str,),
     "neighbours": (str,),
     "epsilon": (str,),
+    "delta": (str,),
+    "sampling": (dict,),
     "composition": (str,),
     "ledger": (list,),
     "spent": (str,),
@@ -381,6 +430,13 @@ _PRIVACY: dict[str, tuple[type, ...]] = {
     "randomness": (str,),
     "public": (list,),
 }
+_SAMPLING: dict[str, tuple[type, ...]] = {
+    "chance": (str,),
+    "least": (int,),
+    "side table": (dict,),
+    "outlook": (int, float, type(None)),
+}
+_SIDE_TABLE: dict[str, tuple[type, ...]] = {"rows": (int,), "sha256": (str, type(None))}
 _DRAW: dict[str, tuple[type, ...]] = {
     "draw": (str,),
     "of": (str,),
@@ -509,8 +565,11 @@ def _counted(value: Any, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any
 
 
 def _privacy(value: Any) -> Privacy:
-    data = _fields(value, "'privacy'", _PRIVACY)
-    for name, said in (("definition", DEFINITION), ("neighbours", NEIGHBOURS)):
+    data = _fields(value, "'privacy'", _PRIVACY, optional=("delta", "sampling"))
+    if ("delta" in data) != ("sampling" in data):
+        raise _rubbish("'privacy' must have both 'delta' and 'sampling', or neither")
+    definition = DEFINITION_WITH_DELTA if "sampling" in data else DEFINITION
+    for name, said in (("definition", definition), ("neighbours", NEIGHBOURS)):
         if data[name] != said:
             raise _rubbish(f"{name!r} must be {said!r}")
     if not all(isinstance(sentence, str) for sentence in data["public"]):
@@ -529,7 +588,19 @@ def _privacy(value: Any) -> Privacy:
         _fraction(data, "unspent"),
         data["randomness"],
         tuple(data["public"]),
+        _fraction(data, "delta") if "delta" in data else Fraction(0),
+        _sampling(data["sampling"]) if "sampling" in data else None,
     )
+
+
+def _sampling(value: Any) -> Sampling:
+    data = _fields(value, "'sampling'", _SAMPLING)
+    side = _fields(data["side table"], "'side table'", _SIDE_TABLE)
+    if side["sha256"] is not None and not _SHA256.fullmatch(side["sha256"]):
+        raise _rubbish("the side table's 'sha256' must be 64 hexadecimal digits")
+    if min(data["least"], side["rows"]) < 0 or not 0 <= (data["outlook"] or 0) <= 1:
+        raise _rubbish("a number of 'sampling' is none that it can be")
+    return Sampling(_fraction(data, "chance"), data["least"], side["rows"], side["sha256"], data["outlook"])
 
 
 def _fraction(data: Mapping[str, str], name: str) -> Fraction:
@@ -608,7 +679,9 @@ class Release:
     def __repr__(self) -> str:
         claims, privacy = self.certificate.claims, self.certificate.privacy
         if privacy is not None:
-            promised = f"epsilon {privacy.epsilon}, {NEIGHBOURS}" if privacy.is_secret else NO_PROMISE
+            promised = privacy.promise if privacy.is_secret else NO_PROMISE
+            if privacy.sampling is not None:
+                return f"<Release of {claims.rows:,} drawn rows in {claims.groups:,} boxes: {promised}>"
             return f"<Release of counts in {claims.groups:,} cells: {promised}>"
         promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
         if claims.utility is not None and claims.utility.at_least is not None:

@@ -33,7 +33,11 @@ LADDER = (5, 2, 1)
 
 
 class NoPlan(ValueError):  # noqa: N818 - reads as a sentence
-    """No k0 reaches the delta that is asked for; the sentence says what to change."""
+    """No k0 reaches the delta that is asked for; ``word`` is what to change: epsilon, delta or sample."""
+
+    def __init__(self, word: str, sentence: str) -> None:
+        self.word = word
+        super().__init__(sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def plan(epsilon: Fraction, delta: Fraction, sample: Fraction | None = None) -> 
     while delta_of(epsilon, s, high) > delta:
         if high >= GREATEST_K0:
             raise NoPlan(
-                f"at this sample a box would have to be drawn more than {GREATEST_K0:,} times; lower the sample."
+                "sample", f"a box would have to be drawn more than {GREATEST_K0:,} times at it; lower it."
             )
         high = min(2 * high, GREATEST_K0)
     low = high // 2
@@ -76,16 +80,19 @@ def plan(epsilon: Fraction, delta: Fraction, sample: Fraction | None = None) -> 
 def check(epsilon: Fraction, delta: Fraction, sample: Fraction | None) -> None:
     """Raise unless the numbers make sense, whatever the table."""
     if not LEAST_EPSILON <= epsilon <= GREATEST_EPSILON:
-        raise NoPlan("epsilon must be a number from 0.001 to 50; the smaller, the more private.")
+        raise NoPlan(
+            "epsilon", "must be a number from 0.001 to 50, such as 1.0; the smaller, the more private."
+        )
     if not LEAST_DELTA <= delta < 1:
-        raise NoPlan("delta must be a number from 1e-30 to below 1, far below one over the number of rows.")
+        raise NoPlan("delta", "must be a number between 0 (1e-30) and 1, such as 1.0e-6.")
     if sample is not None and not 0 < sample < 1:
-        raise NoPlan("the sample must be a share of the rows above 0 and below 1, such as 0.5.")
+        raise NoPlan("sample", "must be between 0 and 1, such as 0.5: the chance of a row to be drawn.")
     if sample is not None and not is_allowed(epsilon, sample):
         most = float(1 - 1 / exp_bounds(epsilon)[0])
         raise NoPlan(
-            f"the sample must be at most 1 - exp(-epsilon), which is {most:.4g}: else a row that is "
-            "left out is missed; lower the sample, or raise epsilon."
+            "sample",
+            f"must be at most 1 - exp(-epsilon), which is {most:.4g}: else a row that is left out is missed; lower it, "
+            "or raise epsilon.",
         )
 
 

@@ -6,16 +6,19 @@ Everything here looks at declarations alone: nothing depends on a table. Keys: [
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from sfumato.declared_trees import declared_tree, undeclared
+from sfumato.errors import HierarchyError
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
 from sfumato.policy_file import Misfit, declared_column, is_number
 from sfumato.requirement import Requirement
+from sfumato.sampling_plan import NoPlan, plan
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import Task
 
@@ -192,6 +195,11 @@ class RiskUtilityOptions:
     side_path: str | None = field(default=None, compare=False, repr=False)
     name: ClassVar[str] = "risk-utility"
 
+    @property
+    def is_private(self) -> bool:
+        """Is the release differentially private? The variant of the paper is not, and promises nothing."""
+        return self.private is not None and self.private.variant == REPAIRED
+
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str = ".") -> RiskUtilityOptions:
         """From what a policy says; a side table is sought relative to ``folder``."""
@@ -255,7 +263,7 @@ def check_options(options: RiskUtilityOptions, schema: Schema) -> None:
         raise Misfit((*METHOD, "floor"), "must be a number of at least 0, such as 0.1.")
     _check_side_table(options)
     if options.private is not None:
-        _check_private(options.private, options.side_table)
+        _check_private(options, options.private)
     _check_floor(options, schema)
 
 
@@ -351,26 +359,75 @@ def _check_side_table(options: RiskUtilityOptions) -> None:
         raise Misfit((*METHOD, "side-table"), "must be the path of a table, such as voters.csv.")
 
 
-def _check_private(private: PrivateSampling, side_table: str | None) -> None:
+def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> None:
     path: Where = (*METHOD, "private")
-    if private.epsilon <= 0:
-        raise Misfit(
-            (*path, "epsilon"), "must be a number above 0, such as 1.0; the smaller, the more private."
-        )
-    if not 0 < private.delta < 1:
-        raise Misfit((*path, "delta"), "must be a number between 0 and 1, such as 1.0e-6.")
-    if private.sample is not None and not 0 < private.sample < 1:
-        raise Misfit(
-            (*path, "sample"), "must be between 0 and 1, such as 0.5: the chance of a row to be drawn."
-        )
     if private.variant not in VARIANTS:
         raise Misfit((*path, "variant"), f"must be {REPAIRED} or {PAPER}.")
-    if private.variant == REPAIRED and side_table is None:
+    try:
+        plan(private.epsilon, private.delta, private.sample)
+    except NoPlan as error:
+        raise Misfit((*path, error.word), str(error)) from None
+    if private.variant == PAPER:
+        _check_paper(options, path)
+        return
+    if options.side_table is None:
         raise Misfit(
             path,
             "it needs a public side-table: boxes that are chosen by the table itself tell of its rows, and what could "
             "be published in spite of that is useless.",
         )
+    if options.optimizer in (GENETIC, APPROXIMATION):
+        raise Misfit(
+            (*METHOD, "optimizer"),
+            f"{options.optimizer} does not choose the box of a row by the row and the side table alone, which is what "
+            f"private rests on; choose {AUTO}, {EXACT}, {CUT} or {PROBING}.",
+        )
+    if options.weights.column is not None:
+        raise Misfit(
+            (*METHOD, "weights", "column"),
+            "personal weights are numbers of the table, and private reads no domain from it; leave it out.",
+        )
+
+
+def _check_paper(options: RiskUtilityOptions, path: Where) -> None:
+    """Algorithm 3 knows two objectives, and takes the table for its own side table."""
+    if options.side_table is not None:
+        raise Misfit(
+            path, "the variant paper takes the table itself for its side table; leave out side-table."
+        )
+    if options.objective == LOG_RISK:
+        raise Misfit(path, f"the paper knows no objective {LOG_RISK}; choose {THRESHOLD} or {LAGRANGIAN}.")
+
+
+def _check_declared(attribute: Attribute) -> None:
+    """A domain that follows from the policy alone."""
+    path: Where = ("attributes", attribute.name)
+    lacking = undeclared(attribute)
+    if lacking is not None:
+        raise Misfit(path, f"private reads no domain from the table; declare {lacking}.")
+    try:
+        declared_tree(with_hierarchy(attribute))
+    except HierarchyError as error:
+        sentence = str(error).removeprefix(f"The hierarchy of column {attribute.name!r}: ")
+        raise Misfit((*path, "hierarchy"), sentence) from None
+
+
+def with_hierarchy(attribute: Attribute) -> Attribute:
+    """The column with the hierarchy that it has if none is declared: halves of a number, days and months of a date."""
+    if not attribute.is_ordered:
+        return attribute
+    rule = {"balanced": 2} if attribute.kind is Kind.NUMBER else {"dates": ["day", "month", "year"]}
+    return replace(attribute, hierarchy=rule)
+
+
+def declared_schema(schema: Schema) -> Schema:
+    """The columns of a private release: every quasi-identifier has a hierarchy that follows from the policy."""
+    return Schema(
+        tuple(
+            with_hierarchy(attribute) if attribute.role is Role.QUASI_IDENTIFIER else attribute
+            for attribute in schema
+        )
+    )
 
 
 def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
@@ -412,6 +469,9 @@ def check_rest(
                 ("attributes", attribute.name, "role"),
                 "private risk-utility publishes quasi-identifiers alone; give it the role drop, or quasi-identifier.",
             )
+    if options.is_private:
+        for attribute in schema.quasi_identifiers:
+            _check_declared(attribute)
 
 
 def _quasi_identifier(name: str, schema: Schema, path: Where, what: str) -> None:

@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import verify_private, verify_risk, verify_summary, verify_tradeoff
+from sfumato import verify_private, verify_risk, verify_sampling, verify_summary, verify_tradeoff
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
@@ -685,8 +685,13 @@ def _boxes(
         if not columns.passed:
             return
         missing = claimed.utility.missing if claimed.utility is not None else ()
-        boxes = verify_tradeoff.Boxes.of(FiledRows(path, word), policy, missing)
-        found = list(verify_tradeoff.checks(boxes, claimed, certificate.figures))
+        rows = FiledRows(path, word)
+        boxes = verify_tradeoff.Boxes.of(rows, policy, missing)
+        if policy.is_private:
+            options = verify_tradeoff.options_of(policy)
+            found = list(verify_sampling.checks(boxes, rows, certificate, options, side_table))
+        else:
+            found = list(verify_tradeoff.checks(boxes, claimed, certificate.figures))
     except InputError as error:
         yield Check(claim, False, without_stop(error))
         return
@@ -694,6 +699,8 @@ def _boxes(
         yield Check(claim, False, f"{path.name} cannot be read")
         return
     yield from found
+    if policy.is_private:
+        return
     if side_table is None:
         yield verify_tradeoff.NO_SIDE_TABLE
     elif all(check.passed for check in found):

@@ -277,7 +277,10 @@ def _readings(column: Column, utility: Floats, nodes: Sequence[int], share: floa
 def claims_of(boxes: Boxes) -> Claims:
     """What a certificate may claim of published boxes: what ``verify`` will find, to twelve digits."""
     options, utilities = options_of(boxes.policy), Utilities.of(boxes)
-    mean, least = (None, None) if isinstance(utilities, str) else (utilities.mean, utilities.least.min())
+    if isinstance(utilities, str) or not boxes.n_rows:
+        mean, least = None, None
+    else:
+        mean, least = utilities.mean, utilities.least.min()
     claim = UtilityClaim(
         measure_word(options), promised_share(options), _digits(mean), _digits(least), boxes.missing
     )
@@ -312,13 +315,13 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
     yield equal("the release holds {} rows", claimed.rows, found.rows)
     yield equal("the rows form {} groups", claimed.groups, found.groups)
     yield equal("{} rows are suppressed", claimed.suppressed, found.suppressed)
-    yield from _utility_checks(claimed.utility, found.utility, utilities)
+    yield from utility_checks(claimed.utility, found.utility, utilities)
     yield from promise_checks(utilities, options)
     yield from _figure_checks(figures.get(TRADEOFF), boxes, utilities, found)
     yield NOT_K_ANONYMITY
 
 
-def _utility_checks(
+def utility_checks(
     claimed: UtilityClaim, found: UtilityClaim | None, utilities: Utilities | str
 ) -> Iterator[Check]:
     assert found is not None
@@ -453,7 +456,7 @@ def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
           if figures.is_own != (options.side_table is None) else []),
         *(["the table itself lacks a row"] if figures.is_own and figures.lacking else []),
         *(["the table itself has another number of rows"]
-          if figures.is_own and figures.side_rows != found.rows else []),
+          if figures.is_own and options.private is None and figures.side_rows != found.rows else []),
     ]  # fmt: skip
     if isinstance(utilities, Utilities):
         faults += share_faults(figures, utilities, options)
@@ -499,4 +502,5 @@ __all__ = [
     "promised_share",
     "published_names",
     "share_faults",
+    "utility_checks",
 ]

@@ -25,10 +25,10 @@ LAYERS = """
     report
     compare
     evaluate | risk
-    methods, private
+    methods, private, private_sampling
     mondrian | specialization | tradeoff
     intake, declared, stream
-    engines | verify, verify_private, verify_ledger, verify_cuts, verify_risk, verify_tradeoff, verify_nodes | privacy
+    engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff, verify_nodes | privacy
     verify_summary, verify_portions, verify_groups, verify_checks, verify_coverage
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
@@ -98,6 +98,7 @@ ALGORITHMS = (
     "declared",
     "stream",
     "sampling_plan",
+    "private_sampling",
 )
 """What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
 
@@ -109,6 +110,7 @@ PRIVATE = (
     "sfumato.declared_trees",
     "sfumato.published_counts",
     "sfumato.private",
+    "sfumato.private_sampling",
     "sfumato.tradeoff.sampling",
     "sfumato.sampling_plan",
 )

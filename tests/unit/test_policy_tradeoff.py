@@ -24,6 +24,13 @@ attributes:
   worry:   {role: other, type: number}
 """
 N_LINES = ATTRIBUTES.count("\n")
+DECLARED = (
+    ATTRIBUTES.replace("sensitive", "drop")
+    .replace("other", "drop")
+    .replace("[0, 110]", "[0, 110], step: 1")
+    .replace("{mask: 5}", "{mask: 5}, values: ['53715', '53703']")
+)
+"""Every domain is known without a table, and nothing but quasi-identifiers is published."""
 
 
 def policy(options: str = "{}", more: str = "", attributes: str = ATTRIBUTES) -> Policy:
@@ -114,15 +121,44 @@ def test_a_side_table_is_sought_beside_the_policy_and_told_by_its_name():
 
 
 def test_private_sampling_survives_being_written():
-    text = ATTRIBUTES.replace("sensitive", "drop").replace("other", "drop")
     options = "{side-table: v.csv, private: {epsilon: 1.0, delta: 1.0e-6, sample: 1/3}}"
-    given = policy(options, attributes=text)
+    given = policy(options, attributes=DECLARED)
     assert isinstance(given.method, RiskUtilityOptions)
     assert given.method.private == PrivateSampling(Fraction(1), Fraction(1, 10**6), Fraction(1, 3))
     assert given.is_private
     assert Policy.from_dict(given.as_dict()) == given
     assert Policy.parse(given.to_yaml()) == given
     assert "rows" not in given.as_dict()["output"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "by", "sentence"),
+    [
+        (", step: 1", "", "column 'age': private reads no domain from the table; declare bounds and step"),
+        (
+            "bounds: [0, 110], step: 1",
+            "",
+            "column 'age': private reads no domain from the table; declare bounds and step",
+        ),
+        (
+            ", values: ['53715', '53703']",
+            "",
+            "column 'zip': private reads no domain from the table; declare values",
+        ),
+        ("[0, 110], step: 1", "[0, 110000000], step: 1", "column 'age', hierarchy: It would have more than"),
+    ],
+)
+def test_a_private_release_declares_every_domain(declared, by, sentence):
+    options = f"{{side-table: v.csv, {PRIVATE}}}}}"
+    policy(options, attributes=DECLARED)
+    assert sentence in refusal(options, attributes=DECLARED.replace(declared, by))
+
+
+def test_the_variant_of_the_paper_is_not_private_and_declares_nothing():
+    text = ATTRIBUTES.replace("sensitive", "drop").replace("other", "drop")
+    given = policy(f"{{floor: 1, {PRIVATE}, variant: paper}}}}", attributes=text)
+    assert not given.is_private
+    assert Policy.from_dict(given.as_dict()) == given
 
 
 @pytest.mark.parametrize("optimizer", SERVES)
@@ -199,6 +235,14 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
         ("{side-table: v.csv, private: {epsilon: 1}}", "private: the key 'delta' is missing"),
         ("{side-table: v.csv, private: {epsilon: 0, delta: 0.1}}", "private epsilon: must be a number from 1e-9"),
         ("{side-table: v.csv, private: {epsilon: 1, delta: 0}}", "private delta: must be a number between 0 and 1, such as 1.0e-6."),
+        (f"{{side-table: v.csv, {PRIVATE}, sample: 0.64}}}}", "private sample: must be at most 1 - exp(-epsilon), which is 0.6321"),
+        ("{side-table: v.csv, private: {epsilon: 20, delta: 1.0e-6, sample: 0.99999}}", "private sample: a box would have to be drawn more than 100,000 times"),
+        ("{side-table: v.csv, private: {epsilon: 60, delta: 1.0e-6}}", "private epsilon: must be a number from 0.001 to 50"),
+        (f"{{side-table: v.csv, optimizer: genetic, {PRIVATE}}}}}", "optimizer: genetic does not choose the box of a row by the row and the side table alone"),
+        (f"{{side-table: v.csv, optimizer: approximation, {PRIVATE}}}}}", "optimizer: approximation does not choose the box"),
+        (f"{{side-table: v.csv, weights: {{column: caution}}, {PRIVATE}}}}}", "weights column: personal weights are numbers of the table"),
+        (f"{{side-table: v.csv, floor: 1, {PRIVATE}, variant: paper}}}}", "private: the variant paper takes the table itself for its side table"),
+        (f"{{objective: log-risk, lambda: 1, floor: 1, {PRIVATE}, variant: paper}}}}", "private: the paper knows no objective log-risk"),
         (f"{{{PRIVATE}, variant: paper}}}}", "the variant paper divides by the risk of a row that is suppressed"),
     ],
 )  # fmt: skip
@@ -248,8 +292,8 @@ def test_a_private_release_publishes_no_other_column():
         (RiskUtilityOptions(weights=Weights(attributes={"age": float("nan")})), "weights attributes age: must be a weight, a number of at least 0"),
         (RiskUtilityOptions(utility={"age": (0, float("inf"))}), "utility age: must be a list of numbers of at least 0"),
         (RiskUtilityOptions(side_table=""), "side-table: must be the path"),
-        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(0), Fraction(1, 9))), "private epsilon: must be a number above 0"),
-        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1))), "private delta: must be a number between 0 and 1"),
+        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(0), Fraction(1, 9))), "private epsilon: must be a number from 0.001 to 50"),
+        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1))), "private delta: must be a number between 0 (1e-30) and 1"),
         (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1, 9), variant="x")), "private variant: must be repaired or paper."),
     ],
 )  # fmt: skip

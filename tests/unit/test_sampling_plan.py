@@ -108,11 +108,11 @@ def test_rounding_is_upwards_and_keeps_six_digits(number):
 @pytest.mark.parametrize(
     ("epsilon", "delta", "sample", "sentence"),
     [
-        ("0.0001", "1e-6", None, "epsilon must be a number from 0.001 to 50"),
-        ("51", "1e-6", None, "epsilon must be a number from 0.001 to 50"),
-        ("1", "0", None, "delta must be a number"),
-        ("1", "1", None, "delta must be a number"),
-        ("1", "1e-6", "1", "above 0 and below 1"),
+        ("0.0001", "1e-6", None, "must be a number from 0.001 to 50"),
+        ("51", "1e-6", None, "must be a number from 0.001 to 50"),
+        ("1", "0", None, "must be a number between 0"),
+        ("1", "1", None, "must be a number between 0"),
+        ("1", "1e-6", "1", "must be between 0 and 1"),
         ("1", "1e-6", "0.64", r"at most 1 - exp\(-epsilon\), which is 0.6321"),
         ("30", "1e-6", "0.99999", f"more than {GREATEST_K0:,} times"),
     ],

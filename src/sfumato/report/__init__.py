@@ -32,6 +32,7 @@ from sfumato.report.page import Verdict, listed, options_of, share, shown, templ
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.plane import Plane, plane_of
 from sfumato.report.private import render_private
+from sfumato.report.sampled import render_sampled
 from sfumato.report.tradeoff import render_tradeoff
 from sfumato.report.use_pictures import scores, selection_bar
 from sfumato.report.uses import (
@@ -50,8 +51,9 @@ from sfumato.tradeoff_policy import RiskUtilityOptions
 
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
-    if release.certificate.privacy is not None:
-        return render_private(release, release.certificate.privacy)
+    privacy = release.certificate.privacy
+    if privacy is not None:
+        return (render_private if privacy.sampling is None else render_sampled)(release, privacy)
     if isinstance(release.policy.method, RiskUtilityOptions):
         return render_tradeoff(release)
     view = view_of(release.rows, release.policy)

@@ -55,9 +55,9 @@ def render_private(release: Release, privacy: Privacy) -> str:
         privacy=privacy,
         claims=release.certificate.claims,
         verdict=verdict(privacy),
-        epsilon=_decimal(privacy.epsilon),
-        factor=_factor(privacy.epsilon),
-        odds=_odds(privacy.epsilon),
+        epsilon=decimal(privacy.epsilon),
+        factor=factor(privacy.epsilon),
+        odds=odds(privacy.epsilon),
         noise=Noise.of(privacy),
         draws=draws_of(privacy)[:MOST_DRAWS],
         n_hidden=sum(draw.n for draw in draws_of(privacy)[MOST_DRAWS:]),
@@ -95,35 +95,35 @@ def verdict(privacy: Privacy) -> Verdict:
         )
     return Verdict(
         "good",
-        f"Differentially private, epsilon {_decimal(privacy.epsilon)}.",
+        f"Differentially private, epsilon {decimal(privacy.epsilon)}.",
         "Whether or not any one row was in the table, every outcome was nearly as likely: the chances differ by a "
-        f"factor of at most {_factor(privacy.epsilon)}.",
+        f"factor of at most {factor(privacy.epsilon)}.",
     )
 
 
-def _decimal(number: Fraction) -> str:
+def decimal(number: Fraction) -> str:
     """An exact fraction as people write it, if a few digits say it.
 
-    >>> _decimal(Fraction(1, 10)), _decimal(Fraction(1, 3))
+    >>> decimal(Fraction(1, 10)), decimal(Fraction(1, 3))
     ('0.1', '1/3')
     """
     text = f"{float(number):.12g}"
     return text if Fraction(text) == number else str(number)
 
 
-def _factor(epsilon: Fraction) -> str:
+def factor(epsilon: Fraction) -> str:
     """What epsilon allows a chance to change by.
 
-    >>> _factor(Fraction(1)), _factor(Fraction(1, 100)), _factor(Fraction(100))
+    >>> factor(Fraction(1)), factor(Fraction(1, 100)), factor(Fraction(100))
     ('2.72', '1.01', '2.69e+43')
     """
-    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e to the power of {_decimal(epsilon)}"
+    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e to the power of {decimal(epsilon)}"
 
 
-def _odds(epsilon: Fraction) -> str:
+def odds(epsilon: Fraction) -> str:
     """How sure somebody can become who was in two minds.
 
-    >>> _odds(Fraction(1)), _odds(Fraction(1, 10)), _odds(Fraction(50))
+    >>> odds(Fraction(1)), odds(Fraction(1, 10)), odds(Fraction(50))
     ('73 %', '52 %', '> 99.9 %')
     """
     percent = 100 / (1 + math.exp(-min(float(epsilon), 700.0)))

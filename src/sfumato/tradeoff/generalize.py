@@ -9,7 +9,7 @@ date without a hierarchy gets one, and without bounds the range of both tables (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -97,7 +97,7 @@ def closed_schema(schema: Schema, source: Source, side: Source | None = None) ->
     >>> closed_schema(Schema.of(age={"role": "quasi-identifier", "kind": "number"}), ages)["age"].bounds
     (23.0, 41.0)
     """
-    _check_side(schema, side)
+    check_side(schema, side)
     quasi = {attribute.name for attribute in schema.quasi_identifiers if attribute.kind is not Kind.CATEGORY}
     return Schema(
         tuple(
@@ -164,7 +164,7 @@ def encoded(
     domains, columns, others = [], [], []
     for attribute in schema.quasi_identifiers:
         domain, codes, side_codes = _together(attribute, source, side)
-        _check_leaf_weights(domain, options.weights)
+        check_leaf_weights(domain, options.weights)
         domains.append(domain)
         columns.append(codes)
         others.append(side_codes)
@@ -181,7 +181,7 @@ def encoded(
     return Encoded(schema, tuple(domains), problem)
 
 
-def _check_side(schema: Schema, side: Source | None) -> None:
+def check_side(schema: Schema, side: Source | None) -> None:
     if side is None:
         return
     lacking = [attribute.name for attribute in schema.quasi_identifiers if attribute.name not in side.names]
@@ -251,7 +251,7 @@ def _cells(column: Any, attribute: Attribute) -> pa.DictionaryArray:
 # ---- weights of rows ---------------------------------------------------------------------------------------
 
 
-def _check_leaf_weights(domain: TreeDomain, weights: Weights) -> None:
+def check_leaf_weights(domain: TreeDomain, weights: Weights) -> None:
     given = weights.attributes.get(domain.attribute.name)
     if not isinstance(given, Mapping):
         return
@@ -354,7 +354,7 @@ def published(
     for name in source.names:
         if name in quasi:
             a = quasi[name]
-            columns |= _generalized(
+            columns |= generalized(
                 found.domains[a],
                 nodes[:, a],
                 lambda values: values[at],
@@ -366,7 +366,23 @@ def published(
     return pa.table(columns)
 
 
-def _generalized(
+def boxes_table(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> pa.Table:
+    """Rows of boxes alone: one node (rows, columns) of each hierarchy. The policy is closed."""
+    with_bounds_ = bounds_of(policy.schema, policy.output)
+    columns: dict[str, pa.Array] = {}
+    for a, domain in enumerate(domains):
+        name = domain.attribute.name
+        columns |= generalized(
+            domain,
+            nodes[:, a],
+            lambda values: values,
+            labels=policy.output.has_labels or name not in with_bounds_,
+            bounds=name in with_bounds_,
+        )
+    return pa.table(columns)
+
+
+def generalized(
     domain: TreeDomain,
     nodes: NDArray[np.int64],
     expand: Callable[[NDArray[Any]], NDArray[Any]],
@@ -428,9 +444,13 @@ def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
 __all__ = [
     "Encoded",
     "bounds_of",
+    "boxes_table",
+    "check_leaf_weights",
+    "check_side",
     "closed",
     "closed_schema",
     "encoded",
+    "generalized",
     "node_bounds",
     "objective_of",
     "of_side_table",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,31 @@ class Optimum:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The module that solves, the optimizer that it is called in a policy, why, and limits of the module."""
+
+    module: str
+    optimizer: str
+    reason: str
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def solve(
+        self,
+        problem: Problem,
+        objective: Objective,
+        *,
+        threads: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Solution:
+        """The generalization of every row."""
+        found: Solution = _module(self.module).solve(
+            problem, objective, random=seeded(SEED), threads=threads, progress=progress, **self.limits
+        )
+        _check(problem, objective, found)
+        return found
+
+
 def optimize(
     problem: Problem,
     options: RiskUtilityOptions,
@@ -63,18 +89,15 @@ def optimize(
 ) -> Optimum:
     """The generalization of every row that is best by the objective of the options."""
     objective = objective_of(options)
-    solver, optimizer, reason, limits = _chosen(problem, objective, options.optimizer)
-    found = _module(solver).solve(
-        problem, objective, random=seeded(SEED), threads=threads, progress=progress, **limits
-    )
-    _check(problem, objective, found)
-    return Optimum(found, optimizer, reason)
+    choice = chosen(problem, objective, options.optimizer)
+    found = choice.solve(problem, objective, threads=threads, progress=progress)
+    return Optimum(found, choice.optimizer, choice.reason)
 
 
-def _chosen(problem: Problem, objective: Objective, asked: str) -> tuple[str, str, str, dict[str, Any]]:
-    """The module that solves, the optimizer that it is called in a policy, why, and limits of the module."""
+def chosen(problem: Problem, objective: Objective, asked: str) -> Choice:
+    """The optimizer that a problem is solved by, if this one is asked for."""
     if asked not in (AUTO, EXACT):
-        return MODULES[asked], asked, "as asked", {}
+        return Choice(MODULES[asked], asked, "as asked")
     n_tuples = float(_module(MODULES[EXACT]).n_tuples(problem, objective))
     why = (
         f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
@@ -87,16 +110,16 @@ def _chosen(problem: Problem, objective: Objective, asked: str) -> tuple[str, st
                 f"The exact optimum of all rows is out of reach: {why}; "
                 "say optimizer: auto, or give fewer quasi-identifiers."
             )
-        return MODULES[EXACT], EXACT, "as asked", {}
+        return Choice(MODULES[EXACT], EXACT, "as asked")
     if n_tuples <= AFFORDABLE:
-        return MODULES[EXACT], EXACT, f"{why}, which is affordable", {}
+        return Choice(MODULES[EXACT], EXACT, f"{why}, which is affordable")
     if isinstance(objective, Lagrangian):
-        return MODULES[CUT], CUT, f"{why}; certificates and cuts prove single rows", {}
+        return Choice(MODULES[CUT], CUT, f"{why}; certificates and cuts prove single rows")
     n_boxes = MOST_BOXES // max(problem.n, 1)
     if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
         reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
-        return BRANCH, PROBING, reason, {"most_boxes": n_boxes}
-    return MODULES[PROBING], PROBING, f"{why}; row-join probing", {}
+        return Choice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
+    return Choice(MODULES[PROBING], PROBING, f"{why}; row-join probing")
 
 
 def _module(name: str) -> Any:
@@ -119,4 +142,4 @@ def _check(problem: Problem, objective: Objective, found: Solution) -> None:
             raise InternalError("An optimizer gave a row less utility than was asked for.")
 
 
-__all__ = ["Optimum", "optimize"]
+__all__ = ["Choice", "Optimum", "chosen", "optimize"]

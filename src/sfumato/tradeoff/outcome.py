@@ -11,17 +11,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import tables
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError, InternalError, PaperCannotPublish
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.randomness import Random
 from sfumato.release import sha256_of
+from sfumato.sampling_plan import plan
 from sfumato.tables import Source
-from sfumato.tradeoff import generalize
+from sfumato.tradeoff import exponential, generalize
 from sfumato.tradeoff.generalize import Encoded, of_side_table
 from sfumato.tradeoff.optimize import Optimum, optimize
 from sfumato.tradeoff.problem import Problem, distinct_rows
-from sfumato.tradeoff_policy import FRAME
+from sfumato.tradeoff_policy import FRAME, PrivateSampling
+
+NO_PRIVACY = (
+    "none is claimed: the set of boxes that may be published depends on the table [FEB12, theorem 4 is wrong]"
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,13 +80,63 @@ def outcome_of(
     progress("encoding", 0, 1)
     other = None if side is None else side.source
     policy = generalize.closed(policy, source, other)
-    _check_names(policy)
+    check_names(policy)
     options = _options(policy)
     found = generalize.encoded(source, policy.schema, options, other)
+    if options.private is not None:
+        return _published_variant(source, policy, options.private, found, random, progress)
     optimum = optimize(found.problem, options, threads=threads, progress=progress)
     progress("publishing", 0, 1)
     rows = generalize.published(source, policy, found, optimum.solution.levels, random)
     return Outcome(policy, rows, figures_of(found.problem, optimum, side), found, optimum)
+
+
+def _published_variant(
+    source: Source,
+    policy: Policy,
+    private: PrivateSampling,
+    found: Encoded,
+    random: Random,
+    progress: Progress,
+) -> Outcome:
+    """Algorithm 3 as the paper has it [FEB12, section 3.3]: a study, which promises no privacy."""
+    problem, objective = found.problem, generalize.objective_of(_options(policy))
+    sample = private.sample or plan(private.epsilon, private.delta).s
+    given = exponential.parameters(
+        problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - sample)
+    )
+    if given.t is None:
+        asked = f"{given.bound:,.0f}" if given.bound < 1e15 else f"{given.bound:.1e}"
+        raise PaperCannotPublish(asked, n_rows=source.n_rows)
+    drawn = exponential.draw(problem, objective, given, random, progress=progress)
+    if not len(drawn.row):
+        raise PaperCannotPublish(f"{given.t - 1:,}", n_rows=source.n_rows)
+    progress("publishing", 0, 1)
+    solution = problem.solution(drawn.levels, which=problem.of_row[drawn.row])
+    order = random.permutation(len(drawn.row))
+    nodes = problem.nodes_of(solution.which, solution.levels)[order] - problem.lattice.root
+    rows = generalize.boxes_table(nodes, found.domains, policy)
+    part = replace(
+        problem,
+        rows=problem.rows[solution.which],
+        of_row=np.arange(len(solution)),
+        own=problem.own[solution.which],
+        factor=problem.factor[solution.which] if problem.is_personal else problem.factor,
+    )
+    here = replace(solution, which=np.arange(len(solution)))
+    reason = "Algorithm 3 as published, for study: no privacy is claimed"
+    figures = figures_of(part, Optimum(here, "sampling", reason), None)
+    figures["raw risk"] = _figure(raw_risk(problem), problem.n_alike, "greatest")  # of the whole table
+    figures["published"] = {
+        "privacy": NO_PRIVACY,
+        "t": given.t,
+        "beta": given.beta,
+        "tau_1": given.tau_1,
+        "eta": given.eta,
+        "epsilon'": given.working,
+        "nats": given.spread,
+    }
+    return Outcome(policy, rows, figures, found, Optimum(here, "sampling", reason))
 
 
 def _options(policy: Policy) -> RiskUtilityOptions:
@@ -90,7 +145,7 @@ def _options(policy: Policy) -> RiskUtilityOptions:
     return policy.method
 
 
-def _check_names(policy: Policy) -> None:
+def check_names(policy: Policy) -> None:
     for quasi in generalize.bounds_of(policy.schema, policy.output):
         for name in (f"{quasi}_low", f"{quasi}_high"):
             if name in policy.schema:
@@ -149,4 +204,4 @@ def raw_risk(problem: Problem) -> Floats:
     return np.asarray(weight * problem.weight_unit / np.maximum(covered, 1))
 
 
-__all__ = ["Outcome", "SideTable", "figures_of", "outcome_of", "raw_risk", "with_side_table"]
+__all__ = ["Outcome", "SideTable", "check_names", "figures_of", "outcome_of", "raw_risk", "with_side_table"]
