@@ -424,7 +424,7 @@ class _SampledJob(_TradeoffJob):
         options = verify_tradeoff.options_of(drawn.policy)
         missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
         boxes = verify_tradeoff.Boxes.of(drawn.rows, drawn.policy, missing)
-        claims = verify_tradeoff.claims_of(boxes, missing)
+        claims = verify_tradeoff.claims_of(boxes)
         certificate = Certificate.of(drawn.policy, claims, privacy=drawn.privacy)
         verdict = verify_sampling.checks(boxes, drawn.rows, certificate, options)
         Verdict(tuple(verdict)).raise_if_failed()

@@ -236,7 +236,8 @@ class Utilities:
             utility = column.utility(options.utility)
             if utility is None:
                 return column.attribute.name
-            tables.append(np.array([_readings(column, utility, found, share) for found in own]).T)
+            readings = [_readings(column, utility, found, share) for found in own]
+            tables.append(np.array(readings, dtype=np.float64).reshape(-1, 7).T)  # a release may be empty
         each = [boxes.each([table[i] for table in tables]).sum(axis=1) for i in range(7)]
         least, worst, best, low, high, short, long = each
         return cls(boxes, least, worst, best, (low, high), (short, long))
