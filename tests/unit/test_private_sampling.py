@@ -13,7 +13,7 @@ import pytest
 import sampled_people as people
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import lagrangians, problems, thresholds
+from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 
 from sfumato import publish, verify_sampling
 from sfumato.errors import InputError, PaperCannotPublish, PolicyError, TableError
@@ -24,7 +24,7 @@ from sfumato.publish import promises
 from sfumato.release import Certificate, Release
 from sfumato.sampling_plan import delta_of, plan
 from sfumato.tables import open_table
-from sfumato.tradeoff import branch, exact, probing
+from sfumato.tradeoff import branch, exact, lagrangian, probing
 from sfumato.tradeoff.outcome import SideTable
 from sfumato.tradeoff.problem import Problem
 from sfumato.verify import verify_folder
@@ -225,11 +225,12 @@ def alone(problem: Problem, row: int) -> Problem:
     )
 
 
-@pytest.mark.parametrize("solver", [exact, probing, branch])
+@pytest.mark.parametrize("solver", [exact, probing, branch, lagrangian], ids=lambda one: one.__name__)
 @given(problem=problems(external=True, personal=False, floor=True), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_box_of_a_row_does_not_depend_on_the_other_rows(solver, problem, data):
-    objective = data.draw(thresholds if solver is branch else st.one_of(thresholds, lagrangians(problem)))
+    serves = {branch: thresholds, lagrangian: lagrangians(problem)}
+    objective = data.draw(serves.get(solver, st.one_of(thresholds, lagrangians(problem), log_risks)))
     together = solver.solve(problem, objective)
     for row in range(problem.n):
         by_itself = solver.solve(alone(problem, row), objective)
