@@ -47,6 +47,9 @@ COMPARABLE = 0.1
 """Risks within a tenth are called comparable here."""
 
 N_HALVINGS = 40
+CLOSE = 1e-5
+"""Prices that differ by less than this share of them are one."""
+
 KEYS = ("table", "weights", "axis", "at", "method", "measure")
 
 
@@ -71,8 +74,8 @@ def mean_share(problem: Problem, solution: Solution) -> float:
 
 def priced(problem: Problem, objective: Callable[[Fraction], Objective], c: float) -> Priced:
     """Utility falls as the price of risk rises; the price is bisected on a logarithmic scale."""
-    middle = problem.lambda_0() if objective is Lagrangian else 1.0
-    low, high = middle * 2.0**-24, middle * 2.0**24
+    middle, wide = (problem.lambda_0(), 2.0) if objective is Lagrangian else (1.0, 2.0**8)
+    low, high = middle / wide, middle * wide
     best: Priced | None = None
     beyond = 0.0
     for _ in range(N_HALVINGS):
@@ -83,7 +86,7 @@ def priced(problem: Problem, objective: Callable[[Fraction], Objective], c: floa
             best, low = Priced(found, price, utility, beyond), price
         else:
             beyond, high = utility, price
-        if best is not None and (best.utility - c < NEAR / 4 or high / low < 1 + 1e-6):
+        if best is not None and (best.utility - c < NEAR / 4 or high / low < 1 + CLOSE):
             break
     assert best is not None
     return Priced(best.solution, best.price, best.utility, beyond)
