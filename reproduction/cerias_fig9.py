@@ -24,7 +24,7 @@ from sfumato.tradeoff.problem import Ints, Levels, Problem, Solution, Threshold
 from sfumato.tradeoff_policy import HARMONIC, MODEL_1, MODEL_2
 
 NAME = "cerias_fig9"
-KS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+KS = (1, 2, 3, 5, 10, 20, 50, 100)
 MODELS = {"Model I": MODEL_1, "Model II": MODEL_2, "Harmonic": HARMONIC}
 
 
@@ -43,7 +43,7 @@ KINDS = {
     "Products, row by row": Kind(PRODUCTS, 6, 100_000, tradeoff_studies.row_by_row),
 }
 N_TABLES = 10
-N_SAMPLED = 300
+N_SAMPLED = 200
 """Rows that every method is judged on."""
 
 K_ANONYMITY, EXACT, GENETIC, PROBING = "k-anonymity", "Exact", "Genetic, as published", "Row-join probing"
