@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import naive_tradeoff as naive
@@ -146,3 +149,17 @@ def check_search(problem: Problem, objective: Threshold, solution: Solution) -> 
         found = naive.worth(problem, objective, int(solution.covered[i]), int(solution.weight[i]), 0)
         assert found <= best
         assert found == best or not solution.is_proved[i]
+
+
+def run_plainly(source: str) -> str:
+    """What a program prints when kernels are plain Python, and warnings errors."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    plain = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert plain.returncode == 0, plain.stderr
+    return plain.stdout

@@ -34,11 +34,16 @@ def text(genes) -> str:
     return "".join(str(gene + 1) for gene in genes.tolist())
 
 
-def follow(steps: Steps, need: int, genes: str, *, seed: int = 0):
+def counter(seed: int):
+    """Counters of neighbouring seeds begin alike: some numbers are drawn first."""
+    return np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
+
+
+def follow(steps: Steps, need: int, genes: str, *, seed: int = 1):
     """The path to the frontier, and for each column how often it has been specialized."""
     whole = int(sum(steps.loss[a, n - 1] for a, n in enumerate(steps.n.tolist())))
     node, out = np.empty(len(steps.n), dtype=np.uint8), np.empty(int((steps.n - 1).sum()), dtype=np.uint16)
-    n = fill_path(steps, np.int64(whole - need), path(genes), np.array([seed], dtype=np.uint64), node, out)
+    n = fill_path(steps, np.int64(whole - need), path(genes), counter(seed), node, out)
     return text(out[:n]), (steps.n - 1 - node).tolist()
 
 
@@ -46,7 +51,7 @@ def mutants(steps: Steps, genes: str, *, is_anywhere: bool = False, n: int = 200
     found = set()
     for seed in range(n):
         out = np.full(len(genes), UNDEFINED, dtype=np.uint16)
-        fill_mutant(steps, path(genes), is_anywhere, np.array([seed], dtype=np.uint64), out)
+        fill_mutant(steps, path(genes), is_anywhere, counter(seed), out)
         found.add(text(out))
     return found
 

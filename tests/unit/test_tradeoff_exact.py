@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tradeoff_cases import table, wide_problem
+from tradeoff_cases import run_plainly, table, wide_problem
 
 from sfumato.errors import InternalError
 from sfumato.hierarchy import Hierarchy
@@ -200,16 +198,7 @@ print(json.dumps(found))
 def test_the_cube_is_plain_python_too_with_the_same_results(capsys):
     exec(SMALL, {})
     compiled = json.loads(capsys.readouterr().out)
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    plain = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SMALL],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert plain.returncode == 0, plain.stderr
-    assert json.loads(plain.stdout) == compiled
+    assert json.loads(run_plainly(SMALL)) == compiled
 
 
 # ---- what it costs, and what it refuses -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import naive_tradeoff as naive
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import check_search, problems, thresholds, wide_problem
+from tradeoff_cases import check_search, problems, run_plainly, thresholds, wide_problem
 
 from sfumato.errors import InternalError
 from sfumato.randomness import seeded
@@ -116,3 +117,34 @@ def test_without_probing_all_members_begin_as_one_random_path():
     )
     assert np.array_equal(one.levels, alone.levels)
     assert problem.risk(probed).mean() < problem.risk(alone).mean()
+
+
+SMALL = """
+import json
+from fractions import Fraction
+from tradeoff_cases import wide_problem
+from sfumato.randomness import seeded
+from sfumato.tradeoff import branch, genetic, probing
+from sfumato.tradeoff.problem import Threshold
+
+found = []
+for utility in ("depth", "log"):
+    case = wide_problem(16, n_rows=8, n_columns=3, utility=utility)
+    for at_least in (Fraction(1, 3), Fraction(3, 5)):
+        objective = Threshold(at_least)
+        found.append(probing.solve(case, objective, threads=1).levels.tolist())
+        proved = branch.solve(case, objective, threads=1)
+        found.append([proved.levels.tolist(), proved.is_proved.tolist()])
+        for improved in (False, True):
+            evolved = genetic.solve(
+                case, objective, threads=1, random=seeded(1), n_members=4, n_generations=2, improved=improved
+            )
+            found.append(evolved.levels.tolist())
+print(json.dumps(found))
+"""
+
+
+def test_the_searches_are_plain_python_too_with_the_same_results(capsys):
+    exec(SMALL, {})
+    compiled = json.loads(capsys.readouterr().out)
+    assert json.loads(run_plainly(SMALL)) == compiled

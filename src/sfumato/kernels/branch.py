@@ -201,12 +201,13 @@ def _cut(steps, budget, unit, x, low, high, missed):
         if x[a] > low[a] and rounded > most:
             column, most = a, rounded
     if loss > budget and column >= 0:
-        return column, x[column] - 1
+        return column, np.int64(x[column]) - 1
     column = -1
     for a in range(len(x)):
         if low[a] < high[a] and (column < 0 or missed[a] > missed[column]):
             column = a
-    return column, min(x[column], high[column] - 1)
+    step = np.int64(0) if column < 0 else min(np.int64(x[column]), np.int64(high[column]) - 1)
+    return column, step
 
 
 @kernel

@@ -2,8 +2,8 @@
 
 A chromosome is a *path*: the columns that are specialized one after the other, one step each, on the way from the
 greatest generalization down to a frontier node. Steps, near rows and measures are those of :mod:`sfumato.kernels.near`.
-Random numbers come from a counter (SplitMix64) that begins at a number of the caller's, so that a row's search depends on
-nothing but that.
+Random numbers come from a counter (Marsaglia's xorshift) that begins at a number of the caller's, so that a row's search
+depends on nothing but that.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ class Members(NamedTuple):
 
 @inner
 def _below(counter, n):
-    """A whole number from 0 to n - 1; the counter moves on.
+    """A whole number from 0 to n - 1; the counter, never 0, moves on.
 
     counter  (1,)  uint64  IN+OUT
     """
-    counter[0] += np.uint64(0x9E3779B97F4A7C15)
     bits = counter[0]
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((bits ^ (bits >> np.uint64(31))) >> np.uint64(1)) % n
+    bits ^= bits << np.uint64(13)
+    bits ^= bits >> np.uint64(7)
+    bits ^= bits << np.uint64(17)
+    counter[0] = bits
+    return np.int64(bits >> np.uint64(11)) % n
 
 
 @kernel

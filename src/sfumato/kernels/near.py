@@ -22,6 +22,10 @@ MOST_LOOKUPS = 1 << 20
 """Cells of near rows that are looked at; beyond, every second, third, ... row is taken."""
 
 
+FIRST_KEY, KEY_FACTOR, KEY_MASK = 2166136261, 16777619, (1 << 32) - 1
+"""Of the hash of a vector: FNV-1a."""
+
+
 class Steps(NamedTuple):
     """The steps of one row, column by column."""
 
@@ -113,10 +117,9 @@ def _scan(columns, shift, steps, budget, unit, space):
                 more = short(steps.loss[a, s + 1] // unit - steps.loss[a, s] // unit)
                 if more == zero:
                     continue
-                first, last = steps.low[a, s] >> shift[a], (steps.high[a, s] - 1) >> shift[a]
-                low, width = short(first), short(last - first + 1)
+                low, last = short(steps.low[a, s] >> shift[a]), short((steps.high[a, s] - 1) >> shift[a])
                 for j in range(size):
-                    loss[j] = short(loss[j] + (more if short(column[j] - low) >= width else zero))
+                    loss[j] += zero if (column[j] >= low) & (column[j] <= last) else more
         for j in range(size):
             if loss[j] <= most:
                 space.found[n_found] = start + j
@@ -143,18 +146,18 @@ def _fill_vector(steps, side, t, out):
 @inner
 def _slot_of(vectors, n, slot):
     """The slot of vector ``n``: that of an equal one before it, or an empty one."""
-    mask = np.uint64(len(slot) - 1)
-    key = np.uint64(14695981039346656037)
+    mask = len(slot) - 1
+    key = FIRST_KEY
     for a in range(vectors.shape[1]):
-        key = (key ^ np.uint64(vectors[n, a])) * np.uint64(1099511628211)
-    at = np.int64((key ^ (key >> np.uint64(29))) & mask)
+        key = (key ^ np.int64(vectors[n, a])) * KEY_FACTOR & KEY_MASK
+    at = (key ^ (key >> 15)) & mask
     while slot[at] >= 0:
         other, a = slot[at], 0
         while a < vectors.shape[1] and vectors[other, a] == vectors[n, a]:
             a += 1
         if a == vectors.shape[1]:
             break
-        at = np.int64(np.uint64(at + 1) & mask)
+        at = (at + 1) & mask
     return at
 
 

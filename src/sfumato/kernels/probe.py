@@ -31,7 +31,7 @@ class Room(NamedTuple):
     above: NDArray[np.uint64]  # (vectors,) the columns where they are above, as bits
     single: NDArray[np.int64]  # (vectors,) those that are above in one column only
     n_above: NDArray[np.uint16]  # (vectors,) in how many columns a vector is above
-    sum_above: NDArray[np.uint16]  # (vectors,) the sum of these columns' numbers
+    sum_above: NDArray[np.uint32]  # (vectors,) the sum of these columns' numbers
     held: NDArray[np.int64]  # (columns, steps) rows covered, by their step
     gain: NDArray[np.int64]  # (columns, steps) rows gained
     kept: NDArray[np.int64]  # (columns, steps) rows gained though another column is lowered
@@ -50,7 +50,7 @@ def room_for(steps, near):
         np.empty(n, np.uint64),
         np.empty(n, np.int64),
         np.empty(n, np.uint16),
-        np.empty(n, np.uint16),
+        np.empty(n, np.uint32),
         np.empty_like(steps.loss),
         np.empty_like(steps.loss),
         np.empty_like(steps.loss),
@@ -90,19 +90,19 @@ def fill_nearest(near, out):
 
 
 @inner
-def _fill_joinable(steps, across, x, slack, loss, out):
+def _fill_joinable(steps, across, x, budget, slack, loss, out):
     """The vectors that x may be able to cover within the slack: how many; all that it is are among them.
 
     across  (columns, vectors)  uint8   IN
     loss    (vectors,)          uint16  ROOM
     out     (vectors,)          int64   OUT
     """
-    unit = slack // FULL + 1
+    unit = budget // FULL + 1  # no vector loses more than the budget
     loss[:] = 0
     for a in range(len(x)):
         column, before = across[a], np.int64(0)
         for s in range(x[a] + 1, steps.n[a]):
-            units = min((steps.loss[a, s] - steps.loss[a, x[a]]) // unit, FULL)
+            units = min((steps.loss[a, s] - steps.loss[a, x[a]]) // unit, FULL)  # more for no vector
             more, step = np.uint16(units - before), np.uint8(s)
             before = units
             for j in range(len(loss)):
@@ -141,6 +141,12 @@ def _keep_joinable(steps, near, x, slack, alive, n_alive, more, above):
 
 
 @inner
+def _per_loss(n_rows, loss):
+    """Rows per utility lost; beyond all measure if none is lost."""
+    return n_rows / loss if loss > 0 else n_rows * 1e18
+
+
+@inner
 def _fill_candidates(near, alive, n_alive, more, out):
     """The alive vectors with most rows per utility lost: how many.
 
@@ -148,11 +154,11 @@ def _fill_candidates(near, alive, n_alive, more, out):
     """
     n = 0
     for f in range(n_alive):
-        ratio = near.n_rows[alive[f]] / more[f]
-        if n == len(out) and ratio <= near.n_rows[alive[out[n - 1]]] / more[out[n - 1]]:
+        ratio = _per_loss(near.n_rows[alive[f]], more[f])
+        if n == len(out) and ratio <= _per_loss(near.n_rows[alive[out[n - 1]]], more[out[n - 1]]):
             continue
         at = min(n, len(out) - 1)
-        while at > 0 and near.n_rows[alive[out[at - 1]]] / more[out[at - 1]] < ratio:
+        while at > 0 and _per_loss(near.n_rows[alive[out[at - 1]]], more[out[at - 1]]) < ratio:
             out[at] = out[at - 1]
             at -= 1
         out[at] = f
@@ -187,7 +193,7 @@ def join(steps, near, across, budget, room, x):
     lost = np.int64(0)
     for a in range(len(x)):
         lost += steps.loss[a, x[a]]
-    n_alive = _fill_joinable(steps, across, x, budget - lost, room.n_above, alive)
+    n_alive = _fill_joinable(steps, across, x, budget, budget - lost, room.n_above, alive)
     work = 4 * len(alive)
     while True:
         work += 8 * n_alive
@@ -201,7 +207,7 @@ def join(steps, near, across, budget, room, x):
         best, best_ratio = -1, -1.0
         for c in range(n):
             f = candidates[c]
-            ratio = _rows_joined(near, x, alive, n_alive, above, f) / more[f]
+            ratio = _per_loss(_rows_joined(near, x, alive, n_alive, above, f), more[f])
             if ratio > best_ratio:
                 best, best_ratio = f, ratio
         lost += more[best]
@@ -211,33 +217,38 @@ def join(steps, near, across, budget, room, x):
 
 @inner
 def _fill_breaks(across, x, n_above, sum_above):
-    """In how many columns each vector is above x, and the sum of these columns' numbers, modulo 2^16.
+    """In how many columns each vector is above x, and the sum of these columns' numbers.
 
     across     (columns, vectors)  uint8   IN
     n_above    (vectors,)          uint16  OUT
-    sum_above  (vectors,)          uint16  OUT
+    sum_above  (vectors,)          uint32  OUT
     """
     n_above[:] = 0
     sum_above[:] = 0
     for a in range(len(x)):
-        _add_breaks(across[a], np.uint8(x[a]), np.uint16(1), np.uint16(a), n_above, sum_above)
+        _raise_breaks(across[a], a, x[a], n_above, sum_above)
 
 
 @inner
-def _add_breaks(column, step, one, number, n_above, sum_above):
-    """Add one column, or take it away, if the numbers are those modulo 2^16."""
+def _raise_breaks(column, a, step, n_above, sum_above):
+    """Add the vectors that are above a step of column ``a``."""
+    one, number = np.uint16(1), np.uint32(a)
     for j in range(len(column)):
         is_above = column[j] > step
         n_above[j] += one if is_above else np.uint16(0)
-        sum_above[j] += number if is_above else np.uint16(0)
+        sum_above[j] += number if is_above else np.uint32(0)
 
 
 @inner
 def _move(across, a, step, x, n_above, sum_above):
     """Column ``a`` of x moves to another step."""
-    _add_breaks(across[a], x[a], np.uint16(FULL), np.uint16(FULL + 1 - a), n_above, sum_above)
+    column, before, one, number = across[a], x[a], np.uint16(1), np.uint32(a)
+    for j in range(len(column)):
+        is_above = column[j] > before
+        n_above[j] -= one if is_above else np.uint16(0)
+        sum_above[j] -= number if is_above else np.uint32(0)
     x[a] = step
-    _add_breaks(across[a], x[a], np.uint16(1), np.uint16(a), n_above, sum_above)
+    _raise_breaks(column, a, x[a], n_above, sum_above)
 
 
 @inner

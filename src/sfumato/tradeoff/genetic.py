@@ -90,8 +90,10 @@ def _room(n_members: int, longest: int, n_columns: int) -> Members:
 
 def _counter(seed: int, row: int) -> Any:
     """Where the random numbers of a row begin: far from where those of any other do."""
-    mixed = (seed ^ (row * 0xD1342543DE82EF95)) * 0x2545F4914F6CDD1D % (1 << 64)
-    return np.array([mixed ^ (mixed >> 32)], dtype=np.uint64)
+    mixed = (seed + row * 0x9E3779B97F4A7C15) % (1 << 64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as SplitMix64 does
+        mixed = (mixed ^ (mixed >> shift)) * factor % (1 << 64)
+    return np.array([mixed ^ (mixed >> 31) or 1], dtype=np.uint64)
 
 
 __all__ = ["solve", "solve_improved"]
