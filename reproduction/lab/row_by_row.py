@@ -49,16 +49,16 @@ def by_prefix_sums(problem: Problem, objective: Threshold, which: Ints) -> Solut
     if n_generalizations(problem) > MOST_GENERALIZATIONS:
         raise ValueError("There are too many generalizations of a row.")
     levels = np.empty((len(which), problem.n_columns), dtype=np.uint8)
-    need = problem.need(objective.at_least)
+    measures = np.empty((len(which), 3), dtype=np.int64)
     _fill_best(
         problem.lattice, problem.rows, problem.factor, np.int64(problem.floor), problem.own, problem.side,
-        problem.side_count, need, which, levels,
+        problem.side_count, problem.need(objective.at_least), which, levels, measures,
     )  # fmt: skip
-    return problem.solution(levels, which=which, is_proved=True)
+    return Solution(which, levels, *measures.T, np.ones(len(which), dtype=np.bool_))
 
 
 @njit(cache=True, nogil=True)
-def _fill_best(lattice, rows, factor, floor, own, side, side_count, need, which, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _fill_best(lattice, rows, factor, floor, own, side, side_count, need, which, out, out_measures):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each row: where the side table joins it, prefix sums along each column, and the best of all."""
     n_columns = rows.shape[1]
     stride = np.ones(n_columns + 1, dtype=np.int64)  # the last column moves fastest
@@ -106,9 +106,8 @@ def _fill_best(lattice, rows, factor, floor, own, side, side_count, need, which,
                 if ahead > 0 or (ahead == 0 and utility > most):
                     least, least_covered, most = weight, n, utility
                     out[i] = now
-            for a in range(
-                n_columns - 1, -1, -1
-            ):  # the next generalization: like a number with one digit more
+            # The next generalization, as one counts: the last digit moves first.
+            for a in range(n_columns - 1, -1, -1):
                 weight -= weights[a, now[a]]
                 utility -= utilities[a, now[a]]
                 now[a] = now[a] + 1 if now[a] + 1 < lattice.n_levels[a] else 0
@@ -116,6 +115,7 @@ def _fill_best(lattice, rows, factor, floor, own, side, side_count, need, which,
                 utility += utilities[a, now[a]]
                 if now[a]:
                     break
+        out_measures[i, 0], out_measures[i, 1], out_measures[i, 2] = least_covered, least, most
 
 
 def _nodes(problem: Problem, row: int, a: int) -> Ints:

@@ -34,6 +34,10 @@ SCRIPTS = (cerias_fig8, cerias_fig9, cerias_fig10)
 @given(tradeoff_cases.problems(max_columns=3), tradeoff_cases.thresholds)
 def test_prefix_sums_find_the_optimum_of_each_row(problem, objective):
     found = row_by_row.by_prefix_sums(problem, objective, np.arange(problem.n))
+    measured = problem.measures(np.arange(problem.n), found.levels)
+    assert [part.tolist() for part in (found.covered, found.weight, found.utility)] == [
+        part.tolist() for part in measured
+    ]
     for row in range(problem.n):
         worth, utility, levels = naive_tradeoff.best(problem, objective, row)
         assert -Fraction(int(found.weight[row]), max(int(found.covered[row]), 1)) == worth
@@ -245,6 +249,7 @@ def test_figure_10_as_published_holds_and_otherwise_not():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.NAME)
 def test_a_quick_run_measures_judges_and_draws(script, data_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("SFUMATO_DATA", str(data_folder))
