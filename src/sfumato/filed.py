@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.schema import Attribute, Role
@@ -19,7 +20,7 @@ ROWS_AT_ONCE = 1 << 17
 MOST_LINES = 1 << 21
 """Distinct rows of a question that are put together before it goes on."""
 
-N_ROWS = "\0rows"
+N_ROWS, FIRST = "\0rows", "\0first"
 
 
 class FiledRows:
@@ -109,7 +110,7 @@ class FiledRows:
 
 
 def distinct_lines(rows: pa.Table | FiledRows, names: Sequence[str]) -> tuple[pa.Table, Ints]:
-    """The distinct rows of some columns, and how many rows each stands for, wherever the rows are."""
+    """The distinct rows of some columns in the order of their first ones, and how many rows each stands for."""
     if isinstance(rows, FiledRows):
         return rows.distinct(names)
     ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
@@ -118,11 +119,16 @@ def distinct_lines(rows: pa.Table | FiledRows, names: Sequence[str]) -> tuple[pa
 
 
 def _counted(lines: pa.Table) -> pa.Table:
-    """One line for all that are alike, with plain columns: dictionaries differ from batch to batch."""
+    """One line for all that are alike, with plain columns: dictionaries differ from batch to batch.
+
+    They stand in the order of their first ones. Arrow's own order of groups is nearly that, but not always.
+    """
     names = [name for name in lines.column_names if name != N_ROWS]
     with suppress(pa.ArrowNotImplementedError):  # keys that Arrow cannot compare
-        found = lines.group_by(names, use_threads=False).aggregate([(N_ROWS, "sum")])
-        lines = found.rename_columns([*names, N_ROWS])
+        placed = lines.append_column(FIRST, pa.array(np.arange(lines.num_rows)))
+        found = placed.group_by(names, use_threads=False).aggregate([(N_ROWS, "sum"), (FIRST, "min")])
+        found = found.rename_columns([*names, N_ROWS, FIRST])
+        lines = found.take(pc.array_sort_indices(found.column(FIRST))).drop_columns([FIRST])
     return pa.Table.from_arrays([_plain(column) for column in lines.columns], names=lines.column_names)
 
 
