@@ -515,8 +515,9 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         yield f"not in the side table: {found['lacking']:,} rows, each counted beside those that it has"
     if options.objective == LAGRANGIAN and found["raw"] + found["suppressed"] >= ALL_OR_NOTHING * n_rows:
         yield (
-            f"The Lagrangian left {found['raw']:,} rows as they are, which protects them not at all, and suppressed "
-            f"{found['suppressed']:,}: it nearly always does. objective: log-risk lies between."
+            f"The Lagrangian leaves rows as they are ({found['raw']:,} here) or suppresses them "
+            f"({found['suppressed']:,}), "
+            "and hardly ever anything between; objective: log-risk does."
         )
 
 

@@ -313,7 +313,9 @@ class Cells:
 def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Policy) -> tuple[Cells, Codes]:
     """The cells of one quasi-identifier, and which of them each row has."""
     if recoding is None:
-        raise InputError("The release has no recoding, which says what its boxes are; publish it again.")
+        raise InputError(
+            "The release has no recoding, which would say what its boxes are; only questions about all rows have an answer."
+        )
     a = [axis.attribute.name for axis in recoding.axes].index(name)
     axis = recoding.axes[a]
     labels, low, high = recoding.pieces(a)

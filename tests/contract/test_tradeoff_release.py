@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from importlib.util import find_spec
 
 import pandas as pd
 import polars as pl
@@ -35,13 +34,7 @@ from sfumato.verify import verify_folder
 PEOPLE, OTHERS = people(), people(50, seed=2)
 ROWS, SIDE = PEOPLE.to_pylist(), OTHERS.to_pylist()
 PRICES = {THRESHOLD: "", LAGRANGIAN: ", lambda: 0.02, floor: 0.5", LOG_RISK: ", lambda: 1, floor: 0.5"}
-HAS_CUTS = find_spec("sfumato.tradeoff.lagrangian") is not None
-FITTING = [
-    (optimizer, objective)
-    for optimizer, served in SERVES.items()
-    for objective in served
-    if HAS_CUTS or optimizer != "cut"
-]
+FITTING = [(optimizer, objective) for optimizer, served in SERVES.items() for objective in served]
 
 
 def policy_of(options: str = "", more: str = "") -> Policy:
@@ -93,6 +86,13 @@ def test_the_exact_optimum_is_that_of_looking_at_all_boxes(share, optimizer):
     figures = release.certificate.figures["tradeoff"]
     assert figures["proved"] == figures["rows"] == len(ROWS)
     assert figures["optimizer"] == "exact"
+
+
+def test_only_rows_that_are_proved_are_called_so():
+    for optimizer, proved in (("probing", 0), ("exact", len(ROWS))):
+        release = sf.publish(PEOPLE, policy_of(f"optimizer: {optimizer}"))
+        assert release.certificate.figures["tradeoff"]["proved"] == proved
+        assert f"proved best for their owners: {proved} of 60 rows" in list(promises(release))
 
 
 def test_personal_weights_and_a_side_table_count_as_the_definitions_say():
@@ -213,7 +213,7 @@ def test_the_command_says_what_rows_risk_and_are_worth(sfumato, here):
 
 def test_a_lagrangian_of_all_or_nothing_is_called_that():
     options = "objective: lagrangian, lambda: {}, floor: 1"
-    for price, words in (("0.0001", "left 60 rows as they are"), ("1000", "suppressed 60")):
+    for price, words in (("0.0001", "as they are (60 here)"), ("1000", "suppresses them (60)")):
         lines = list(promises(sf.publish(PEOPLE, policy_of(options.format(price)))))
         assert words in lines[-1]
         assert "log-risk" in lines[-1]
@@ -237,8 +237,6 @@ def test_too_many_generalizations_for_the_cube_are_probed_and_it_is_said(monkeyp
         "objective: log-risk, lambda: 1, floor: 1": ("probing", "row-join probing"),
         "objective: lagrangian, lambda: 1, floor: 1": ("cut", "certificates and cuts"),
     }
-    if not HAS_CUTS:
-        cases.popitem()
     for options, (optimizer, why) in cases.items():
         figures = sf.publish(PEOPLE, policy_of(options)).certificate.figures["tradeoff"]
         assert figures["optimizer"] == optimizer
