@@ -314,7 +314,7 @@ def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Poli
     """The cells of one quasi-identifier, and which of them each row has."""
     if recoding is None:
         raise InputError(
-            "The release has no recoding, which would say what its boxes are; only questions about all rows have an answer."
+            "The release has no recoding, which would say what its boxes are; only questions about all rows are answered."
         )
     a = [axis.attribute.name for axis in recoding.axes].index(name)
     axis = recoding.axes[a]

@@ -8,9 +8,8 @@ the same problem has the same answer.
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from sfumato.errors import InputError, InternalError
 from sfumato.partition import Progress, no_progress
 from sfumato.randomness import seeded
+from sfumato.tradeoff import approximation, branch, exact, genetic, lagrangian, probing
 from sfumato.tradeoff.generalize import objective_of
 from sfumato.tradeoff.problem import Lagrangian, Objective, Problem, Solution, Threshold
 from sfumato.tradeoff_policy import APPROXIMATION, AUTO, CUT, EXACT, GENETIC, PROBING, RiskUtilityOptions
@@ -36,14 +36,15 @@ LEAST_BOXES = 20
 SEED = 7
 """Of searches that draw: the same rows get the same boxes, whoever asks."""
 
-MODULES = {
-    EXACT: "exact",
-    CUT: "lagrangian",
-    APPROXIMATION: "approximation",
-    GENETIC: "genetic",
-    PROBING: "probing",
+BRANCH = "branch and bound"
+SOLVERS: Mapping[str, Callable[..., Solution]] = {
+    EXACT: exact.solve,
+    CUT: lagrangian.solve,
+    APPROXIMATION: approximation.solve,
+    GENETIC: genetic.solve,
+    PROBING: probing.solve,
+    BRANCH: branch.solve,
 }
-BRANCH = "branch"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,9 @@ class Optimum:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The module that solves, the optimizer that it is called in a policy, why, and limits of the module."""
+    """Who solves, the optimizer that this is called in a policy, why, and limits of the solver."""
 
-    module: str
+    solver: str
     optimizer: str
     reason: str
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class Choice:
         progress: Progress = no_progress,
     ) -> Solution:
         """The generalization of every row."""
-        found: Solution = _module(self.module).solve(
+        found = SOLVERS[self.solver](
             problem, objective, random=seeded(SEED), threads=threads, progress=progress, **self.limits
         )
         _check(problem, objective, found)
@@ -97,8 +98,8 @@ def optimize(
 def chosen(problem: Problem, objective: Objective, asked: str) -> Choice:
     """The optimizer that a problem is solved by, if this one is asked for."""
     if asked not in (AUTO, EXACT):
-        return Choice(MODULES[asked], asked, "as asked")
-    n_tuples = float(_module(MODULES[EXACT]).n_tuples(problem, objective))
+        return Choice(asked, asked, "as asked")
+    n_tuples = exact.n_tuples(problem, objective)
     why = (
         f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
         if math.isfinite(n_tuples)
@@ -110,26 +111,16 @@ def chosen(problem: Problem, objective: Objective, asked: str) -> Choice:
                 f"The exact optimum of all rows is out of reach: {why}; "
                 "say optimizer: auto, or give fewer quasi-identifiers."
             )
-        return Choice(MODULES[EXACT], EXACT, "as asked")
+        return Choice(EXACT, EXACT, "as asked")
     if n_tuples <= AFFORDABLE:
-        return Choice(MODULES[EXACT], EXACT, f"{why}, which is affordable")
+        return Choice(EXACT, EXACT, f"{why}, which is affordable")
     if isinstance(objective, Lagrangian):
-        return Choice(MODULES[CUT], CUT, f"{why}; certificates and cuts prove single rows")
+        return Choice(CUT, CUT, f"{why}; certificates and cuts prove single rows")
     n_boxes = MOST_BOXES // max(problem.n, 1)
     if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
         reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
         return Choice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
-    return Choice(MODULES[PROBING], PROBING, f"{why}; row-join probing")
-
-
-def _module(name: str) -> Any:
-    """Each optimizer is imported where it is asked for."""
-    try:
-        return importlib.import_module(f"sfumato.tradeoff.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"sfumato.tradeoff.{name}":
-            raise
-        raise InternalError(f"There is no optimizer {name}.") from None
+    return Choice(PROBING, PROBING, f"{why}; row-join probing")
 
 
 def _check(problem: Problem, objective: Objective, found: Solution) -> None:
