@@ -28,8 +28,8 @@ LAYERS = """
     methods, private, private_sampling
     mondrian | specialization | tradeoff
     intake, declared, stream
-    engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff, verify_nodes | privacy
-    verify_summary, verify_portions, verify_groups, verify_checks, verify_coverage
+    engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff | privacy
+    verify_summary, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
