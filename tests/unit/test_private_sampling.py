@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 
-from sfumato import publish, verify_sampling
+from sfumato import private_sampling, publish, verify_sampling
 from sfumato.errors import InputError, PaperCannotPublish, PolicyError, TableError
 from sfumato.policy import Policy
 from sfumato.privacy import mechanisms
@@ -24,7 +24,7 @@ from sfumato.publish import promises
 from sfumato.release import Certificate, Release
 from sfumato.sampling_plan import delta_of, plan
 from sfumato.tables import open_table
-from sfumato.tradeoff import branch, exact, lagrangian, probing
+from sfumato.tradeoff import branch, exact, lagrangian, optimize, probing
 from sfumato.tradeoff.outcome import SideTable
 from sfumato.tradeoff.problem import Problem
 from sfumato.verify import verify_folder
@@ -216,6 +216,21 @@ def test_numbers_that_make_the_release_useless_are_said_by_the_side_table_alone(
     assert nobody.certificate.privacy.sampling == release.certificate.privacy.sampling
 
 
+def test_the_optimizer_is_chosen_by_the_side_table_alone(monkeypatch):
+    """What the table would cost to optimize tells of its rows."""
+    seen = []
+
+    def chosen(problem, objective, asked):
+        seen.append(problem)
+        return optimize.chosen(problem, objective, asked)
+
+    monkeypatch.setattr(private_sampling, "chosen", chosen)
+    published(people.people(), seed=1)
+    (problem,) = seen
+    assert len(problem.of_row) == len(SIDE)
+    assert np.array_equal(problem.rows, problem.side)
+
+
 # ---- the box of a row depends on the row and the side table alone -----------------------------------------
 
 
@@ -286,8 +301,9 @@ def test_a_changed_certificate_is_found(release, changed, claim):
 
 def test_a_box_that_is_too_rare_is_found(release):
     rows = release.rows
-    rare = pa.concat_tables([rows.slice(0, 1), rows.slice(n_of_first(rows))])
-    assert "every box is published at least 35 times" in failures(release, rows=rare)
+    for n, is_found in ((LEAST - 1, True), (LEAST, False)):
+        fewer = pa.concat_tables([rows.slice(0, n), rows.slice(n_of_first(rows))])
+        assert ("every box is published at least 35 times" in failures(release, rows=fewer)) == is_found
 
 
 def n_of_first(rows):
@@ -379,6 +395,8 @@ def test_the_variant_of_the_paper_claims_no_privacy(tmp_path):
     assert figures["published"]["privacy"].startswith("none is claimed")
     assert figures["published"]["t"] > 1
     assert 0 < release.rows.num_rows < 4000
+    assert "No privacy is claimed: this is the paper" in release.report
+    assert f"covers at least {figures['published']['t']:,} rows" in release.report
     assert next(promises(release)).startswith(
         "No privacy is claimed: this is Algorithm 3 of the paper, for study"
     )

@@ -60,6 +60,7 @@ def render_tradeoff(release: Release) -> str:
         claims=claims,
         figures=figures,
         said=release.certificate.figures[TRADEOFF],
+        study=release.certificate.figures[TRADEOFF].get("published"),
         options=options,
         is_threshold=options.objective == THRESHOLD,
         threshold=f"{100 * float(options.utility_at_least):.3g} %",
@@ -116,6 +117,13 @@ def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
     (after, worst), (before, _) = figures.risk, figures.raw_risk
     was = f"and was {risk(before)} for the rows as they are"
     fallen = f"The mean risk is {risk(after)}, {was}; the greatest is {risk(worst)}."
+    if options.private is not None:
+        return Verdict(
+            "bad",
+            "No privacy is claimed: this is the paper's algorithm, for study.",
+            f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} Do not publish it "
+            "as a private release.",
+        )
     if options.objective != THRESHOLD:
         return Verdict(
             "none",
