@@ -121,8 +121,8 @@ def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
         return Verdict(
             "bad",
             "No privacy is claimed: this is the paper's algorithm, for study.",
-            f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} Do not publish "
-            "it as a private release.",
+            f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} "
+            "Do not publish it as a private release.",
         )
     if options.objective != THRESHOLD:
         return Verdict(
