@@ -144,7 +144,8 @@ def bench_lagrangian(results: Results, repeats: int) -> None:
         proved = int(found.is_proved.sum())
         results.tell(
             f"400,000 x 30, Lagrangian at lambda_0, {weights}", proved / taken, "rows proved per CPU s",
-            ">= 10,000" if floor else "", rows=len(which), proved=proved, seconds=round(taken, 3), seconds_of_all=_of_all(taken, which, problem),
+            ">= 10,000" if floor else "", rows=len(which), proved=proved, seconds=round(taken, 3),
+            seconds_of_all=_of_all(taken, which, problem),
         )  # fmt: skip
 
 
