@@ -363,8 +363,10 @@ def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa
 def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
     """A column of labels; a null label makes an empty cell."""
     is_null = np.asarray(labels.is_null())
-    indices = pa.array(at.astype(np.int32, copy=False), mask=is_null[at] if is_null.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, labels.fill_null(""))
+    distinct = labels.fill_null("").dictionary_encode()  # a label may stand at several nodes
+    places = distinct.indices.to_numpy()[at]
+    indices = pa.array(places, mask=is_null[at] if is_null.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
 
 
 def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:

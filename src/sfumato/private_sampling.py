@@ -83,7 +83,7 @@ def drawn_from(
         for rows in (public, coded(source, domains))
     )
     objective, own = generalize.objective_of(options), plan_of(policy)
-    choice = chosen(like_public, objective, options.optimizer)
+    choice = chosen(like_public, objective, options.optimizer, for_any_rows=True)
     outlook = _outlook(like_public, objective, choice, own, threads)
     progress("generalizing", 0, 1)
     found = _published(table, objective, choice, own, coins, threads)
@@ -100,7 +100,8 @@ def drawn_from(
         own.delta,
         Sampling(own.s, own.k0, len(public), side.sha256, outlook),
     )
-    rows = generalize.boxes_table(found.rows() - table.lattice.root, domains, policy)
+    nodes = found.rows() - table.lattice.root
+    rows = generalize.boxes_table(nodes[generalize.order_of(nodes, domains, policy)], domains, policy)
     return Sampled(policy, rows, privacy)
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -439,6 +440,8 @@ def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _
     kind = _PrivateJob if policy.is_private else _Job
     if isinstance(policy.method, RiskUtilityOptions):
         kind = _SampledJob if policy.is_private else _TradeoffJob
+        if policy.is_private:
+            _check_public(policy.method.side_path if side_table is None else side_table, table)
     elif side_table is not None:
         raise InputError("A side table is for the method risk-utility; leave it out, or name that method.")
     job = kind(table, policy, *options)
@@ -553,6 +556,19 @@ def _check_private(policy: Policy, evaluation: Evaluation | None) -> None:
         raise InputError(
             "A differentially private release says how further rows are recoded: that was paid for, and tells nothing "
             "more; leave out recoding: false."
+        )
+
+
+def _check_public(side_table: Any, table: Any) -> None:
+    """That a side table is public is the owner's word; but it is not the table itself."""
+    is_same = side_table is table
+    if isinstance(side_table, str | PathLike) and isinstance(table, str | PathLike):
+        with suppress(OSError):  # whatever cannot be read is told when it is opened
+            is_same = Path(os.fsdecode(side_table)).samefile(os.fsdecode(table))
+    if is_same:
+        raise InputError(
+            "The side table is the table itself, and a private release takes all of its side table for public; give it "
+            "one that has no rows of the table."
         )
 
 

@@ -28,6 +28,8 @@ DIGITS = 6
 LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 1000), Fraction(50)
 LEAST_DELTA = Fraction(1, 10**30)
 GREATEST_K0 = 100_000
+GREATEST_DENOMINATOR = 1 << 62
+"""Of a chance: coins are whole numbers below it."""
 LADDER = (5, 2, 1)
 """Chances that are chosen where none is given: 1/2, 1/5, 1/10, 1/20, ..."""
 
@@ -87,6 +89,8 @@ def check(epsilon: Fraction, delta: Fraction, sample: Fraction | None) -> None:
         raise NoPlan("delta", "must be a number between 0 (1e-30) and 1, such as 1.0e-6.")
     if sample is not None and not 0 < sample < 1:
         raise NoPlan("sample", "must be between 0 and 1, such as 0.5: the chance of a row to be drawn.")
+    if sample is not None and sample.denominator > GREATEST_DENOMINATOR:
+        raise NoPlan("sample", "has too many digits; write a chance of 18 at most, such as 0.5.")
     if sample is not None and not is_allowed(epsilon, sample):
         most = float(1 - 1 / exp_bounds(epsilon)[0])
         raise NoPlan(

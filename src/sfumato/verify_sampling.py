@@ -90,15 +90,18 @@ def _label_checks(boxes: Boxes, sampling: Sampling) -> Iterator[Check]:
 
 
 def _order_check(boxes: Boxes, rows: pa.Table | FiledRows) -> Check:
-    """Rows stand in the order of their boxes, the nodes of the first column first: their order tells nothing."""
+    """Rows stand in the order of their boxes, the nodes of the first column first: their order tells nothing.
+
+    A label that stands at several nodes has the place of the first.
+    """
     claim = "the rows stand in the order of their boxes"
     if _n_runs(rows.load() if isinstance(rows, FiledRows) else rows) != len(boxes.count):
         return Check(claim, False, "rows of one box stand apart")
     keys = [
-        tuple(own[at] for own, at in zip(boxes.nodes, line, strict=True)) for line in boxes.of_line.tolist()
+        tuple(own[at][:1] for own, at in zip(boxes.nodes, line, strict=True))
+        for line in boxes.of_line.tolist()
     ]
-    is_told = all(len(nodes) == 1 for key in keys for nodes in key)  # by labels that stand at one node each
-    is_sorted = not is_told or keys == sorted(keys)
+    is_sorted = keys == sorted(keys)
     return Check(claim, is_sorted, "" if is_sorted else "boxes stand in another order")
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pcsv
 import pytest
 import sampled_people as people
 from hypothesis import given, settings
@@ -220,15 +221,78 @@ def test_the_optimizer_is_chosen_by_the_side_table_alone(monkeypatch):
     """What the table would cost to optimize tells of its rows."""
     seen = []
 
-    def chosen(problem, objective, asked):
+    def chosen(problem, objective, asked, **options):
         seen.append(problem)
-        return optimize.chosen(problem, objective, asked)
+        return optimize.chosen(problem, objective, asked, **options)
 
     monkeypatch.setattr(private_sampling, "chosen", chosen)
     published(people.people(), seed=1)
     (problem,) = seen
     assert len(problem.of_row) == len(SIDE)
     assert np.array_equal(problem.rows, problem.side)
+
+
+def test_no_number_of_values_is_an_error():
+    """A side table of few values fits one cube of all generalizations, and a table of many would not."""
+    names = [f"c{i}" for i in range(8)]
+    column = {"role": "quasi-identifier", "type": "number", "bounds": [0, 1000], "step": 1}
+    policy = wide_policy(dict.fromkeys(names, column), **{"utility-at-least": 0.9})
+    side = pa.table({name: [5, 6, 7] for name in names})
+    rng = np.random.default_rng(1)
+    for n_values in (2, 1001):
+        table = pa.table({name: rng.integers(0, n_values, 300) for name in names})
+        publish(table, policy, side_table=side)
+
+
+def test_an_exact_optimum_that_some_table_could_not_have_is_refused_for_all():
+    names = [f"c{i}" for i in range(8)]
+    column = {"role": "quasi-identifier", "type": "number", "bounds": [0, 1000], "step": 1}
+    policy = wide_policy(dict.fromkeys(names, column), optimizer="exact")
+    side = pa.table({name: [5, 6, 7] for name in names})
+    with pytest.raises(InputError, match="out of reach: the columns have too many values"):
+        publish(side, policy, side_table=side.slice(0))
+
+
+def wide_policy(attributes, **options):
+    method = {"side-table": "side.csv", "private": people.PRIVATE, **options}
+    return Policy.from_dict({"attributes": attributes, "method": {"risk-utility": method}})
+
+
+def test_a_label_that_stands_at_several_nodes_does_not_part_rows_that_look_alike(tmp_path):
+    """Each row keeps two columns of three; in ``a`` and ``d`` a value is called as the root is."""
+    values = {"a": ["*", "A", "B"], "b": ["x", "y"], "d": ["*", "D", "E"]}
+    attributes = {name: {"role": "quasi-identifier", "values": own} for name, own in values.items()}
+    policy = wide_policy(attributes, **{"utility-at-least": "2/3", "weights": "model-2"})
+    side = rows_of(("B", "x", "*"), ("B", "y", "*"), ("*", "x", "E"), ("*", "y", "E"))
+    table = rows_of(("A", "x", "*"), ("A", "y", "*"), ("*", "x", "D"), ("*", "y", "D"))
+    for format_ in ("csv", "parquet"):
+        release = publish(table, policy, side_table=side, file_format=format_)
+        assert set(boxes(release.rows)) == {("*", "x", "*"), ("*", "y", "*")}
+        release.write(tmp_path / format_)
+        assert not verify_folder(tmp_path / format_).failures
+
+
+def rows_of(*lines):
+    """Two hundred rows of each line."""
+    names = ("a", "b", "d")
+    return pa.table({name: [line[i] for line in lines for _ in range(200)] for i, name in enumerate(names)})
+
+
+def test_the_table_itself_is_no_public_side_table(tmp_path):
+    table = people.people(50)
+    with pytest.raises(InputError, match="The side table is the table itself"):
+        publish(table, people.policy(), side_table=table)
+    path = tmp_path / "people.csv"
+    pcsv.write_csv(table, path)
+    (tmp_path / "link.csv").symlink_to(path)
+    ledger = tmp_path / "ledger.json"
+    for side in (path, str(path), tmp_path / "link.csv"):
+        with pytest.raises(InputError, match="The side table is the table itself"):
+            publish(path, people.policy(), side_table=side, ledger=ledger)
+    (tmp_path / "policy.yaml").write_text(people.policy(**{"side-table": "people.csv"}).to_yaml())
+    with pytest.raises(InputError, match="The side table is the table itself"):
+        publish(path, tmp_path / "policy.yaml", ledger=ledger)
+    assert not ledger.exists()
 
 
 # ---- the box of a row depends on the row and the side table alone -----------------------------------------

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.sampling_plan import GREATEST_K0, NoPlan, delta_of, exp_bounds, plan, rounded_up
+from sfumato.privacy import mechanisms
+from sfumato.sampling_plan import (
+    GREATEST_DENOMINATOR,
+    GREATEST_K0,
+    NoPlan,
+    delta_of,
+    exp_bounds,
+    plan,
+    rounded_up,
+)
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5)]
 CHANCES = [
@@ -113,6 +122,7 @@ def test_rounding_is_upwards_and_keeps_six_digits(number):
         ("1", "0", None, "must be a number between 0"),
         ("1", "1", None, "must be a number between 0"),
         ("1", "1e-6", "1", "must be between 0 and 1"),
+        ("1", "1e-6", "1e-19", "has too many digits"),
         ("1", "1e-6", "0.64", r"at most 1 - exp\(-epsilon\), which is 0.6321"),
         ("30", "1e-6", "0.99999", f"more than {GREATEST_K0:,} times"),
     ],
@@ -120,3 +130,7 @@ def test_rounding_is_upwards_and_keeps_six_digits(number):
 def test_what_no_k0_can_reach(epsilon, delta, sample, sentence):
     with pytest.raises(NoPlan, match=sentence):
         plan(Fraction(epsilon), Fraction(delta), None if sample is None else Fraction(sample))
+
+
+def test_every_chance_that_a_plan_takes_can_be_tossed():
+    assert GREATEST_DENOMINATOR == mechanisms.GREATEST_DENOMINATOR

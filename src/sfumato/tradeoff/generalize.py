@@ -368,18 +368,31 @@ def published(
 
 def boxes_table(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> pa.Table:
     """Rows of boxes alone: one node (rows, columns) of each hierarchy. The policy is closed."""
-    with_bounds_ = bounds_of(policy.schema, policy.output)
     columns: dict[str, pa.Array] = {}
     for a, domain in enumerate(domains):
-        name = domain.attribute.name
-        columns |= generalized(
-            domain,
-            nodes[:, a],
-            lambda values: values,
-            labels=policy.output.has_labels or name not in with_bounds_,
-            bounds=name in with_bounds_,
-        )
+        columns |= _cells_of_nodes(domain, nodes[:, a], policy)
     return pa.table(columns)
+
+
+def order_of(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> NDArray[np.int64]:
+    """The order of boxes by their cells: a cell stands where the first node does that is published as it is.
+
+    Rows that look alike so stand together, though they may be of different nodes: a label may stand at several.
+    """
+    keys = []
+    for a, domain in enumerate(domains):
+        every = _cells_of_nodes(domain, np.arange(domain.hierarchy.n_nodes), policy)
+        place: dict[tuple[Any, ...], int] = {}
+        cells = zip(*(own.to_pylist() for own in every.values()), strict=True)
+        first = np.array([place.setdefault(cell, node) for node, cell in enumerate(cells)])
+        keys.append(first[nodes[:, a]])
+    return np.lexsort(keys[::-1])
+
+
+def _cells_of_nodes(domain: TreeDomain, nodes: NDArray[np.int64], policy: Policy) -> dict[str, pa.Array]:
+    has_bounds = domain.attribute.name in bounds_of(policy.schema, policy.output)
+    has_labels = policy.output.has_labels or not has_bounds
+    return generalized(domain, nodes, lambda values: values, labels=has_labels, bounds=has_bounds)
 
 
 def generalized(
@@ -454,5 +467,6 @@ __all__ = [
     "node_bounds",
     "objective_of",
     "of_side_table",
+    "order_of",
     "published",
 ]

@@ -21,6 +21,7 @@ from sfumato.randomness import seeded
 from sfumato.tradeoff import approximation, branch, exact, genetic, lagrangian, probing
 from sfumato.tradeoff.generalize import objective_of
 from sfumato.tradeoff.problem import Lagrangian, Objective, Problem, Solution, Threshold
+from sfumato.tradeoff.tuples import fits_any_rows
 from sfumato.tradeoff_policy import APPROXIMATION, AUTO, CUT, EXACT, GENETIC, PROBING, RiskUtilityOptions
 
 AFFORDABLE = 1e9
@@ -95,11 +96,15 @@ def optimize(
     return Optimum(found, choice.optimizer, choice.reason)
 
 
-def chosen(problem: Problem, objective: Objective, asked: str) -> Choice:
-    """The optimizer that a problem is solved by, if this one is asked for."""
+def chosen(problem: Problem, objective: Objective, asked: str, *, for_any_rows: bool = False) -> Choice:
+    """The optimizer that a problem is solved by, if this one is asked for.
+
+    ``for_any_rows`` it can solve the problem of any other rows with the same side table, too.
+    """
     if asked not in (AUTO, EXACT):
         return Choice(asked, asked, "as asked")
-    n_tuples = exact.n_tuples(problem, objective)
+    is_possible = not for_any_rows or fits_any_rows(problem)
+    n_tuples = exact.n_tuples(problem, objective) if is_possible else math.inf
     why = (
         f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
         if math.isfinite(n_tuples)

@@ -11,6 +11,7 @@ good they are. That is not private, for two reasons (:mod:`sfumato.tradeoff.expo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +73,7 @@ def outlook(problem: Problem, solution: Solution, plan: Plan) -> float:
     """
     _, of_row = _boxes(problem, solution)
     n_alike = np.bincount(of_row)
-    is_enough = n_alike * plan.s.numerator >= plan.k0 * plan.s.denominator
+    is_enough = n_alike >= math.ceil(plan.k0 / plan.s)
     return float(n_alike[is_enough].sum() / max(len(of_row), 1))
 
 

@@ -113,7 +113,7 @@ def tuples_of(problem: Problem, objective: Objective, which: Ints) -> Tuples | N
     codes = np.concatenate([problem.rows[which], problem.side])
     nodes = [_occurring(problem, a, codes[:, a]) for a in range(problem.n_columns)]
     bits = [(len(part) - 1).bit_length() for part in nodes]
-    if sum(bits) > KEY_BITS or math.prod(problem.lattice.n_levels.tolist()) >= 1 << KEY_BITS:
+    if sum(bits) > KEY_BITS or not _fits_levels(problem):
         return None
     cube = _cube(problem, nodes, bits)
     leaf = _leaves(problem, codes)
@@ -126,6 +126,18 @@ def tuples_of(problem: Problem, objective: Objective, which: Ints) -> Tuples | N
     utility = lattice.utility[leaf[first]].sum(axis=1)
     count = np.bincount(at[n:], weights=problem.side_count, minlength=len(key)).astype(np.int64)
     return _with_seekers(problem, objective, which, at[:n], (cube, key, count, weight, utility))
+
+
+def fits_any_rows(problem: Problem) -> bool:
+    """Does a tuple fit a key whatever rows are to be generalized? Nothing of the problem's own rows is looked at."""
+    lattice = problem.lattice
+    n_nodes = np.diff(np.append(lattice.root, len(lattice.parent))).tolist()
+    return sum((n - 1).bit_length() for n in n_nodes) <= KEY_BITS and _fits_levels(problem)
+
+
+def _fits_levels(problem: Problem) -> bool:
+    """Can level vectors be numbered?"""
+    return bool(math.prod(problem.lattice.n_levels.tolist()) < 1 << KEY_BITS)
 
 
 def _with_seekers(
@@ -214,4 +226,4 @@ def _weights(problem: Problem, which: Ints, cube: Cube) -> Ints:
     return out
 
 
-__all__ = ["Tuples", "first_line", "tuples_of"]
+__all__ = ["Tuples", "first_line", "fits_any_rows", "tuples_of"]
