@@ -25,7 +25,7 @@ from sfumato.tables import Source
 from sfumato.tradeoff import generalize, sampling
 from sfumato.tradeoff.optimize import Choice, chosen
 from sfumato.tradeoff.outcome import SideTable, check_names
-from sfumato.tradeoff.problem import Objective, Problem, problem_of
+from sfumato.tradeoff.problem import Objective, Problem, lattice_of, problem_of
 from sfumato.tradeoff_policy import EXACT, PrivateSampling, declared_schema
 
 ROWS = "rows"
@@ -52,8 +52,10 @@ def prepared(policy: Policy, side: SideTable) -> Policy:
     policy = replace(policy, schema=declared_schema(policy.schema))
     generalize.check_side(policy.schema, side.source)
     check_names(policy)
-    for domain in tree_domains_of(policy.schema):
+    domains = tree_domains_of(policy.schema)
+    for domain in domains:
         generalize.check_leaf_weights(domain, options.weights)
+    lattice_of(domains, options.utility, options.weights, floor=float(options.floor))
     return policy
 
 

@@ -37,7 +37,7 @@ MOST_READINGS = 64
 """Ways to read one box, if labels stand at several nodes; beyond that nothing is said of it."""
 
 TOLERANCE = 1e-9
-ROUNDING = 2.0**-33
+ROUNDING = 2.0**-31
 """Of the greatest weight that a box could have: so much each weight may have been rounded by in the run."""
 
 

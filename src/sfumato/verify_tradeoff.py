@@ -359,8 +359,9 @@ def promise_checks(utilities: Utilities | str, options: RiskUtilityOptions) -> I
     if share is None or isinstance(utilities, str):
         return
     count = utilities.boxes.count
-    n_rows, n_failing = utilities.boxes.n_rows, int(count[utilities.best < -TOLERANCE].sum())
-    n_certain = int(count[utilities.worst >= -TOLERANCE].sum())
+    slack = TOLERANCE * np.maximum(utilities.whole[1], 1.0)
+    n_rows, n_failing = utilities.boxes.n_rows, int(count[utilities.best < -slack].sum())
+    n_certain = int(count[utilities.worst >= -slack].sum())
     detail = (
         f"{n_failing:,} rows cannot, whatever they were"
         if n_failing

@@ -202,6 +202,12 @@ def test_weights_of_labels_that_are_not_declared_are_an_error():
         publish(people.people(), people.policy(weights=weights), side_table=SIDE)
 
 
+def test_weights_that_count_for_nothing_are_an_error_before_anything_is_charged(tmp_path):
+    with pytest.raises(PolicyError, match="A floor is above 0, but not"):
+        publish(people.people(9), people.policy(floor=1e-13), side_table=SIDE, ledger=tmp_path / "ledger")
+    assert not (tmp_path / "ledger").exists()
+
+
 def test_an_evaluation_is_refused():
     with pytest.raises(InputError, match="holds no evaluation"):
         publish(people.people(), people.policy(), side_table=SIDE, evaluation=object())

@@ -173,11 +173,11 @@ def test_personal_weights_come_from_a_column_for_all_or_for_each():
     assert encoded(schema, table).problem.factor.shape == (0, 0)
     assert encoded(schema, table, weights=Weights(column="c")).problem.factor.tolist() == [[1, 1], [0.5, 0.5]]
     both = Weights(column={"a": "c", "b": "d"})
-    assert encoded(schema, table, weights=both).problem.factor.tolist() == [[1, 2], [0.5, 0]]
+    assert encoded(schema, table, weights=both).problem.factor.tolist() == [[0.5, 1], [0.25, 0]]
     of_rows = Weights(column=lambda rows: np.arange(rows.num_rows))
     assert encoded(schema, table, weights=of_rows).problem.factor.tolist() == [[0, 0], [1, 1]]
     of_cells = Weights(column=lambda _: [[1, 2], [3, 4]])
-    assert encoded(schema, table, weights=of_cells).problem.factor.tolist() == [[1, 2], [3, 4]]
+    assert encoded(schema, table, weights=of_cells).problem.factor.tolist() == [[0.25, 0.5], [0.75, 1]]
 
 
 @pytest.mark.parametrize(

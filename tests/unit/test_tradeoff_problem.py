@@ -117,6 +117,51 @@ def test_products_of_weights_and_counts_fit_in_63_bits(problem):
     assert problem.weight_of(np.arange(problem.n), np.zeros_like(problem.rows, dtype=np.uint8)).max() < 2**34
 
 
+def test_great_personal_factors_leave_weights_as_exact_as_small_ones():
+    factor = np.array([[1e6], [3.0]])
+    problem = places(0, 1, weights=Weights("harmonic"), factor=factor)
+    level = np.ones((2, 1), dtype=np.uint8)
+    found = problem.weight_of(np.arange(2), level) * problem.weight_unit
+    assert found[0] == pytest.approx(0.5e6, rel=1e-9)
+    assert found[1] == pytest.approx(1.5, abs=1e6 * 2**-31)
+    third = Hierarchy.from_tree({"*": {"North": ["a", "b", "c"], "South": ["d"]}})
+    problem = problem_of(
+        [TreeDomain(PLACE, third, has_missing=False)],
+        np.array([[0], [3]], dtype=np.uint32),
+        weights=Weights("harmonic"),
+        factor=factor,
+    )
+    assert problem.weight_of(np.arange(2), level)[0] * problem.weight_unit == pytest.approx(1e6 / 3, rel=1e-9)
+
+
+def test_a_floor_counts_beside_personal_factors():
+    problem = places(0, 1, floor=0.5, factor=np.array([[5.0], [0.0]]))
+    weight = problem.weight_of(np.arange(2), np.zeros((2, 1), dtype=np.uint8)) * problem.weight_unit
+    assert weight.tolist() == pytest.approx([5.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"weights": Weights("harmonic", {"place": {"a": 1e9, "b": 0.01}})}, "weight of column 'place'"),
+        ({"floor": 1e-13}, "floor"),
+    ],
+)
+def test_a_weight_that_would_be_rounded_to_nothing_is_refused(options, what):
+    with pytest.raises(PolicyError, match=f"A {what} is above 0, but not 1e-10 of all weights together"):
+        places(0, 1, **options)
+
+
+def test_great_utilities_that_are_not_whole_do_not_overflow():
+    domains = [TreeDomain(PLACE, PLACES, has_missing=False)] * 30
+    rows = np.zeros((1, 30), dtype=np.uint32)
+    for great in (1.0, 1e9):
+        problem = problem_of(domains, rows, utility={"place": (0.0, 0.5, great)})
+        assert problem.raw_utility[0] * problem.utility_unit == pytest.approx(30 * great, rel=1e-12)
+        assert problem.need(Fraction(1))[0] == problem.raw_utility[0] < 2**62
+    assert problem_of(domains, rows, utility={"place": (0.0, 0.5, 1.0)}).utility_unit == 2.0**-40
+
+
 def test_distinct_rows_are_in_order_and_counted():
     rows, at, count = distinct_rows(np.array([[1, 0], [0, 5], [1, 0]], dtype=np.uint32))
     assert rows.tolist() == [[0, 5], [1, 0]]

@@ -370,6 +370,33 @@ def test_personal_weights_are_recomputed_if_they_are_published(tmp_path, role):
         assert has(failed(tmp_path / "own", table), "the mean risk is")
 
 
+@pytest.mark.parametrize("greatest", [3.0, 1e6, 1e9])
+def test_personal_weights_far_from_each_other_are_recomputed(tmp_path, greatest):
+    policy = """
+attributes:
+  job: {role: quasi-identifier, hierarchy: {tree: {"*": {Office: [clerk, boss, page], Field: [farmer, smith]}}}}
+  age: {role: quasi-identifier, type: number, bounds: [0, 99], step: 1}
+  caution: {role: other, type: number}
+method: {risk-utility: {utility-at-least: 0.5, weights: {model: harmonic, column: caution}}}
+"""
+    rng = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "job": rng.choice(["clerk", "boss", "page", "farmer", "smith"], 200).tolist(),
+            "age": rng.integers(20, 60, 200).tolist(),
+            "caution": [1.0, greatest] * 100,
+        }
+    )
+    release_of(table, policy).write(tmp_path / "own")
+    assert not failed(tmp_path / "own", table)
+
+
+def test_great_utilities_are_promised_as_small_ones(tmp_path):
+    policy = POLICY.replace("0.5}", "0.3, utility: {job: [0, 0.1, 1.0e+9], age: [0, 3.3e+8, 1.0e+9]}}")
+    release_of(PEOPLE, policy).write(tmp_path / "out")
+    assert not failed(tmp_path / "out", PEOPLE)
+
+
 def test_without_a_threshold_no_utility_is_promised(tmp_path):
     policy = POLICY.replace("{utility-at-least: 0.5}", "{objective: log-risk, lambda: 1, floor: 0.5}")
     release_of(PEOPLE, policy).write(tmp_path / "out")

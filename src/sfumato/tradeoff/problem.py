@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding import Codes, TreeDomain
-from sfumato.errors import InternalError
+from sfumato.errors import InternalError, PolicyError
 from sfumato.kernels.lattice import Lattice, fill_measures
 from sfumato.tradeoff import model
 from sfumato.tradeoff_policy import Utility, Weights
@@ -40,7 +40,9 @@ GREATEST_COUNT = 1 << 28
 """Their product fits in 63 bits."""
 
 UTILITY_SCALE = 1 << 40
-"""Units of a utility that is not made of whole numbers."""
+"""Units of a utility that is not made of whole numbers; fewer where utilities exceed 2^20."""
+
+GREATEST_UTILITY = 1 << 60
 
 
 # ---- objectives -----------------------------------------------------------------------------------------
@@ -82,7 +84,8 @@ class Problem:
     """Rows to be generalized, the rows of the side table, and what generalizations are worth.
 
     ``of_row`` says which of the (distinct) ``rows`` each row of the table is, ``n_alike`` how many of those there are,
-    ``own`` is 1 where the side table lacks a row. ``factor`` is empty unless weights are personal.
+    ``own`` is 1 where the side table lacks a row. ``factor`` is empty unless weights are personal; it multiplies the
+    weights of the lattice, which are then in smaller units than ``weight_unit``.
     """
 
     lattice: Lattice
@@ -247,16 +250,11 @@ def is_less_risky(weight: int, covered: int, other_weight: int, other_covered: i
 
 
 def lattice_of(
-    domains: Sequence[TreeDomain],
-    utility: Utility,
-    weights: Weights,
-    *,
-    greatest_factor: float = 1.0,
-    floor: float = 0.0,
+    domains: Sequence[TreeDomain], utility: Utility, weights: Weights, *, floor: float = 0.0
 ) -> tuple[Lattice, int, float, float]:
     """Hierarchies, utilities and weights as whole numbers: (lattice, floor, unit of utility, unit of weight).
 
-    ``greatest_factor`` is the greatest sum, over columns, of personal factors divided by the number of columns.
+    A weight that would be rounded to none at all is an error: what it protects would be published as it is.
     """
     trees = [domain.hierarchy for domain in domains]
     values = [
@@ -266,9 +264,12 @@ def lattice_of(
         model.weights(domain.attribute, tree, weights, n_columns=len(trees))
         for domain, tree in zip(domains, trees, strict=True)
     ]
-    utility_unit = 1.0 if all(np.all(part == np.rint(part)) for part in values) else 1.0 / UTILITY_SCALE
-    greatest = sum(float(part.max()) for part in sensitivities) * max(greatest_factor, 1.0) + floor
+    utility_unit = _utility_unit(values)
+    greatest = sum(float(part.max()) for part in sensitivities) + floor
     weight_unit = 2.0 ** (math.ceil(math.log2(greatest)) + 1) / GREATEST_WEIGHT if greatest > 0 else 1.0
+    for domain, own in zip(domains, sensitivities, strict=True):
+        _check_some(own, weight_unit, f"weight of column {domain.attribute.name!r}")
+    _check_some(np.array([floor]), weight_unit, "floor")
     root = np.cumsum([0, *(tree.n_nodes for tree in trees)])
     n_levels = np.array([tree.height + 1 for tree in trees], dtype=np.int64)
     sizes = [tree.n_leaves * (tree.height + 1) for tree in trees]
@@ -290,6 +291,27 @@ def lattice_of(
         np.rint(np.concatenate(sensitivities) / weight_unit).astype(np.int64),
     )
     return lattice, round(floor / weight_unit), utility_unit, weight_unit
+
+
+def _check_some(numbers: Floats, unit: float, what: str) -> None:
+    """Raise if a number above 0 would be rounded to none."""
+    if np.any((numbers > 0) & (np.rint(numbers / unit) == 0)):
+        raise PolicyError(
+            f"A {what} is above 0, but not {2 / GREATEST_WEIGHT:.0e} of all weights together, and would count for "
+            "nothing; bring them nearer to each other."
+        )
+
+
+def _utility_unit(values: Sequence[Floats]) -> float:
+    """1 where all utilities are whole; else so small a power of 2 that their sums just fit.
+
+    >>> _utility_unit([np.array([0.0, 2.0])]), _utility_unit([np.array([0.0, 0.5])]) == 2.0**-40
+    (1.0, True)
+    """
+    greatest = sum(float(part.max()) for part in values)
+    if greatest < GREATEST_UTILITY and all(np.all(part == np.rint(part)) for part in values):
+        return 1.0
+    return max(1.0, 2.0 ** math.ceil(math.log2(greatest)) * UTILITY_SCALE / GREATEST_UTILITY) / UTILITY_SCALE
 
 
 def _chains(tree: Any) -> Ints:
@@ -315,12 +337,12 @@ def problem_of(
 ) -> Problem:
     """The problem of rows of codes (rows, columns); without a ``side`` table they are their own.
 
-    ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike.
+    ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike. They are kept as parts
+    of a power of 2, at most 1, which the unit of weight is multiplied by: a weight is rounded when it is multiplied.
     """
-    greatest_factor = 1.0 if factor is None else float(factor.max(initial=1.0))
-    lattice, floor_, utility_unit, weight_unit = lattice_of(
-        domains, utility, weights, greatest_factor=greatest_factor, floor=floor
-    )
+    scale = 1.0 if factor is None else 2.0 ** math.ceil(math.log2(factor.max(initial=1.0)))
+    lattice, floor_, utility_unit, weight_unit = lattice_of(domains, utility, weights, floor=floor / scale)
+    weight_unit *= scale
     distinct, at, count = distinct_rows(codes)
     others, others_count = (distinct, count) if side is None else distinct_rows(side)[::2]
     if int(others_count.sum()) >= GREATEST_COUNT:
@@ -329,7 +351,7 @@ def problem_of(
     if factor is not None:
         return Problem(
             lattice, codes, np.arange(len(codes)), others, others_count, own[at], floor_, utility_unit, weight_unit,
-            np.ascontiguousarray(factor, dtype=np.float64),
+            np.ascontiguousarray(factor / scale, dtype=np.float64),
         )  # fmt: skip
     return Problem(lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit)
 
