@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from lab import pictures, record, row_by_row, tradeoff_studies
 from lab.record import Claim, Finding, Measured
-from lab.tradeoff_studies import ADULT, N_COLUMNS, PRODUCTS
+from lab.tradeoff_studies import ADULT, N_COLUMNS, PRODUCTS, in_words
 
 from sfumato.tradeoff import exact, lagrangian, probing
 from sfumato.tradeoff.problem import Ints, Lagrangian, LogRisk, Objective, Problem, Solution, Threshold
@@ -233,7 +233,7 @@ def claims(found: Measured) -> list[Claim]:
         return Finding(
             f"{named(*place)}: faster than {of.lower()}",
             seconds < others,
-            f"{seconds:.3g} s against {others:.3g} s",
+            f"{in_words(seconds)} s against {in_words(others)} s",
         )
 
     def faster_there(weights: str, n: int) -> Finding:
@@ -243,7 +243,7 @@ def claims(found: Measured) -> list[Claim]:
         return Finding(
             f"products, {weights}, {n} columns: faster than {BY_PROBING.lower()}",
             seconds < others,
-            f"{seconds:.3g} s against {others:.3g} s for all rows",
+            f"{in_words(seconds)} s against {in_words(others)} s for all rows",
         )
 
     def reached(place: tuple[str, str, float]) -> Finding:
@@ -321,7 +321,7 @@ def table(found: Measured) -> str:
             of = {key: p[key] for key in KEYS if key != "measure"}
             proved = f"{found.of(**of, measure='proved')[0]:.1%}"
         rows.append(
-            f"| {p['table']} | {p['weights']} | {p['at']:g} | {p['method']} | {p['mean']:.3g} | {proved} |"
+            f"| {p['table']} | {p['weights']} | {p['at']:g} | {p['method']} | {in_words(p['mean'])} | {proved} |"
         )
     return "\n".join(rows)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from lab import pictures, record, row_by_row, tradeoff_studies
 from lab.record import Claim, Finding, Measured
-from lab.tradeoff_studies import ADULT, PRODUCTS
+from lab.tradeoff_studies import ADULT, PRODUCTS, in_words
 
 from sfumato.randomness import Random
 from sfumato.tradeoff import exact, genetic, probing
@@ -179,7 +179,7 @@ def claims(found: Measured, at: Mapping[str, Sequence[int]]) -> list[Claim]:
         return Finding(
             f"{table}, {n} columns: {one} faster than {other}{much}",
             times * fast < slow,
-            f"{fast:.3g} s against {slow:.3g} s",
+            f"{in_words(fast)} s against {in_words(slow)} s",
         )
 
     def wherever(one: str, other: str, times: float = 1.0) -> tuple[Finding, ...]:
@@ -193,7 +193,9 @@ def claims(found: Measured, at: Mapping[str, Sequence[int]]) -> list[Claim]:
     def probed(table: str, n: int) -> Finding:
         fast, slow = (seconds(table, method, n, "seconds to goal") for method in (PUBLISHED, UNPROBED))
         return Finding(
-            f"{table}, {n} columns: faster with probing", fast < slow, f"{fast:.3g} s against {slow:.3g} s"
+            f"{table}, {n} columns: faster with probing",
+            fast < slow,
+            f"{in_words(fast)} s against {in_words(slow)} s",
         )
 
     def small_beside(table: str, n: int) -> Finding:
@@ -248,7 +250,7 @@ def table_of(found: Measured, at: Mapping[str, Sequence[int]]) -> str:
         for method in METHODS:
             cells = [seconds(table, method, n) for n in at[table]]
             rows.append(
-                f"| {method} | " + " | ".join("" if np.isnan(x) else f"{x:.3g}" for x in cells) + " |"
+                f"| {method} | " + " | ".join("" if np.isnan(x) else in_words(x) for x in cells) + " |"
             )
         parts.append("\n".join(rows))
     return "CPU seconds for all rows, extrapolated but for the cube:\n\n" + "\n\n".join(parts)

@@ -55,6 +55,17 @@ def clocked(what: Callable[[], T]) -> tuple[float, T]:
     return time.process_time() - began, found
 
 
+def in_words(seconds: float) -> str:
+    """Seconds as a table shows them.
+
+    >>> in_words(0.01234), in_words(1234.5), in_words(8.46e17)
+    ('0.0123', '1,234', '8.5e+17')
+    """
+    if seconds >= 1e6:
+        return f"{seconds:.2g}"
+    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
+
+
 def stream(seed: int, *of: Any) -> Random:
     """Random numbers of whatever it is ``of``, and of nothing else."""
     return seeded_block(seed, int.from_bytes(hashlib.sha256(repr(of).encode()).digest()[:4]))

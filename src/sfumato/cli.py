@@ -148,6 +148,7 @@ def demo(out: Path) -> None:
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
         f"  {release / 'release.csv'}    the rows that can be published\n"
         f"  {out / 'private.yaml'}    the same patients under differential privacy; see docs/differential-privacy.md\n"
+        f"  {out / 'personal.yaml'}    a box for each patient; see docs/risk-utility.md\n"
         f"  {policy}    what the owner asked for; change it and run\n"
         f"  sfumato publish {table} --policy {policy} --out my-release"
     )

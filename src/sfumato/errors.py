@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from fractions import Fraction
 
 
 class SfumatoError(Exception):
@@ -96,17 +97,18 @@ class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence
     """All releases of a table together would cost more than the owner allows."""
 
     def __init__(
-        self, asked: object, *, spent: object, budget: object, where: str, word: str = "epsilon"
+        self, asked: Fraction, *, spent: Fraction, budget: Fraction, where: str, word: str = "epsilon"
     ) -> None:
         self.asked, self.spent, self.budget = asked, spent, budget
         nothing_more = (
             "Nothing more of this table can be published within it"
             if word == "epsilon"
             else "Nothing more with a delta above 0 can be published within it"
+            + " (a budget that says nothing of delta allows none)" * (budget == 0)
         )
         super().__init__(
             f"A release of {word} {asked} would exceed the budget of {where}: {spent} of {budget} is spent. "
-            + (nothing_more if spent == budget else f"Ask for a smaller {word}")
+            + (nothing_more if spent >= budget else f"Ask for a smaller {word}")
             + "; what was published cannot be taken back."
         )
 

@@ -514,13 +514,15 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
     yield f"optimizer {found['optimizer']}: {found['reason']}"
     if found["suppressed"]:
         yield f"suppressed, published as roots alone: {found['suppressed']:,} rows"
+    if found["raw"]:
+        yield f"published as they are, with all their quasi-identifiers: {found['raw']:,} rows"
     if found["lacking"]:
         yield f"not in the side table: {found['lacking']:,} rows, each counted beside those that it has"
     if options.objective == LAGRANGIAN and found["raw"] + found["suppressed"] >= ALL_OR_NOTHING * n_rows:
         yield (
             f"The Lagrangian leaves rows as they are ({found['raw']:,} here) or suppresses them "
             f"({found['suppressed']:,}), "
-            "and hardly ever anything between; objective: log-risk does."
+            "and hardly ever anything between; try objective: threshold, or log-risk."
         )
 
 

@@ -111,7 +111,7 @@ class Readings:
             if own is None:
                 return (
                     f"the weights of column {column.attribute.name!r} depend on how many values it has, "
-                    "and the side table does not have them all"
+                    "and the side table, which lacks rows, may lack some; values that a policy declares are known"
                 )
             weights.append(own)
         nodes = _nodes(boxes)
@@ -240,7 +240,9 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     boxes = boxes.with_columns(side.columns)
     if strange := boxes.strange():
         name, n = strange[0]
-        yield Check("every label is of a value that there is", False, f"in column {name!r} {n:,} are not")
+        yield Check(
+            "every label is of values that the side table has", False, f"in column {name!r} {n:,} are not"
+        )
         return
     readings = Readings.of(boxes, side)
     if isinstance(readings, str):

@@ -228,6 +228,12 @@ def test_suppressed_rows_are_counted():
     assert "suppressed, published as roots alone: 60 rows" in list(promises(release))
 
 
+@pytest.mark.parametrize("options", ["utility-at-least: 1", "objective: log-risk, lambda: 0.001, floor: 1"])
+def test_rows_that_are_published_as_they_are_are_counted(options):
+    lines = list(promises(sf.publish(PEOPLE, policy_of(options))))
+    assert "published as they are, with all their quasi-identifiers: 60 rows" in lines
+
+
 def test_too_many_generalizations_for_the_cube_are_probed_and_it_is_said(monkeypatch):
     from sfumato.tradeoff import optimize
 

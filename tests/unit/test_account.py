@@ -86,9 +86,26 @@ def test_deltas_add_up_beside_epsilons(tmp_path):
 def test_a_budget_of_epsilon_alone_allows_no_delta(tmp_path):
     path = tmp_path / "ledger.json"
     path.write_text('{"budget": "1"}')
-    with pytest.raises(BudgetExceeded, match="0 of 0 is spent"):
+    with pytest.raises(BudgetExceeded, match=r"0 of 0 is spent.*says nothing of delta allows none"):
         account.charge(path, "a", Fraction(1, 10), Fraction(1, 10**9))
     account.charge(path, "a", Fraction(1))
+
+
+def test_a_budget_that_came_after_its_releases_says_that_nothing_is_left(tmp_path):
+    path = tmp_path / "ledger.json"
+    account.charge(path, "a", Fraction(1), Fraction(1, 10**6))
+    path.write_text(json.dumps({"budget": "5", **json.loads(path.read_text())}))
+    with pytest.raises(BudgetExceeded, match=r"1/1000000 of 0 is spent\. Nothing more with a delta above 0"):
+        account.charge(path, "b", Fraction(1), Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("word", ["Budget", "delta budget"])
+def test_a_misspelt_budget_is_not_passed_over(tmp_path, word):
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps({word: "1"}))
+    with pytest.raises(InputError, match=f"holds '{word}', and a ledger has a budget and releases alone"):
+        account.charge(path, "a", Fraction(1))
+    assert json.loads(path.read_text()) == {word: "1"}
 
 
 def test_without_a_budget_deltas_are_written_down(tmp_path):

@@ -49,6 +49,10 @@ def _budget(document: dict[str, Any], path: Path) -> dict[str, Fraction]:
     for entry in document["releases"]:
         for word in ("epsilon", "delta"):
             _number(entry.get(word, "0"), path, word)
+    if strange := [word for word in document if word not in ("budget", "releases")]:
+        raise InputError(
+            f"{path} holds {strange[0]!r}, and a ledger has a budget and releases alone; mend it."
+        )
     given = document.get("budget")
     if given is None:
         return {}
