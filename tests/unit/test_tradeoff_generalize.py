@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import tables
+from sfumato import publish, tables
 from sfumato.errors import InputError, PolicyError, TableError
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.randomness import seeded
@@ -293,3 +293,25 @@ def test_rows_are_not_in_the_order_of_the_table():
     found = published(AGES + ", method: risk-utility}", table, 0).column("job").to_pylist()
     assert found != [str(i) for i in range(50)]
     assert sorted(found, key=int) == [str(i) for i in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "values", "words"),
+    [
+        ("flat", ["*", "A", "A", "12*"], "has 3 cells of '[*]'"),
+        ("flat", ["*", "A", None, "*"], "has 6 cells of '[*]'"),
+        ({"mask": 3}, ["12*", "123", "1**", "*"], "has 9 cells that end in '[*]'"),
+    ],
+)
+def test_a_value_that_looks_generalized_is_declared_or_refused(hierarchy, values, words):
+    """The folder would not tell whether it is one."""
+    table = pa.table({"code": values * 3, "sex": ["m", "f"] * 6})
+    code = {"role": "quasi-identifier", "hierarchy": hierarchy}
+    rules = {
+        "attributes": {"code": code, "sex": {"role": "quasi-identifier"}},
+        "method": {"risk-utility": {"utility-at-least": 0.5}},
+    }
+    with pytest.raises(TableError, match=words):
+        publish(table, Policy.from_dict(rules))
+    code["values"] = sorted({value for value in values if value is not None})
+    assert publish(table, Policy.from_dict(rules)).rows.num_rows == 12

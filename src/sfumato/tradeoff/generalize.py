@@ -27,6 +27,7 @@ from sfumato.encoding import Codes, Extent, TreeDomain, codes_in, values_of, wit
 from sfumato.errors import HierarchyError, InputError, InternalError, PolicyError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.hierarchy_builders import Grid
+from sfumato.hierarchy_files import ROOT
 from sfumato.policy import Output, Policy
 from sfumato.randomness import Random
 from sfumato.schema import Attribute, Kind, Schema
@@ -207,6 +208,7 @@ def of_side_table() -> Iterator[None]:
 def _together(attribute: Attribute, source: Source, side: Source | None) -> tuple[TreeDomain, Codes, Codes]:
     """One domain of a column for both tables, and the codes of each."""
     cells, others = _cells_of_both(attribute, source, side)
+    _check_told_apart(attribute, cells)
     values = values_of(cells, attribute)
     if attribute.kind is Kind.CATEGORY and others is not None:
         hierarchy.build(attribute, values)  # whatever is wrong with one table is said of that table
@@ -225,6 +227,24 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
         return domain, codes, codes
     with of_side_table():
         return domain, codes, codes_in(domain, others)
+
+
+def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
+    """Raise if a value that the policy does not list looks as if it were generalized: nobody could tell whether it is."""
+    declared = attribute.hierarchy
+    is_mask = isinstance(declared, Mapping) and "mask" in declared
+    is_open = is_mask or declared is None or declared == "flat"
+    if attribute.kind is not Kind.CATEGORY or attribute.values is not None or not is_open:
+        return
+    texts = cells.dictionary.to_pylist()
+    is_alike = np.array([text.endswith(ROOT) if is_mask else text == ROOT for text in [*texts, ""]])
+    at = cells.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    if n_alike := int(is_alike[at].sum()):
+        which = "that end in" if is_mask else "of"
+        raise TableError(
+            f"Column {attribute.name!r} has {n_alike:,} cells {which} {ROOT!r}, as generalized ones are published; "
+            "declare all its values, or spell these in another way."
+        )
 
 
 def _cells_of_both(
