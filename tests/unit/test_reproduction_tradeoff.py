@@ -266,3 +266,12 @@ def test_a_quick_run_measures_judges_and_draws(script, data_folder, tmp_path, mo
     assert (out / f"{script.NAME}.png").stat().st_size > 10_000
     assert record.read_points(out / f"{script.NAME}.csv")
     assert "(a quick run: no evidence)" in out.with_suffix(".md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.NAME)
+def test_every_figure_is_on_record_in_full(script):
+    folder = REPRODUCTION.parent / "docs" / "reproduction"
+    document = json.loads((folder / f"{script.NAME}.json").read_text(encoding="utf-8"))
+    assert not document["quick"]
+    assert (folder / f"{script.NAME}.png").stat().st_size > 10_000
+    assert record.read_points(folder / f"{script.NAME}.csv")
