@@ -222,7 +222,8 @@ def _side_table(sampling: Sampling, given: Any) -> Check:
             is_same = sha256_of(Path(given)) == sampling.side_sha256
         except OSError:
             raise InputError(f"The side table {given} cannot be read.") from None
-        return Check(claim, is_same, "" if is_same else "its SHA-256 is another")
+        if not is_same:
+            return Check(claim, False, "its SHA-256 is another")
     n_rows = open_table(given).n_rows
     is_same = n_rows == sampling.side_rows
     return Check(

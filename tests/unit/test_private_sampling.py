@@ -413,6 +413,17 @@ def test_another_side_table_is_found(release, tmp_path):
     assert [check.detail for check in verdict.failures] == ["it has 10 rows in place of 1,500"]
 
 
+def test_another_number_of_rows_of_the_same_file_is_found(tmp_path):
+    pcsv.write_csv(SIDE, tmp_path / "side.csv")
+    release = publish(people.people(), people.policy(), side_table=tmp_path / "side.csv")
+    privacy = release.certificate.privacy
+    boasted = replace(privacy, sampling=replace(privacy.sampling, side_rows=15_000))
+    other = replace(release, certificate=replace(release.certificate, privacy=boasted), report=None)
+    other.write(tmp_path / "out")
+    verdict = verify_folder(tmp_path / "out", side_table=tmp_path / "side.csv")
+    assert [check.detail for check in verdict.failures] == ["it has 1,500 rows in place of 15,000"]
+
+
 def test_another_file_of_as_many_rows_is_found(tmp_path):
     from sfumato.tables import write_table
 
