@@ -209,7 +209,7 @@ def test_rows_without_any_weight_need_a_floor_where_one_divides_by_risk():
     schema = Schema.of(a=CATEGORY, w={"role": "drop", "kind": "number"})
     table = source(a=["x", "y"], w=[0, 1])
     options = {"objective": "log-risk", "price": Fraction(1), "weights": Weights("model-2", column="w")}
-    with pytest.raises(InputError, match=r"All personal weights of 1 rows are 0"):
+    with pytest.raises(InputError, match=r"All weights of 1 rows are 0"):
         encoded(schema, table, **options)
     assert encoded(schema, table, **options, floor=Fraction(1, 10)).problem.floor > 0
 
@@ -315,3 +315,26 @@ def test_a_value_that_looks_generalized_is_declared_or_refused(hierarchy, values
         publish(table, Policy.from_dict(rules))
     code["values"] = sorted({value for value in values if value is not None})
     assert publish(table, Policy.from_dict(rules)).rows.num_rows == 12
+
+
+@pytest.mark.parametrize("objective", ["lagrangian", "log-risk"])
+@pytest.mark.parametrize(
+    ("caution", "attributes"), [([0.0, 1.0, 0.0], {"a": 0}), ([1e-12, 1e9, 1e-12], {"a": 0})]
+)
+def test_rows_that_weigh_nothing_need_a_floor_where_one_divides_by_weights(objective, caution, attributes):
+    table = pa.table({"a": ["x", "y", "y"], "b": ["u", "v", "v"], "caution": caution})
+    quasi = {"role": "quasi-identifier"}
+    rules = {
+        "attributes": {"a": quasi, "b": quasi, "caution": {"role": "drop", "type": "number"}},
+        "method": {
+            "risk-utility": {
+                "objective": objective,
+                "lambda": 1,
+                "weights": {"model": "model-2", "attributes": attributes, "column": {"b": "caution"}},
+            }
+        },
+    }
+    with pytest.raises(InputError, match="All weights of 2 rows are 0, or nothing beside those of others"):
+        publish(table, Policy.from_dict(rules))
+    rules["method"]["risk-utility"]["floor"] = 10
+    assert publish(table, Policy.from_dict(rules)).rows.num_rows == 3

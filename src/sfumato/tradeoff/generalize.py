@@ -42,7 +42,7 @@ from sfumato.tradeoff.problem import (
     Threshold,
     problem_of,
 )
-from sfumato.tradeoff_policy import LAGRANGIAN, MODEL_2, THRESHOLD, RiskUtilityOptions, Weights
+from sfumato.tradeoff_policy import LAGRANGIAN, THRESHOLD, RiskUtilityOptions, Weights
 
 Floats = NDArray[np.float64]
 
@@ -179,6 +179,7 @@ def encoded(
         floor=float(options.floor),
         factor=factor,
     )
+    _check_divisors(problem, options)
     return Encoded(schema, tuple(domains), problem)
 
 
@@ -303,13 +304,20 @@ def _factors(source: Source, schema: Schema, options: RiskUtilityOptions) -> Flo
                 found *= numbers[:, None]
             else:
                 found[:, names.index(quasi)] *= numbers
-    needs_weight = options.objective != THRESHOLD and options.floor == 0 and weights.model == MODEL_2
-    if needs_weight and (n_none := int(np.count_nonzero(~found.any(axis=1)))):
+    return found
+
+
+def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
+    """Raise if a row that is suppressed weighs nothing, where one divides by that."""
+    if options.objective == THRESHOLD and options.private is None:
+        return
+    weight = problem.weight_of(np.arange(problem.n), np.broadcast_to(problem.top(), problem.rows.shape))
+    if n_none := int(problem.n_alike[weight <= 0].sum()):
+        what = f"objective {options.objective}" if options.objective != THRESHOLD else "variant paper"
         raise InputError(
-            f"All personal weights of {n_none:,} rows are 0, and the objective {options.objective} divides by them; "
+            f"All weights of {n_none:,} rows are 0, or nothing beside those of others, and the {what} divides by them; "
             "add a floor, such as floor: 0.1."
         )
-    return found
 
 
 def _broadcast(given: Floats, shape: tuple[int, int]) -> Floats:
