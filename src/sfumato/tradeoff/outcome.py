@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import tables
-from sfumato.errors import InputError, InternalError, PaperCannotPublish
+from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.randomness import Random
@@ -19,7 +19,7 @@ from sfumato.release import sha256_of
 from sfumato.sampling_plan import plan
 from sfumato.tables import Source
 from sfumato.tradeoff import exponential, generalize
-from sfumato.tradeoff.generalize import Encoded, of_side_table
+from sfumato.tradeoff.generalize import Encoded
 from sfumato.tradeoff.optimize import Optimum, optimize
 from sfumato.tradeoff.problem import Problem, distinct_rows
 from sfumato.tradeoff_policy import FRAME, PrivateSampling
