@@ -59,7 +59,8 @@ def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTabl
         name = Path(given).name if is_path else options.side_table or FRAME
         policy = replace(policy, method=replace(options, side_table=name, side_path=None))
         if not is_path:
-            return policy, SideTable(tables.open_table(given))
+            with of_side_table():
+                return policy, SideTable(tables.open_table(given))
     elif options.side_table is None:
         return policy, None
     path = Path(given or options.side_path or options.side_table or "")
