@@ -20,7 +20,8 @@ No message holds the value of a cell: columns, counts and positions only.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 
@@ -141,3 +142,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+@contextmanager
+def of_side_table() -> Iterator[None]:
+    """Say of an error that the side table has it."""
+    try:
+        yield
+    except (TableError, HierarchyError) as error:
+        raise TableError(f"In the side table: {error}") from None

@@ -502,7 +502,7 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
     share, n_rows = found["share"], found["rows"]
     asked = f"at least {options.utility_at_least}" if options.price is None else "as it pays"
     yield (
-        f"utility of each row, from suppressed to raw, {asked}: {math.floor(100 * share['least'])}% or more, "
+        f"utility of each row, from suppressed to raw, {asked}: {_no_more_than(share['least'])} or more, "
         f"{share['mean']:.0%} on average"
     )
     risk, raw = found["risk"], found["raw risk"]
@@ -524,6 +524,15 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
             f"({found['suppressed']:,}), "
             "and hardly ever anything between; try objective: threshold, or log-risk."
         )
+
+
+def _no_more_than(share: float) -> str:
+    """A share in percent, rounded down, but not for the last bit of a float.
+
+    >>> _no_more_than(0.29), _no_more_than(2 / 3), _no_more_than(1.0)
+    ('29%', '66.6%', '100%')
+    """
+    return f"{math.floor(1000 * share + 1e-6) / 10:g}%"
 
 
 def _private_promises(privacy: Privacy) -> Iterator[str]:

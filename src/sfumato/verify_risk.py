@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError, did_you_mean
+from sfumato.errors import TableError, did_you_mean, of_side_table
 from sfumato.release import sha256_of
 from sfumato.tables import Source, open_table
 from sfumato.tradeoff_policy import DEPTH
@@ -220,8 +220,9 @@ def raw_risks(boxes: Boxes, side: SideTable) -> tuple[float, float]:
 
 def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     """The figures of risk, held against a side table: a path, or a table in memory."""
-    source = open_table(table)
-    cells = _cells(source, boxes)
+    with of_side_table():
+        source = open_table(table)
+        cells = _cells(source, boxes)
     declared = {column.attribute.name for column in boxes.columns if None in column.tree.labels}
     missing = {name for name, column in cells.items() if column.null_count}
     is_so = missing <= declared and not (figures.is_own and {*boxes.missing} - missing)
@@ -230,7 +231,8 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     )
     if not is_so:
         return
-    side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
+    with of_side_table():
+        side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
     yield equal("the side table has {} rows", figures.side_rows, side.n_rows)
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256

@@ -60,6 +60,7 @@ def test_a_side_table_that_cannot_be_used_is_one_sentence(release, sfumato, side
     write_table(PEOPLE.drop_columns(["zip"]), release / "lacking.csv")
     done = sfumato("verify", "out", "--side-table", side)
     assert done.code == 2
+    assert done.sentence.startswith("In the side table: ")
     assert words in done.sentence
 
 

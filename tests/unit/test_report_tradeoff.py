@@ -130,6 +130,19 @@ def test_an_outside_side_table_is_named_with_the_rows_that_it_lacks():
     assert f"It lacks {lacking} rows of the release" in words
 
 
+@pytest.mark.parametrize(("role", "can_be_recounted"), [("drop", False), ("other", True)])
+def test_risks_by_personal_weights_can_be_counted_again_where_the_weights_are_published(
+    role, can_be_recounted
+):
+    policy = POLICY.replace("0.5}", "0.5, weights: {column: worry}}").replace(
+        "disease:", f"worry: {{role: {role}, type: number}}\n  disease:"
+    )
+    words = words_of(release_of(PEOPLE.append_column("worry", [[2.0] * 40]), policy).report)
+    assert ("anybody can count it again" in words) == can_be_recounted
+    assert ("the weights of each row are not published" in words) == (not can_be_recounted)
+    assert "weights: {model: model-1, column: worry}" in words
+
+
 def test_hostile_labels_and_names_are_escaped():
     policy = f"""
 attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,10 +73,25 @@ def listed(names: list[str], most: int = 6) -> str:
 
 def options_of(release: Release) -> list[tuple[str, str]]:
     ((_, options),) = release.policy.method.as_policy().items()
-    texts = {
-        key: ", ".join(value) if isinstance(value, list) else str(value) for key, value in options.items()
-    }
-    return [(key, {"True": "yes", "False": "no"}.get(text, text)) for key, text in texts.items()]
+    return [
+        (key, ", ".join(value) if isinstance(value, list) else written(value))
+        for key, value in options.items()
+    ]
+
+
+def written(value: Any) -> str:
+    """A setting, about as a policy writes it.
+
+    >>> written({"model": "model-1", "attributes": {"zip": 2.0}}), written([0, 1.5]), written(True), written(1e-06)
+    ('{model: model-1, attributes: {zip: 2}}', '[0, 1.5]', 'yes', '1e-06')
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {written(own)}" for key, own in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(written(own) for own in value) + "]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def shown(certificate: Certificate) -> str:

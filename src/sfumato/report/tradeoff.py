@@ -69,6 +69,7 @@ def render_tradeoff(release: Release) -> str:
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
         unknown=utilities if isinstance(utilities, str) else None,
         columns=columns_of(boxes),
+        can_be_recounted=boxes.factor is not None,
         alike=alike,
         n_alone=alike[0].n,
         proved=part_bar(

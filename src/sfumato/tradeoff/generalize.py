@@ -9,8 +9,7 @@ date without a hierarchy gets one, and without bounds the range of both tables (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -24,7 +23,7 @@ from sfumato.axes import TreeAxis
 from sfumato.boxes import is_text, passed_on, tree_column
 from sfumato.declared_trees import declared_tree
 from sfumato.encoding import Codes, Extent, TreeDomain, codes_in, values_of, with_bounds
-from sfumato.errors import HierarchyError, InputError, InternalError, PolicyError, TableError
+from sfumato.errors import InputError, InternalError, PolicyError, TableError, of_side_table
 from sfumato.hierarchy import Hierarchy
 from sfumato.hierarchy_builders import Grid
 from sfumato.hierarchy_files import ROOT
@@ -195,15 +194,6 @@ def check_side(schema: Schema, side: Source | None) -> None:
         )
     if side.n_rows >= GREATEST_COUNT:
         raise InputError(f"The side table has {GREATEST_COUNT:,} rows or more; take a sample of it.")
-
-
-@contextmanager
-def of_side_table() -> Iterator[None]:
-    """Say of an error that the side table has it."""
-    try:
-        yield
-    except (TableError, HierarchyError) as error:
-        raise TableError(f"In the side table: {error}") from None
 
 
 def _together(attribute: Attribute, source: Source, side: Source | None) -> tuple[TreeDomain, Codes, Codes]:
@@ -494,7 +484,6 @@ __all__ = [
     "generalized",
     "node_bounds",
     "objective_of",
-    "of_side_table",
     "order_of",
     "published",
 ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import tables
-from sfumato.errors import InputError, InternalError, PaperCannotPublish
+from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.randomness import Random
@@ -19,7 +19,7 @@ from sfumato.release import sha256_of
 from sfumato.sampling_plan import plan
 from sfumato.tables import Source
 from sfumato.tradeoff import exponential, generalize
-from sfumato.tradeoff.generalize import Encoded, of_side_table
+from sfumato.tradeoff.generalize import Encoded
 from sfumato.tradeoff.optimize import Optimum, optimize
 from sfumato.tradeoff.problem import Problem, distinct_rows
 from sfumato.tradeoff_policy import FRAME, PrivateSampling
@@ -59,7 +59,8 @@ def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTabl
         name = Path(given).name if is_path else options.side_table or FRAME
         policy = replace(policy, method=replace(options, side_table=name, side_path=None))
         if not is_path:
-            return policy, SideTable(tables.open_table(given))
+            with of_side_table():
+                return policy, SideTable(tables.open_table(given))
     elif options.side_table is None:
         return policy, None
     path = Path(given or options.side_path or options.side_table or "")
