@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -39,15 +40,26 @@ def test_the_plans_of_epsilon_1_and_delta_1e_6():
     assert all(one.delta <= Fraction(1, 10**6) for one in found)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
-@pytest.mark.parametrize("s", CHANCES, ids=str)
-@pytest.mark.parametrize("k0", [1, 2, 3, 7, 20])
+def _can_be_summed(epsilon, s, k0):
+    """Does epsilon allow the chance, and are the sums short?"""
+    least, greatest = naive.exp_below_and_above(epsilon)
+    return (1 - s) * least >= 1 and k0 <= 80 * (1 - (1 - s) / greatest)
+
+
+CASES = [case for case in itertools.product(EPSILONS, CHANCES, [1, 2, 3, 7, 20]) if _can_be_summed(*case)]
+
+
+def test_there_are_cases_of_every_epsilon_and_chance():
+    assert len(CASES) >= 100
+    assert {epsilon for epsilon, _, _ in CASES} == {*EPSILONS}
+    assert {s for _, s, _ in CASES} == {*CHANCES}
+
+
+@pytest.mark.parametrize(("epsilon", "s", "k0"), CASES, ids=str)
 def test_delta_is_the_greatest_over_all_numbers_of_rows_in_both_directions(epsilon, s, k0):
     """By exact sums, for every number of rows up to well beyond the one that the closed form names."""
     least, greatest = naive.exp_below_and_above(epsilon)
     gamma = 1 - (1 - s) / greatest
-    if (1 - s) * least < 1 or k0 / gamma > 80:
-        pytest.skip("epsilon does not allow this chance, or the sums are long")
     worst, there = Fraction(0), naive.repaired_counts(0, s, k0)
     for n in range(min(int(1.3 * k0 / gamma) + 3, 100)):
         here = naive.repaired_counts(n + 1, s, k0)
