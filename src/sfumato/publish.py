@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -42,7 +42,7 @@ from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
 from sfumato.tradeoff_policy import LAGRANGIAN
 from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
-from sfumato.verify_checks import Verdict
+from sfumato.verify_checks import Check, Verdict
 from sfumato.workload import Select
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ TEXT_COPIES = 4
 ZIPPED = 6
 """How much longer text is than its gzip-ed file."""
 LEAST_BUDGET = 64 << 20
-USEFUL = 0.5
-"""A release that can be expected to hold less than this part of the drawn rows is of little use."""
 FREE = 0.6
 """Of the memory that the machine has free, the part that a run takes unless it is told."""
 
@@ -300,8 +298,7 @@ class _PrivateJob(_Job):
     """One table to be published by a differentially private method."""
 
     def _open(self, table: Any, **options: Any) -> Source:
-        """The table; that it has no rows, or cells that are not UTF-8, is no error, which would tell that."""
-        return tables.open_table(table, may_be_empty=True, any_text=True, **options)
+        return _open_privately(table, **options)
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
@@ -386,11 +383,20 @@ class _TradeoffJob(_Job):
             found.policy, verify_tradeoff.claims_of(boxes), figures={verify_tradeoff.TRADEOFF: found.figures}
         )
         verdict = verify_tradeoff.checks(boxes, certificate.claims, certificate.figures)
+        return self._certified(found.rows, certificate, found.policy, source, verdict)
+
+    def _certified(
+        self,
+        rows: pa.Table,
+        certificate: Certificate,
+        policy: Policy,
+        source: Source,
+        verdict: Iterable[Check],
+    ) -> Release:
+        """The release of rows that were judged as they will be when they are read again."""
         Verdict(tuple(verdict)).raise_if_failed()
         file_format = self.file_format or tables.release_format(source)
-        release = Release(
-            found.rows, certificate, found.policy, None, file_format, source.kind, check=_verified
-        )
+        release = Release(rows, certificate, policy, None, file_format, source.kind, check=_verified)
         return self._reported(release)
 
 
@@ -398,8 +404,7 @@ class _SampledJob(_TradeoffJob):
     """One table of which rows are drawn, each with a box that depends on it and a public side table."""
 
     def _open(self, table: Any, **options: Any) -> Source:
-        """As of every private release, what the cells are is no error."""
-        return _PrivateJob._open(self, table, **options)  # type: ignore[arg-type]  # noqa: SLF001 - one rule for both
+        return _open_privately(table, **options)
 
     def in_memory(self) -> Release:
         """The release, without a recoding."""
@@ -428,12 +433,12 @@ class _SampledJob(_TradeoffJob):
         claims = verify_tradeoff.claims_of(boxes)
         certificate = Certificate.of(drawn.policy, claims, privacy=drawn.privacy)
         verdict = verify_sampling.checks(boxes, drawn.rows, certificate, options)
-        Verdict(tuple(verdict)).raise_if_failed()
-        file_format = self.file_format or tables.release_format(source)
-        release = Release(
-            drawn.rows, certificate, drawn.policy, None, file_format, source.kind, check=_verified
-        )
-        return self._reported(release)
+        return self._certified(drawn.rows, certificate, drawn.policy, source, verdict)
+
+
+def _open_privately(table: Any, **options: Any) -> Source:
+    """The table; that it has no rows, or cells that are not UTF-8, is no error, which would tell that."""
+    return tables.open_table(table, may_be_empty=True, any_text=True, **options)
 
 
 def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _Job:
@@ -556,7 +561,7 @@ def _sampling_lines(found: Sampling) -> Iterator[str]:
     if found.outlook is None:
         return
     told = f"{found.outlook:.1%} of the rows of a table like the side table have a box that is drawn often enough"
-    yield told if found.outlook >= USEFUL else f"these numbers make the release of little use: only {told}"
+    yield told if found.is_useful else f"these numbers make the release of little use: only {told}"
 
 
 def _check_private(policy: Policy, evaluation: Evaluation | None) -> None:

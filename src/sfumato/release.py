@@ -79,6 +79,9 @@ FROM_NOBODY = "secret"
 IN_MEMORY = 16
 """Rows are left in their file if so many times its size is more than the memory that is free."""
 
+USEFUL = 0.5
+"""A release that can be expected to hold less than this part of the drawn rows is of little use."""
+
 LITTER = (".DS_Store",)
 """What a desktop leaves in any folder that someone looks at."""
 
@@ -194,6 +197,11 @@ class Sampling:
     side_rows: int
     side_sha256: str | None = None
     outlook: float | None = None
+
+    @property
+    def is_useful(self) -> bool:
+        """Can most drawn rows be expected to be published, as far as anybody knows?"""
+        return self.outlook is None or self.outlook >= USEFUL
 
     def as_dict(self) -> dict[str, Any]:
         return {

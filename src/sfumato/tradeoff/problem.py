@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -220,9 +220,6 @@ class Solution:
         """Some of the generalizations."""
         return Solution(*(getattr(self, name)[at] for name in self.__slots__))
 
-    def with_proof(self, is_proved: NDArray[np.bool_]) -> Solution:
-        return replace(self, is_proved=is_proved)
-
 
 def values_of(objective: Lagrangian | LogRisk, covered: Any, weight: Any, utility: Any) -> Floats:
     """An objective by its definition: counts, and weights and utilities in real units.
@@ -235,15 +232,6 @@ def values_of(objective: Lagrangian | LogRisk, covered: Any, weight: Any, utilit
     if isinstance(objective, Lagrangian):
         return np.asarray(price * covered / weight + np.asarray(utility, dtype=np.float64) ** objective.power)
     return np.asarray(utility - price * np.log(weight / covered))
-
-
-def is_less_risky(weight: int, covered: int, other_weight: int, other_covered: int) -> bool:
-    """Is weight / covered below the other risk, exactly?
-
-    >>> is_less_risky(1, 3, 1, 2), is_less_risky(2, 4, 1, 2)
-    (True, False)
-    """
-    return weight * other_covered < other_weight * covered
 
 
 # ---- how it is made -------------------------------------------------------------------------------------
@@ -385,7 +373,6 @@ __all__ = [
     "Solution",
     "Threshold",
     "distinct_rows",
-    "is_less_risky",
     "lattice_of",
     "problem_of",
     "values_of",
