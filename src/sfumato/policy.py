@@ -53,6 +53,9 @@ MISSING = "own-value"
 MAX_HEIGHT = 90
 """Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
 
+MAX_TITLE = 200
+"""Characters of a title: more is no heading."""
+
 _EPOCH = date(1970, 1, 1)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -151,6 +154,8 @@ class Policy:
     """Does the release say how further rows are recoded?"""
     rows: str = COUNTS
     """DiffGen: one row per cell and class with its count, or as many rows as counted (``EXPANDED``)."""
+    title: str | None = None
+    """What the report is headed with."""
 
     def __post_init__(self) -> None:
         if self.output is Output.LABELS and self._aggregates:
@@ -167,6 +172,7 @@ class Policy:
         for position, task in enumerate(self.workload):
             _check_task(task, self.schema, ("workload", position, task.word))
         _check_output(self)
+        _check_title(self.title)
         if isinstance(self.method, MondrianOptions):
             _check_mondrian(self.method, self.schema)
         elif isinstance(self.method, TdsOptions):
@@ -235,6 +241,7 @@ class Policy:
         ``Policy.from_dict(policy.as_dict()) == policy``.
         """
         return {
+            **({} if self.title is None else {"title": self.title}),
             "attributes": {attribute.name: _attribute_as_dict(attribute) for attribute in self.schema},
             "require": [requirement.as_policy() for requirement in self.requirements],
             "workload": [task.as_policy() for task in self.workload],
@@ -285,6 +292,7 @@ def _policy(document: Document, folder: Path) -> Policy:
             output=Output(data.get("output", {}).get("values", "labels")),
             keeps_recoding=data.get("output", {}).get("recoding", True),
             rows=_rows(data.get("output", {}), method),
+            title=data.get("title"),
         )
     except Misfit as misfit:
         raise document.origin.error(misfit) from None
@@ -604,6 +612,11 @@ def _check_output(policy: Policy) -> None:
         )
     if policy.rows not in (COUNTS, EXPANDED):
         raise Misfit(("output", "rows"), f"must be {COUNTS} or {EXPANDED}.")
+
+
+def _check_title(title: str | None) -> None:
+    if title is not None and not (0 < len(title) <= MAX_TITLE and title.isprintable()):
+        raise Misfit(("title",), f"must be one line of 1 to {MAX_TITLE} characters, such as Stays of 2024.")
 
 
 def _check_tds(policy: Policy) -> None:

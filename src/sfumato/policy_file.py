@@ -141,6 +141,7 @@ _TEXT_PLACES = (
     ("method", "risk-utility", "weights", "column", "*"),
     ("method", "risk-utility", "side-table"),
     ("unit",),
+    ("title",),
 )
 _TREE = ("attributes", "*", "hierarchy", "tree")
 

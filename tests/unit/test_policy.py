@@ -275,6 +275,23 @@ def test_an_error_in_a_file_names_the_file_and_the_line(folder):
         Policy.read(path)
 
 
+@pytest.mark.parametrize(
+    ("written", "title"), [("Stays of 2024", "Stays of 2024"), ("2024", "2024"), ("", None)]
+)
+def test_a_title_is_a_text_and_comes_along_with_the_policy(written, title):
+    policy = Policy.parse(rest(f"require: []\ntitle: {written}"))
+    assert policy.title == title
+    assert Policy.from_dict(policy.as_dict()) == Policy.parse(policy.to_yaml()) == policy
+    assert policy.as_dict().get("title") == title
+
+
+@pytest.mark.parametrize("title", ["''", "[a]", "{a: b}", '"a\\nb"', '"a\\e[31m"', "x" * 201])
+def test_a_title_is_one_printable_line(title):
+    assert refusal(rest(f"require: []\ntitle: {title}")) == (
+        "Policy, line 11: title: must be one line of 1 to 200 characters, such as Stays of 2024."
+    )
+
+
 # --- what is refused: columns -----------------------------------------------------------------------------
 
 NUMBER = "role: quasi-identifier, type: number"
@@ -449,7 +466,7 @@ def test_a_hierarchy_too_deep_for_the_policy_of_a_release_is_refused(folder):
         ("workload: []", "the key 'require' is missing: list what must hold of every group, such as - k-anonymity: 5, or write require: [] to promise nothing."),
         ("method: tds", "the key 'require' is missing"),
         ("requires: []", "line 10: the key 'requires' is unknown. Did you mean 'require'?"),
-        ("require: []\nfoo: 1", "line 11: the key 'foo' is unknown. Known here: attributes, require, workload, method, unit, suppress, output, missing."),
+        ("require: []\nfoo: 1", "line 11: the key 'foo' is unknown. Known here: attributes, require, workload, method, unit, suppress, output, title, missing."),
         ("require: []\n'" + "x" * 200 + "': 1", "line 11: the key '" + "x" * 57 + "...' is unknown. Known here: "),
         ("require: []\nworkload: {classify: job}", "line 11: workload: must be a list with a dash before each task, such as - classify: income."),
         ("require: []\nworkload: [job]", "line 11: task 1: must be one task with its target, such as classify: income, with a dash before each."),
