@@ -57,22 +57,29 @@ def run(arguments: list[str]) -> int:
         commands.main(arguments, prog_name="sfumato", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
-        return _complain(_wrong_usage(error), 2)
     except SystemExit:
         return CLOSED_PIPE  # click's own answer to a reader that left, as in sfumato verify out | head -1
-    except SfumatoError as error:
-        return _complain(str(error), error.exit_code)
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        return _complain("Interrupted; nothing was written.", 130)
-    except MemoryError:
-        return _complain("There is not enough memory for this table; give it fewer rows or columns.", 2)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        return _complain(f"{error.strerror or 'The system refused to read or write'}{where}.", 2)
-    except Exception as error:  # noqa: BLE001 - the message of an unknown error may hold a cell
-        return _complain(_where(error), InternalError.exit_code)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a traceback may hold a cell
+        sentence, code = _judge(error)
+        return _complain(" ".join((sentence, *getattr(error, "__notes__", ()))), code)
     return 0
+
+
+def _judge(error: BaseException) -> tuple[str, int]:
+    """What to say of an error, and the exit code."""
+    match error:
+        case click.exceptions.Abort() | KeyboardInterrupt():
+            return "Interrupted; nothing was written.", 130
+        case click.ClickException():
+            return _wrong_usage(error), 2
+        case SfumatoError():
+            return str(error), error.exit_code
+        case MemoryError():
+            return "There is not enough memory for this table; give it fewer rows or columns.", 2
+        case OSError():
+            where = f" ({error.filename})" if error.filename else ""
+            return f"{error.strerror or 'The system refused to read or write'}{where}.", 2
+    return _where(error), InternalError.exit_code  # its message may hold a cell
 
 
 def _complain(sentence: str, code: int) -> int:

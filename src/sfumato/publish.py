@@ -6,8 +6,9 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -110,10 +111,12 @@ def publish(
     )
     budget = job.budget(engine, memory)
     if budget is None:
-        return job.in_memory()
+        with _telling_what_was_charged(job):
+            return job.in_memory()
     spill = Spill().__enter__()
     try:
-        release = job.on_disk(budget, spill)
+        with _telling_what_was_charged(job):
+            release = job.on_disk(budget, spill)
     except BaseException:
         spill.__exit__(None, None, None)
         raise
@@ -143,14 +146,16 @@ def publish_to(
         table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder),
         side_table=side_table,
     )  # fmt: skip
+    job.check_target = partial(check_target, folder, overwrite=overwrite)
     budget = job.budget(engine, memory)
     if budget is None:
-        release = job.in_memory()
-        tables.give_back_memory()
-        progress("writing and verifying", 0, 1)
-        release.write(folder, overwrite=overwrite)
+        with _telling_what_was_charged(job):
+            release = job.in_memory()
+            tables.give_back_memory()
+            progress("writing and verifying", 0, 1)
+            release.write(folder, overwrite=overwrite)
         return release
-    with Spill(Path(folder)) as spill:
+    with _telling_what_was_charged(job), Spill(Path(folder)) as spill:
         release = job.on_disk(budget, spill)
         tables.give_back_memory()
         progress("writing and verifying", 0, 1)
@@ -160,8 +165,24 @@ def publish_to(
     return release
 
 
+@contextmanager
+def _telling_what_was_charged(job: _Job) -> Iterator[None]:
+    """Add to an error that ends a run what the run had cost by then."""
+    try:
+        yield
+    except BaseException as error:
+        if job.charged:
+            error.add_note(job.charged)
+        raise
+
+
 class _Job:
     """One table to be published, by whichever engine."""
+
+    check_target: Callable[[], None] = staticmethod(lambda: None)
+    """Raises if the folder of the release cannot be written any more."""
+    charged = ""
+    """What the ledger was charged, in a sentence."""
 
     def __init__(
         self,
@@ -214,6 +235,13 @@ class _Job:
             n_bytes = path.stat().st_size if path.is_file() else 0
             return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
         return source.n_rows * (len(self.policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
+
+    def _charge(self, ledger: Path, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
+        """Write the cost into the ledger, if there is still a place for the release."""
+        self.check_target()
+        account.charge(ledger, self.name, epsilon, delta)
+        cost = f"Epsilon {epsilon}" + (f" and delta {float(delta):.6g}" if delta else "")
+        self.charged = f"{cost} of this run stays charged to {ledger}: rows were drawn before this happened."
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
@@ -327,9 +355,9 @@ class _PrivateJob(_Job):
         self.policy.check_columns(source.names)
         _check_private(self.policy, self.evaluation)
         chance = mechanisms.secret() if self.seed is None else mechanisms.seeded(self.seed)
+        assert isinstance(self.policy.method, DiffGenOptions)
         if self.ledger is not None:
-            assert isinstance(self.policy.method, DiffGenOptions)
-            account.charge(self.ledger, self.name, self.policy.method.epsilon)
+            self._charge(self.ledger, self.policy.method.epsilon)
         return drawn_from(source, self.policy, chance=chance, progress=self.progress, **where)
 
     def _of(
@@ -421,7 +449,7 @@ class _SampledJob(_TradeoffJob):
         coins = mechanisms.secret_coins() if self.seed is None else mechanisms.seeded(self.seed)
         if self.ledger is not None:
             cost = private_sampling.plan_of(policy)
-            account.charge(self.ledger, self.name, cost.epsilon, cost.delta)
+            self._charge(self.ledger, cost.epsilon, cost.delta)
         drawn = private_sampling.drawn_from(
             source, policy, side, coins=coins, threads=self.threads, progress=self.progress
         )

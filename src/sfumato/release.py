@@ -15,7 +15,6 @@ tells when, where or from which seed it was made: the same release gives the sam
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import hashlib
 import json
@@ -43,6 +42,7 @@ from sfumato.filed import FiledRows
 from sfumato.hierarchy import Hierarchy
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
+from sfumato.renames import exchange, rename_new
 from sfumato.schema import Attribute, Kind
 from sfumato.spill import Spill
 from sfumato.tables import UNKNOWN, Source, hand_back, write_table
@@ -88,7 +88,6 @@ LITTER = (".DS_Store",)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FRACTION = re.compile(r"(-?\d{1,4000})(?:/([1-9]\d{0,3999}))?", re.ASCII)
 _EPOCH = date(1970, 1, 1)
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2 in Linux
 
 
 class WritableRecoding(Protocol):
@@ -831,6 +830,7 @@ def check_target(folder: str | os.PathLike[str], *, overwrite: bool = False) -> 
 
 def _check_target(folder: Path, *, overwrite: bool) -> None:
     target = folder.resolve()
+    check_outside(target.parent)
     if not target.exists():
         if not target.parent.is_dir():
             raise InputError(
@@ -843,21 +843,28 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
         raise InputError(
             f"The folder {folder} already exists; name another one, or allow it to be replaced (--overwrite)."
         )
-    names = {path.name for path in target.iterdir()}
+    _check_replaceable(target, folder)
+
+
+def _check_replaceable(found: Path, folder: Path) -> None:
+    """Raise unless the folder ``found``, called ``folder``, is empty or a release and nothing else."""
+    names = {path.name for path in found.iterdir()}
     if names and CERTIFICATE not in names:
         raise InputError(f"The folder {folder} is no release, so it is not overwritten; name another one.")
     foreign = names - {*CERTIFIED, CERTIFICATE, *LITTER}
     if foreign:
+        files = "1 other file" if len(foreign) == 1 else f"{len(foreign):,} other files"
         raise InputError(
-            f"The folder {folder} holds more than a release ({len(foreign)} other files), "
+            f"The folder {folder} holds more than a release ({files}), "
             "so it is not overwritten; move them away, or name another folder."
         )
 
 
 def check_outside(folder: Path) -> None:
-    """Raise if ``folder`` is a release: nothing but what its certificate names belongs there."""
-    if (folder / CERTIFICATE).exists():
-        raise InputError(f"{folder} is a release, and nothing else belongs there; give another --out.")
+    """Raise if ``folder`` is a release or lies in one: nothing but what its certificate names belongs there."""
+    for each in (folder, *folder.resolve().parents):
+        if (each / CERTIFICATE).exists() and (each / POLICY).exists():
+            raise InputError(f"{each} is a release, and nothing else belongs there; give another --out.")
 
 
 @contextmanager
@@ -880,7 +887,7 @@ def _put_in_place(
             temporary.mkdir()
             yield temporary
             _sync(temporary)
-            _move(temporary, target)
+            _move(temporary, target, Path(folder), overwrite=overwrite)
             _sync_folder(target.parent)
         except TableError as error:
             raise TableError(str(error).replace(str(temporary), str(folder))) from None
@@ -893,40 +900,49 @@ def _check_writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, "")
 
 
-def _move(temporary: Path, target: Path) -> None:
+def _move(temporary: Path, target: Path, folder: Path, *, overwrite: bool) -> None:
     """Rename into place. What stood there before has the temporary name afterwards, and is removed with it.
 
-    A folder is exchanged in one step where the system can, so that even a crash leaves the old release
-    or the new one. Elsewhere there is a moment between two renames when a crash leaves both under other
-    names; any failure short of a crash puts the old one back.
+    A folder that appeared since the work began is not replaced, and with ``overwrite`` only if it is a release. Folders
+    are exchanged in one step where the system can, so that even a crash leaves the old release or the new one.
+    Elsewhere there is a moment between two renames when a crash leaves both under other names; any failure short of a
+    crash puts the old one back.
     """
-    if not target.exists():
-        temporary.rename(target)
-    elif not _exchange(temporary, target):
-        _swap(temporary, target)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system or the file system cannot."""
     try:
-        renameat2 = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError, TypeError):  # not Linux
-        return False
-    paths = os.fsencode(one), os.fsencode(other)
-    return bool(renameat2(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)
+        rename_new(temporary, target)
+    except FileExistsError:
+        if not overwrite:
+            raise InputError(
+                f"The folder {folder} appeared while this run was at work and stays as it is; nothing was written. "
+                "Name another one, or allow it to be replaced (--overwrite)."
+            ) from None
+        _replace(temporary, target, folder)
 
 
-def _swap(temporary: Path, target: Path) -> None:
+def _replace(temporary: Path, target: Path, folder: Path) -> None:
+    """Put a folder in the place of a release. What was there is looked at once it cannot change its name any more."""
+    if not exchange(temporary, target):
+        _swap(temporary, target, folder)
+        return
+    try:
+        _check_replaceable(temporary, folder)
+    except BaseException:
+        exchange(temporary, target)
+        raise
+
+
+def _swap(temporary: Path, target: Path, folder: Path) -> None:
     aside = target.with_name(f".{target.name[:40]}.sfumato-{uuid.uuid4().hex[:12]}-old")
     try:
         target.rename(aside)
-        temporary.rename(target)
+        _check_replaceable(aside, folder)
+        rename_new(temporary, target)
     except BaseException:
-        if aside.exists() and not target.exists():
-            aside.rename(target)
+        if aside.exists() and temporary.exists():
+            rename_new(aside, target)
         raise
     finally:
-        if target.exists():
+        if not temporary.exists():
             _remove(aside)
 
 

@@ -10,6 +10,7 @@ import errno
 import itertools
 import os
 import shutil
+import stat
 import tempfile
 import time
 import uuid
@@ -21,11 +22,7 @@ from typing import IO, Self
 
 from sfumato.counters import Counters
 from sfumato.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # not on this system: folders of killed runs then stay
-    fcntl = None  # type: ignore[assignment]
+from sfumato.locks import CAN_LOCK, open_plain, take
 
 PREFIX = ".sfumato-spill-"
 LOCK = "lock"
@@ -58,8 +55,7 @@ class Spill:
             self.folder.mkdir(mode=0o700)
             fresh = self.folder / f"{LOCK}.new"
             self._lock = fresh.open("wb")
-            if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take(self._lock.fileno())
             fresh.rename(self.folder / LOCK)  # only now can it be found, and it is taken
         except OSError as error:
             self.__exit__(None, None, None)
@@ -92,18 +88,27 @@ class Spill:
 
 
 def remove_dead(parent: Path) -> None:
-    """Remove the folders of runs that were killed: those whose lock nobody holds."""
-    if fcntl is None:
+    """Remove the folders of runs that were killed: those whose lock nobody holds.
+
+    What another user made, and what only has the name of a lock (a link, a pipe), is left alone.
+    """
+    if not CAN_LOCK:  # folders of killed runs then stay
         return
     for folder in parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if not (folder / LOCK).exists():
-                if time.time() - folder.stat().st_mtime > YOUNG:
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            if not os.path.lexists(folder / LOCK):
+                if time.time() - found.st_mtime > YOUNG:
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
-            with (folder / LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its run is alive
-                shutil.rmtree(folder, ignore_errors=True)
+            lock = open_plain(folder / LOCK)
+            try:
+                if take(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 @contextmanager

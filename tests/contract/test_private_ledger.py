@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
+from commandline import command, environment
+
+from sfumato import verify_folder
+from sfumato.privacy.mechanisms import secret
+from sfumato.private import drawn_from
 
 POLICY = """
 attributes:
@@ -55,4 +61,47 @@ def test_what_is_not_private_has_no_place_in_it(sfumato, table, seed):
 def test_a_bad_request_is_not_charged(sfumato, table):
     (table / "table.csv").write_text("work,class\nEngineer,Y\n")
     assert sfumato(*PUBLISH, "out").code == 2
+    assert not (table / "ledger.json").exists()
+
+
+def test_four_runs_into_one_folder_give_one_release_and_say_what_the_others_cost(table):
+    """One wins. The others end with a sentence, and those that were charged say so."""
+    runs = [
+        subprocess.Popen(command(*PUBLISH, "out"), stderr=subprocess.PIPE, env=environment(), text=True)
+        for _ in range(4)
+    ]
+    ended = [(run.communicate()[1], run.returncode) for run in runs]
+    assert sorted(code for _, code in ended) == [0, 2, 2, 2]
+    lost = [error for error, code in ended if code]
+    assert all("out already exists" in error or "out appeared" in error for error in lost)
+    charged = [error for error in lost if "Epsilon 1/2 of this run stays charged to ledger.json" in error]
+    assert len(spent(table)) == 1 + len(charged)
+    assert verify_folder(table / "out").ok
+
+
+def test_a_run_that_loses_its_folder_after_the_charge_says_what_it_cost(sfumato, table, monkeypatch):
+    def appear(*arguments, **options):
+        (table / "out").mkdir()
+        return drawn_from(*arguments, **options)
+
+    monkeypatch.setattr("sfumato.private.drawn_from", appear)
+    done = sfumato(*PUBLISH, "out")
+    assert done.code == 2
+    assert done.sentence.startswith("The folder out already exists")
+    assert done.sentence.endswith(
+        "Epsilon 1/2 of this run stays charged to ledger.json: rows were drawn before this happened."
+    )
+    assert list((table / "out").iterdir()) == []
+
+
+def test_a_run_that_finds_its_folder_taken_is_not_charged(sfumato, table, monkeypatch):
+    def appear(*arguments):
+        (table / "out").mkdir()
+        return secret(*arguments)
+
+    monkeypatch.setattr("sfumato.privacy.mechanisms.secret", appear)
+    done = sfumato(*PUBLISH, "out")
+    assert done.sentence == (
+        "The folder out already exists; name another one, or allow it to be replaced (--overwrite)."
+    )
     assert not (table / "ledger.json").exists()

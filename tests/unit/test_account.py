@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from fractions import Fraction
 
@@ -44,7 +45,20 @@ def test_what_is_left_of_a_budget_can_still_be_asked_for(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{", '{"releases": 3}', '{"releases": [{}]}', '{"releases": [{"epsilon": 1}]}', "\udcff"],
+    [
+        "",
+        "[]",
+        "{",
+        '{"releases": 3}',
+        '{"releases": [{}]}',
+        '{"releases": [{"epsilon": 1}]}',
+        "\udcff",
+        '{"releases": {}}',
+        '{"releases": null}',
+        '{"releases": "abc"}',
+        '{"releases": [["epsilon"]]}',
+        "[" * 99_999,
+    ],
 )
 def test_rubbish_is_no_ledger_and_stays_as_it_is(tmp_path, text):
     path = tmp_path / "ledger.json"
@@ -55,7 +69,7 @@ def test_rubbish_is_no_ledger_and_stays_as_it_is(tmp_path, text):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("number", ["-1", "many", "nan", "1/0"])
+@pytest.mark.parametrize("number", ["-1", "many", "nan", "1/0", "1e999999999", "1e-999999999", "", "."])
 def test_an_epsilon_that_is_no_number(tmp_path, number):
     path = tmp_path / "ledger.json"
     path.write_text(json.dumps({"budget": number}))
@@ -144,3 +158,76 @@ def test_runs_at_once_are_all_charged(tmp_path):
     for run in runs:
         run.join()
     assert sorted(entries(path)) == sorted((str(i), "1/16") for i in range(16))
+
+
+def test_nothing_is_left_beside_the_ledger(tmp_path):
+    account.charge(tmp_path / "ledger.json", "a", Fraction(1))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.json"]
+
+
+def test_two_names_of_one_ledger_are_one_ledger(tmp_path):
+    """By way of a link, in another folder: every run is charged, whichever name it used."""
+    path, link = tmp_path / "ledger.json", tmp_path / "elsewhere" / "link.json"
+    link.parent.mkdir()
+    account.charge(path, "first", Fraction(1, 32))
+    link.symlink_to(path)
+    names = [path, link] * 12
+    runs = [threading.Thread(target=account.charge, args=(name, "a", Fraction(1, 32))) for name in names]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert len(entries(path)) == 25
+    assert link.is_symlink()
+    assert [each.name for each in link.parent.iterdir()] == ["link.json"]
+
+
+def test_a_hard_link_of_a_ledger_is_refused(tmp_path):
+    account.charge(tmp_path / "ledger.json", "a", Fraction(1))
+    os.link(tmp_path / "ledger.json", tmp_path / "other.json")
+    with pytest.raises(InputError, match=r"has a second name \(a hard link\)"):
+        account.charge(tmp_path / "other.json", "b", Fraction(1))
+    assert len(entries(tmp_path / "ledger.json")) == 1
+
+
+def test_a_planted_lock_is_neither_followed_nor_emptied(tmp_path):
+    (tmp_path / "thesis.doc").write_text("years of work")
+    (tmp_path / ".ledger.json.lock").symlink_to("thesis.doc")
+    with pytest.raises(InputError, match="something else has the name of its lock"):
+        account.charge(tmp_path / "ledger.json", "a", Fraction(1))
+    assert (tmp_path / "thesis.doc").read_text() == "years of work"
+    assert not (tmp_path / "ledger.json").exists()
+
+
+@pytest.mark.parametrize("name", ["ledger.json", ".ledger.json.lock"])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
+def test_nobody_waits_for_a_pipe(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match=r"ledger\.json cannot be (read|written)"):
+        account.charge(tmp_path / "ledger.json", "a", Fraction(1))
+
+
+def test_a_lock_that_a_killed_run_left_stands_in_nobodys_way(tmp_path):
+    (tmp_path / ".ledger.json.lock").touch()
+    account.charge(tmp_path / "ledger.json", "a", Fraction(1))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.json"]
+
+
+def test_a_link_to_nowhere_begins_no_ledger(tmp_path):
+    (tmp_path / "link.json").symlink_to("nowhere.json")
+    with pytest.raises(InputError, match="is a link that leads nowhere"):
+        account.charge(tmp_path / "link.json", "a", Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"budget": "1", "budget": "9"}', "budget"),
+        ('{"releases": [{"release": "a", "epsilon": "1", "epsilon": "0"}]}', "epsilon"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path, text, key):
+    (tmp_path / "ledger.json").write_text(text)
+    with pytest.raises(InputError, match=f"holds the key '{key}' twice"):
+        account.charge(tmp_path / "ledger.json", "b", Fraction(1, 2))
+    assert (tmp_path / "ledger.json").read_text() == text

@@ -175,7 +175,7 @@ def test_an_existing_folder_is_refused_and_left_alone(tmp_path):
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_an_earlier_release_is_replaced_when_that_is_allowed(tmp_path, monkeypatch, can_exchange):
     if not can_exchange:
-        monkeypatch.setattr(module, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(module, "exchange", lambda one, other: False)
     a_release(format="parquet").write(tmp_path / "out")
     a_release().write(tmp_path / "out", overwrite=True)
     assert "release.csv" in names(tmp_path / "out")
@@ -203,7 +203,7 @@ def test_a_release_with_someone_elses_files_in_it_is_never_overwritten(tmp_path)
     check_target(tmp_path / "out", overwrite=True)
     for name in ("notes.txt", ".git"):
         (tmp_path / "out" / name).write_text("mine")
-        with pytest.raises(InputError, match=r"more than a release \(1 other files\)"):
+        with pytest.raises(InputError, match=r"more than a release \(1 other file\)"):
             a_release().write(tmp_path / "out", overwrite=True)
         assert (tmp_path / "out" / name).read_text() == "mine"
         (tmp_path / "out" / name).unlink()
@@ -292,16 +292,16 @@ def test_an_error_about_the_rows_names_the_folder_that_was_asked_for(tmp_path, m
 def test_a_failure_between_the_two_renames_puts_the_old_release_back(tmp_path, monkeypatch, error):
     a_release().write(tmp_path / "out")
     before = contents(tmp_path / "out")
-    rename, renamed = Path.rename, []
+    rename, renamed = module.rename_new, []
 
-    def fail_on_the_second(self, target):
+    def fail_on_the_second(source, target):
         renamed.append(target)
         if len(renamed) == 2:
             raise error
-        return rename(self, target)
+        return rename(source, target)
 
-    monkeypatch.setattr(module, "_exchange", lambda one, other: False)
-    monkeypatch.setattr(Path, "rename", fail_on_the_second)
+    monkeypatch.setattr(module, "exchange", lambda one, other: False)
+    monkeypatch.setattr(module, "rename_new", fail_on_the_second)
     with pytest.raises((InputError, KeyboardInterrupt)):
         a_release(report="other").write(tmp_path / "out", overwrite=True)
     assert contents(tmp_path / "out") == before
@@ -327,38 +327,87 @@ def test_ctrl_c_while_the_old_release_is_removed_does_not_leave_half_of_it(tmp_p
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks Linux which file is synced")
 def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
-    synced, rename, fsync = [], Path.rename, os.fsync
+    synced, rename, fsync = [], module.rename_new, os.fsync
 
     def remember_sync(descriptor):
         synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
         fsync(descriptor)
 
-    def remember_rename(self, target):
+    def remember_rename(source, target):
         synced.append("rename")
-        return rename(self, target)
+        return rename(source, target)
 
     monkeypatch.setattr(module.os, "fsync", remember_sync)
-    monkeypatch.setattr(Path, "rename", remember_rename)
+    monkeypatch.setattr(module, "rename_new", remember_rename)
     a_release().write(tmp_path / "out")
-    last = len(synced) - 1 - synced[::-1].index("rename")  # the first is that of the lock
+    last = synced.index("rename")
     before = {Path(path).name for path in synced[:last]}
     assert set(names(tmp_path / "out")) <= before
     assert synced[-1] == str(tmp_path)
 
 
-def test_folders_are_exchanged_in_one_step_where_the_system_can(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    (tmp_path / "a" / "from_a").touch()
-    if not module._exchange(tmp_path / "a", tmp_path / "b"):
-        pytest.skip("this system or file system exchanges no folders")
-    assert names(tmp_path / "b") == ["from_a"]
-    assert module._exchange(tmp_path / "a", tmp_path / "nowhere") is False
+# ---- what appears while a run is at work -----------------------------------------------------------
 
 
-def test_a_system_without_exchange_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(module.ctypes, "CDLL", lambda name: object())
-    assert module._exchange(tmp_path / "a", tmp_path / "b") is False
+def without_system_calls(monkeypatch):
+    """As where neither Linux nor macOS renames."""
+    monkeypatch.setattr("sfumato.renames.ctypes.CDLL", lambda *_, **__: object())
+
+
+@pytest.mark.parametrize("is_linux", [True, False])
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_a_folder_that_appears_meanwhile_is_left_alone(tmp_path, monkeypatch, is_linux, is_filled):
+    if not is_linux:
+        without_system_calls(monkeypatch)
+
+    def appear(_folder):
+        (tmp_path / "out").mkdir()
+        if is_filled:
+            (tmp_path / "out" / "thesis.doc").write_text("years of work")
+
+    with pytest.raises(InputError, match=r"out appeared while this run was at work and stays as it is"):
+        a_release().write(tmp_path / "out", check=appear)
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == ["thesis.doc"] * is_filled
+
+
+@pytest.mark.parametrize("is_linux", [True, False])
+@pytest.mark.parametrize("began_with", ["nothing", "a release"])
+def test_overwrite_looks_again_at_what_it_replaces(tmp_path, monkeypatch, is_linux, began_with):
+    if not is_linux:
+        without_system_calls(monkeypatch)
+    if began_with == "a release":
+        a_release().write(tmp_path / "out")
+
+    def appear(_folder):
+        if began_with == "a release":
+            (tmp_path / "out").rename(tmp_path / "moved")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.doc").write_text("years of work")
+
+    with pytest.raises(InputError, match="is no release, so it is not overwritten"):
+        a_release().write(tmp_path / "out", overwrite=True, check=appear)
+    assert names(tmp_path) == ["moved", "out"][began_with == "nothing" :]
+    assert names(tmp_path / "out") == ["thesis.doc"]
+
+
+@pytest.mark.parametrize("is_linux", [True, False])
+def test_a_release_that_appears_meanwhile_is_replaced_when_that_is_allowed(tmp_path, monkeypatch, is_linux):
+    if not is_linux:
+        without_system_calls(monkeypatch)
+    new = a_release(report="new")
+    new.write(tmp_path / "out", overwrite=True, check=lambda _: a_release().write(tmp_path / "out"))
+    assert (tmp_path / "out" / "report.html").read_text() == "new"
+    assert names(tmp_path) == ["out"]
+
+
+def test_nothing_is_published_inside_a_release(tmp_path):
+    a_release().write(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    for inside in ("inner", "no/inner", "../out/inner"):
+        with pytest.raises(InputError, match="out is a release, and nothing else belongs there"):
+            a_release().write(tmp_path / "out" / inside)
+    assert contents(tmp_path / "out") == before
 
 
 # ---- hashes ----------------------------------------------------------------------------------------

@@ -7,30 +7,34 @@ more are refused::
     {"budget": "2", "releases": [{"release": "out", "epsilon": "1/2"}]}
     {"budget": {"epsilon": "2", "delta": "1e-6"}, "releases": [{"release": "out", "epsilon": "1", "delta": "1e-7"}]}
 
-A budget that says nothing of delta allows none.
+A budget that says nothing of delta allows none. Two names of one account, where one is a link, are one account.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import BudgetExceeded, InputError
+from sfumato.locks import locked, open_plain
 from sfumato.tables import replace_atomically
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such lock; two runs at once are then the owner's business
-    fcntl = None  # type: ignore[assignment]
+_NUMBER = re.compile(
+    r"\d{1,4000}(/\d{1,4000})?|\d{0,400}(\.\d{0,400})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE
+)
+"""Fractions and decimals of a size that nobody has to wait for, unlike 1e999999999."""
 
 
 def charge(path: Path, release: str, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
     """Write a release into the account, which is begun if it is not there; raises if the budget does not allow it."""
     asked = {"epsilon": epsilon, "delta": delta}
+    path = _resolve(path)
     with _alone(path):
         document = _read(path)
         for word, allowed in _budget(document, path).items():
@@ -62,48 +66,83 @@ def _budget(document: dict[str, Any], path: Path) -> dict[str, Fraction]:
     return {word: _number(by_word.get(word, "0"), path, word) for word in ("epsilon", "delta")}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"releases": []}
+def _resolve(path: Path) -> Path:
+    """The file that a name leads to."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        document.setdefault("releases", [])
-        entries = document["releases"]
-        if all(
-            isinstance(entry["epsilon"], str) and isinstance(entry.get("delta", ""), str) for entry in entries
-        ):
-            return dict(document)
+        return path.resolve(strict=path.is_symlink())  # a link to nowhere is a mistake, not a new account
+    except (OSError, RuntimeError):
+        raise InputError(f"{path} is a link that leads nowhere; name the ledger itself.") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            if os.fstat(file.fileno()).st_nlink > 1:
+                raise InputError(
+                    f"{path} has a second name (a hard link), by which charges would be lost; give the ledger one name."
+                )
+            text = file.read()
+    except FileNotFoundError:
+        return {"releases": []}
     except OSError:
         raise InputError(f"{path} cannot be read.") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        pass
-    raise InputError(f"{path} is no ledger of releases; name another file, or mend it.")
+    try:
+        document = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repeats)
+    except _KeyTwice as error:
+        raise InputError(f"{path} holds the key {error.args[0]!r} twice in one place; mend it.") from None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or not _are_releases(document.setdefault("releases", [])):
+        raise InputError(f"{path} is no ledger of releases; name another file, or mend it.")
+    return document
+
+
+class _KeyTwice(Exception):  # noqa: N818 - not for users
+    """JSON says what such a document means to nobody."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _KeyTwice(next(name for name in names if names.count(name) > 1))
+    return document
+
+
+def _are_releases(entries: Any) -> bool:
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("epsilon"), str)
+        and isinstance(entry.get("delta", ""), str)
+        for entry in entries
+    )
 
 
 def _number(text: Any, path: Path, word: str) -> Fraction:
     try:
-        number = Fraction(str(text))
+        number = Fraction(str(text)) if _NUMBER.fullmatch(str(text).strip()) else Fraction(-1)
     except (ValueError, ZeroDivisionError):
         number = Fraction(-1)
     if number < 0:
         which = "an epsilon" if word == "epsilon" else "a delta"
-        raise InputError(f"{path} holds {which} that is no number of at least 0; mend it.")
+        raise InputError(f"{path} holds {which} that is no number of at least 0, or far too large; mend it.")
     return number
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """No other run reads the account between our reading and our writing it."""
-    if fcntl is None:
-        yield
-        return
     lock = path.with_name(f".{path.name}.lock")
-    try:
-        file = lock.open("wb")
-    except OSError:
-        raise InputError(f"{path} cannot be written; name a file in a folder that can be.") from None
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock))
+        except OSError:
+            reason = (
+                " (something else has the name of its lock)" if lock.is_symlink() or lock.exists() else ""
+            )
+            raise InputError(
+                f"{path} cannot be written{reason}; name a file in a folder that can be."
+            ) from None
         yield
 
 

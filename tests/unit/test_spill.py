@@ -1,0 +1,61 @@
+"""Folders of temporary files: what a killed run left is removed, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from sfumato.spill import LOCK, PREFIX, YOUNG, Spill, remove_dead
+
+LONG_AGO = time.time() - 2 * YOUNG
+
+
+def a_folder(parent, name="left"):
+    folder = parent / f"{PREFIX}{name}"
+    folder.mkdir()
+    (folder / "rows").write_text("encoded")
+    return folder
+
+
+def test_the_folder_of_a_killed_run_is_removed_and_that_of_a_living_one_stays(tmp_path):
+    dead = a_folder(tmp_path)
+    (dead / LOCK).touch()
+    with Spill(tmp_path / "out") as living:
+        assert not dead.exists()
+        remove_dead(tmp_path)
+        assert living.folder.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
+def test_nobody_waits_for_a_pipe_that_is_named_like_a_lock(tmp_path):
+    os.mkfifo(a_folder(tmp_path) / LOCK)
+    run = threading.Thread(target=remove_dead, args=(tmp_path,), daemon=True)
+    run.start()
+    run.join(10)
+    assert not run.is_alive()
+
+
+def test_links_are_left_alone_and_so_is_what_they_lead_to(tmp_path):
+    (tmp_path / "other").mkdir()
+    mine = a_folder(tmp_path / "other")
+    os.utime(mine, (LONG_AGO, LONG_AGO))
+    (tmp_path / f"{PREFIX}link").symlink_to(mine)
+    held = a_folder(tmp_path, "held")
+    (tmp_path / "file").write_text("mine")
+    (held / LOCK).symlink_to(tmp_path / "file")
+    remove_dead(tmp_path)
+    assert (mine / "rows").exists()
+    assert (held / "rows").exists()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_folder_of_somebody_else_is_left_alone(tmp_path, monkeypatch):
+    theirs = a_folder(tmp_path)
+    os.utime(theirs, (LONG_AGO, LONG_AGO))
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    remove_dead(tmp_path)
+    assert theirs.exists()
