@@ -7,9 +7,10 @@ keeps the other's. ``docs/reproduction.md`` is written anew from all records in 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 import math
-import subprocess
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,9 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from lab.provenance import ROOT, commit, date_of, refuse_uncommitted
+
 SEED = 20080801
 """The month of the paper."""
+
+STAMP = ("seed", "version", "commit")
 
 NO_LEARNERS = "none"
 """In place of the learners where a figure has no models."""
@@ -64,6 +68,7 @@ def options(
         given.learners = [NO_LEARNERS]
     if given.out is None:
         given.out = ROOT / ("build/reproduction" if given.quick else "docs/reproduction")
+    refuse_uncommitted(given.out)
     return given
 
 
@@ -102,6 +107,14 @@ class Measured:
             raise KeyError(f"{sorted(of)} are not {sorted(self.keys)}")
         return tuple(of[key] for key in self.keys)
 
+    def trials(self) -> list[dict[str, Any]]:
+        """Every number with its trial and what it is of."""
+        return [
+            {**dict(zip(self.keys, place, strict=True)), "trial": trial, "value": value}
+            for place, found in self._values.items()
+            for trial, value in found.items()
+        ]
+
     def points(self) -> list[dict[str, Any]]:
         """One line for each point of the figure: mean, its 95% interval, spread and number of trials."""
         out = []
@@ -127,7 +140,7 @@ def measured(
     """
     found = Measured(*keys)
     if given.again:
-        document = json.loads(_saved(given, name).read_text(encoding="utf-8"))
+        document = _measured_before(given, name)
     else:
         now = commit()
         entries = [dict(entry) for entries in run() for entry in entries]
@@ -141,6 +154,24 @@ def measured(
     found.stamp.update(document["stamp"])
     found.extend(document["entries"])
     return found
+
+
+def _measured_before(given: Namespace, name: str) -> dict[str, Any]:
+    """The trials under ``build``, or else those that are kept beside the record."""
+    path = _saved(given, name)
+    if path.exists():
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return document
+    kept = [
+        entry
+        for entry in read_trials(given.out, name)
+        if entry.get("learners", NO_LEARNERS) in given.learners
+    ]
+    if not kept:
+        raise SystemExit(f"No trials of {name} are kept, under build or in {given.out}: measure it.")
+    stamps = [{key: entry.pop(key) for key in STAMP} for entry in kept]
+    commits = dict.fromkeys(stamp["commit"] for stamp in stamps)
+    return {"stamp": {**stamps[0], "commit": " ".join(commits)}, "entries": kept}
 
 
 def saved(given: Namespace, name: str) -> list[dict[str, Any]]:
@@ -251,7 +282,9 @@ def save(
 
     ``table`` is a table of the figure in Markdown, where the picture does not say it all.
     """
+    refuse_uncommitted(given.out, measured.stamp["commit"])
     given.out.mkdir(parents=True, exist_ok=True)
+    _write_trials(given, name, measured)
     new = [{**_tidy(point), **measured.stamp} for point in measured.points()]
     old = [
         point
@@ -259,17 +292,20 @@ def save(
         if "learners" in point and point["learners"] not in given.learners
     ]
     points = sorted([*old, *new], key=lambda point: str(point.get("learners", "")))
-    _write_csv(given.out / f"{name}.csv", points)
+    (given.out / f"{name}.csv").write_text(_csv(points), encoding="utf-8")
     path = given.out / f"{name}.json"
     kept = _read_claims(path) if old else {}
     judged = {**kept, **claims}
     figure = Figure(name, title, setup, points, {learners: judged[learners] for learners in sorted(judged)})
     reduced = {**(json.loads(path.read_text(encoding="utf-8"))["reduced"] if old else {}), **_reduced(given)}
+    commits = sorted({name for point in points for name in str(point["commit"]).split()})
     document = {
         "title": title,
         "setup": setup,
         "quick": given.quick,
         "reduced": reduced,
+        "measured": {name: date_of(name) for name in commits},
+        "trials": sorted({entry.get("learners", NO_LEARNERS) for entry in read_trials(given.out, name)}),
         "verdict": figure.verdict,
         **({"table": table} if table else {}),
         "claims": {
@@ -291,13 +327,36 @@ def _reduced(given: Namespace) -> dict[str, str]:
 
 
 def read_points(path: Path) -> list[dict[str, Any]]:
+    """Lines of a CSV, compressed or not, with numbers as numbers; none where there is no file."""
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
         return [
             {key: text if key in ("version", "commit") else _value(text) for key, text in line.items()}
             for line in csv.DictReader(file)
         ]
+
+
+def read_trials(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The trials that are kept beside a record, from which every t and p can be computed again."""
+    return read_points(_trials_path(folder, name))
+
+
+def _trials_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.trials.csv.gz"
+
+
+def _write_trials(given: Namespace, name: str, measured: Measured) -> None:
+    """Keep the trials of these learners, and of others what is kept already."""
+    others = [
+        entry
+        for entry in read_trials(given.out, name)
+        if "learners" in entry and entry["learners"] not in given.learners
+    ]
+    new = [{**entry, **{key: measured.stamp[key] for key in STAMP}} for entry in measured.trials()]
+    text = _csv([*others, *new])
+    with gzip.GzipFile(_trials_path(given.out, name), "wb", mtime=0) as file:  # the same bytes every time
+        file.write(text.encode())
 
 
 def _value(text: str) -> Any:
@@ -316,11 +375,12 @@ def _tidy(point: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write_csv(path: Path, points: Sequence[Mapping[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(points[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(points)
+def _csv(points: Sequence[Mapping[str, Any]]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(points[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(points)
+    return file.getvalue()
 
 
 def _read_claims(path: Path) -> dict[str, list[Claim]]:
@@ -334,21 +394,6 @@ def _read_claims(path: Path) -> dict[str, list[Claim]]:
         ]
         for learners, claims in document["claims"].items()
     }
-
-
-def commit() -> str:
-    """The commit that the results come from; + where files were changed since."""
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603, S607 - fixed words
-        return done.stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "src", "reproduction") else ""
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 # ---- the page ------------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ papers do not print one, it is chosen here and stands in docs/reproduction.md.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -170,9 +172,16 @@ def data_folder() -> Path:
     return Path(os.environ["SFUMATO_DATA"])
 
 
+PUMAS_TOGETHER = 14.5
+"""Neighbours by number that make one area, about: it gives 57 areas, as many values as the paper's Region has."""
+
+
 @cache
-def census(n_rows: int, seed: int) -> Study:
-    """Rows of the American Community Survey with wages, drawn at random: the stand-in of the paper's Census."""
+def census(n_rows: int, seed: int, *, few_areas: bool = False) -> Study:
+    """Rows of the American Community Survey with wages, drawn at random: the stand-in of the paper's Census.
+
+    With ``few_areas`` the PUMAs of a state (all that the survey has there) are put together by their numbers.
+    """
     names = ["STATE", "PUMA", "AGEP", "CIT", "MAR", "SCHL", "SEX", "WKHP", "DIS", "RAC1P", "WAGP"]
     files = sorted((data_folder() / "acs_pums_2024").glob("p_*.parquet"))
     everyone = pyarrow.parquet.read_table(files, columns=names)
@@ -193,6 +202,11 @@ def census(n_rows: int, seed: int) -> Study:
         CLASS: np.where(wage < np.quantile(wage, SHARE_BELOW), "low", "high"),
         WAGE: wage,
     })  # fmt: skip
+    if few_areas:
+        everywhere = pc.unique(pc.binary_join_element_wise(everyone["STATE"], everyone["PUMA"], "-"))
+        larger = put_together(everywhere.to_pylist(), PUMAS_TOGETHER)
+        named = pa.array([larger[area] for area in table["region"].to_pylist()])
+        table = table.set_column(0, "region", named)
     areas = sorted({(area, area[:2]) for area in pc.unique(table["region"]).to_pylist()})
     region = {state: name for name, states in REGIONS.items() for state in states}
     quasi = (
@@ -209,6 +223,21 @@ def census(n_rows: int, seed: int) -> Study:
         category("race", [str(code) for code in range(1, 10)]),
     )
     return Study("Census", table, quasi, (target(CLASS), target(WAGE, Kind.NUMBER)))
+
+
+def put_together(areas: Iterable[str], n_together: float) -> dict[str, str]:
+    """The area that each of these becomes a part of: neighbours by number, of one state, equally many or nearly.
+
+    >>> put_together(["36-1", "36-2", "36-3", "36-4", "56-1"], 2)
+    {'36-1': '36-1 to 36-2', '36-2': '36-1 to 36-2', '36-3': '36-3 to 36-4', '36-4': '36-3 to 36-4', '56-1': '56-1'}
+    """
+    out = {}
+    for _, of_state in groupby(sorted(areas), key=lambda area: area[:2]):
+        names = list(of_state)
+        for part in np.array_split(names, max(1, round(len(names) / n_together))):
+            label = str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}"
+            out.update(dict.fromkeys(part.tolist(), label))
+    return out
 
 
 # ---- Contraceptives ------------------------------------------------------------------------------------

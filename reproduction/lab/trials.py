@@ -40,6 +40,8 @@ Rows = NDArray[np.int64]
 T = TypeVar("T")
 
 LEARNERS = ("scikit-learn", "weka")
+FEW_AREAS = "Census, few areas"
+"""The name of the Census table whose areas are put together."""
 
 
 # ---- training and test points --------------------------------------------------------------------------
@@ -161,7 +163,10 @@ class Part:
 @lru_cache(maxsize=10)
 def _part(fold: Fold) -> Part:
     """Every fold holds its share of each class."""
-    study = studies.census(fold.n_rows, fold.seed) if fold.study == "Census" else studies.contraceptives()
+    if fold.study == "Contraceptives":
+        study = studies.contraceptives()
+    else:
+        study = studies.census(fold.n_rows, fold.seed, few_areas=fold.study == FEW_AREAS)
     classes = study.table[studies.CLASS].to_numpy(zero_copy_only=False)
     order = np.lexsort((seeded_block(fold.seed, 1).random(len(classes)), classes))
     of_row = np.empty(len(classes), dtype=np.int64)

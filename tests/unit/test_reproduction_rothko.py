@@ -304,10 +304,25 @@ def test_figure_24_shows_ours_above_the_paper_s(tmp_path, monkeypatch):
     monkeypatch.setattr(rothko, "sampled", in_memory)
     document, points = play(tods_fig24, tmp_path, monkeypatch)
     assert document["verdict"] == "held"
-    assert "| 500 | 0 (200)<br>*11 (419)* |" in document["table"]
+    assert "| 500 | 0 (100)<br>*11 (419)* |" in document["table"]
     assert {point["tests"] for point in points} == {"yes", "no"}
     page = (tmp_path / "docs" / "reproduction.md").read_text("utf-8")
     assert document["table"] in page
+
+
+def test_figure_24_counts_splits_that_were_undone_and_not_the_nodes_that_vanish(monkeypatch):
+    seen = []
+
+    def kept(*arguments, **options):
+        seen.append(sampled(*arguments, **options))
+        return seen[-1]
+
+    sampled = rothko.sampled
+    monkeypatch.setattr(rothko, "sampled", kept)
+    entries = tods_fig24.trial("a", 10, 500, 0, 5_000, record.SEED)
+    undone = [e["value"] for e in entries if e["measure"] == tods_fig24.PRUNED]
+    assert [2 * count for count in undone] == [found.io["pruned"] for found in seen]
+    assert any(count % 2 for count in undone)  # as the paper's are, which nodes of pairs cannot be
 
 
 def test_figure_24_marks_what_may_not_be_minimal_and_judges_pruning(tmp_path, monkeypatch):

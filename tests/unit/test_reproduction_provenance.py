@@ -1,0 +1,123 @@
+"""Where records come from: commits, raw trials, and what a quick run gives."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
+sys.path.insert(0, str(REPRODUCTION))
+
+from lab import provenance, record  # noqa: E402 - found by the line above
+from lab.record import Claim, Measured  # noqa: E402
+
+RECORDS = REPRODUCTION.parent / "docs" / "reproduction"
+
+
+# ---- commits ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with one commit, in place of this one."""
+    for folder in provenance.CODE:
+        tmp_path.joinpath(folder).mkdir()
+        tmp_path.joinpath(folder, "code.py").write_text("1", encoding="utf-8")
+    author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.setattr(provenance.sfumato, "__file__", str(tmp_path / "src" / "__init__.py"))
+    return tmp_path
+
+
+def test_a_record_is_written_from_a_commit(repository):
+    provenance.refuse_uncommitted(repository / "docs" / "reproduction")
+    assert re.fullmatch("[0-9a-f]{12}", provenance.commit())
+
+
+@pytest.mark.parametrize("folder", provenance.CODE)
+def test_a_record_is_refused_from_changes_that_are_not_committed(repository, folder):
+    repository.joinpath(folder, "code.py").write_text("2", encoding="utf-8")
+    with pytest.raises(SystemExit, match="not committed"):
+        provenance.refuse_uncommitted(repository / "docs" / "reproduction")
+    provenance.refuse_uncommitted(repository / "build" / "reproduction")  # no record: nothing is refused
+
+
+def test_a_record_is_refused_of_trials_that_were_measured_before_a_commit(repository):
+    with pytest.raises(SystemExit, match="Measure again"):
+        provenance.refuse_uncommitted(repository / "docs" / "reproduction", "01dd1f32fce8 0724317b8017+")
+
+
+def test_a_record_is_refused_of_a_program_that_stands_elsewhere(repository, monkeypatch):
+    monkeypatch.setattr(provenance.sfumato, "__file__", "/somewhere/else/__init__.py")
+    with pytest.raises(SystemExit, match="imported from elsewhere"):
+        provenance.refuse_uncommitted(repository / "docs" / "reproduction")
+
+
+def test_a_script_refuses_before_it_measures(repository, monkeypatch):
+    repository.joinpath("src", "new.py").write_text("", encoding="utf-8")
+    monkeypatch.setattr(record, "ROOT", repository)
+    monkeypatch.setattr(sys, "argv", ["tods_fig99"])
+    with pytest.raises(SystemExit, match="not committed"):
+        record.options("A figure.")
+
+
+# ---- raw trials ------------------------------------------------------------------------------------------
+
+
+def some_trials(folder, learners, values):
+    given = Namespace(out=folder, learners=[learners], seed=1, quick=False, trials=None, at=None)
+    found = Measured("learners", "method")
+    for method, numbers in values.items():
+        for trial, value in enumerate(numbers):
+            found.add(trial, value, learners=learners, method=method)
+    found.stamp.update(seed=1, version="0.1", commit="1234567e10")
+    tested = record.greater(
+        "TDS > Median", *(found.of(learners=learners, method=m) for m in values), alpha=0.05
+    )
+    claims = {learners: [Claim("it is better", (tested,))]}
+    record.save(given, "tods_fig99", "A title", "A set-up.", found, claims)
+    return tested
+
+
+def test_t_and_p_can_be_computed_again_from_the_trials_that_are_kept(tmp_path):
+    folder = tmp_path / "reproduction"
+    said = some_trials(folder, "weka", {"TDS": [0.5, 0.625, 0.75], "Median": [0.25, 0.5, 0.375]})
+    some_trials(folder, "scikit-learn", {"TDS": [0.1, 0.2, 0.4], "Median": [0.3, 0.2, 0.4]})
+    assert {entry["learners"] for entry in record.read_trials(folder, "tods_fig99")} == {
+        "weka",
+        "scikit-learn",
+    }
+    given = Namespace(out=folder, learners=["weka"], seed=1, quick=False, again=True)
+    again = record.measured(given, "tods_fig99", ("learners", "method"), list)
+    first, second = (again.of(learners="weka", method=method) for method in ("TDS", "Median"))
+    assert record.greater("TDS > Median", first, second, alpha=0.05) == said
+    assert again.stamp == {"seed": 1, "version": "0.1", "commit": "1234567e10"}
+
+
+def test_the_same_trials_are_the_same_bytes(tmp_path):
+    values = {"TDS": [0.5, 0.625], "Median": [0.25, 0.5]}
+    for name in ("a", "b"):
+        some_trials(tmp_path / name, "weka", values)
+    first, second = (tmp_path / name / "tods_fig99.trials.csv.gz" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert gzip.decompress(first.read_bytes()).decode().startswith("learners,method,trial,value,seed,version")
+
+
+def test_without_any_trials_nothing_is_judged_again(tmp_path):
+    given = Namespace(out=tmp_path, learners=["weka"], seed=1, quick=False, again=True)
+    with pytest.raises(SystemExit, match="measure it"):
+        record.measured(given, "tods_fig98", ("method",), list)
+
+
+def test_a_record_says_on_which_commit_it_was_measured_and_whose_trials_are_kept(tmp_path):
+    folder = tmp_path / "reproduction"
+    some_trials(folder, "weka", {"TDS": [0.5, 0.625], "Median": [0.25, 0.5]})
+    document = json.loads(folder.joinpath("tods_fig99.json").read_text("utf-8"))
+    assert (document["measured"], document["trials"]) == ({"1234567e10": ""}, ["weka"])
