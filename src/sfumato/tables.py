@@ -831,6 +831,28 @@ def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     return _with_words(encoded, _words(encoded.dictionary, attribute), attribute)
 
 
+def as_stored(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+    """Cells told apart by what is stored: an empty text, null and NaN are three values, 0.0 and -0.0 are two.
+
+    Floats come as the integers that have their bits.
+
+    >>> cells = as_stored(pa.array(["", None, "a", ""]), Attribute("zip", role="other"))
+    >>> cells.indices.to_pylist(), cells.dictionary.to_pylist()
+    ([0, None, 1, 0], ['', 'a'])
+    """
+    stored = plain(column, attribute)
+    if pa.types.is_floating(_value_type(stored.type)):
+        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[_value_type(stored.type).bit_width]
+        stored = pa.chunked_array([_decoded(chunk).view(bits) for chunk in stored.chunks], bits)
+    encoded = _encoded(stored)
+    merged = (
+        encoded.dictionary.dictionary_encode()
+    )  # whoever wrote a dictionary may have put a value there twice
+    if len(merged.dictionary) == len(encoded.dictionary):
+        return encoded
+    return pa.DictionaryArray.from_arrays(merged.indices.take(encoded.indices), merged.dictionary)
+
+
 def lenient_texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     """``texts`` of each cell by itself: none depends on another cell, and text that is not UTF-8 is missing.
 

@@ -4,9 +4,10 @@ Nothing here knows how a release was made: groups are found by comparing cells, 
 computed anew from its definition [LDR08, definitions 2.1 to 2.4], not by the code that the methods use.
 
 - A *group* is the rows that agree in every published quasi-identifier cell, and in every statistic that is
-  published beside them, compared as text. A missing cell is a value of its own and matches only missing.
-  Rows that another tool calls suppressed (``*`` throughout) are rows like any others: what is published is
-  judged.
+  published beside them, as they stand in the file: null, NaN and an empty text are three values (in CSV they
+  are one: an empty cell), and -0.0 is another number than 0.0. A missing cell matches only cells that are
+  missing in the same way. Rows that another tool calls suppressed (``*`` throughout) are rows like any
+  others: what is published is judged.
 - A sensitive value is a text, number or date, as the policy declares the column; missing is one more.
 - Finer groups and merged sensitive values make every requirement harder to meet, so wherever a reading
   of the cells is in doubt the stricter one is taken.
@@ -64,10 +65,10 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Attribute, Role, Schema
-from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, numbers, open_own_csv, open_table, texts
+from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, as_stored, numbers, open_own_csv, open_table
 from sfumato.tradeoff_policy import RiskUtilityOptions
 from sfumato.verify_checks import Check, Verdict, equal, without_stop
-from sfumato.verify_groups import Codes, Groups, codes_of, group, summed
+from sfumato.verify_groups import Codes, Groups, cells_of, codes_of, group, summed
 from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
 from sfumato.verify_summary import Finding
 
@@ -165,7 +166,7 @@ def _examined(
 ) -> Examined:
     judged = _judged_columns(source.names, policy, with_statistics=with_statistics)
     if _fits(source, judged, memory):
-        codes = [codes_of(source.column(name), Attribute(name, Role.OTHER)) for name in judged.cells]
+        codes = [cells_of(source.column(name), name) for name in judged.cells]
         return _found(Evidence(source, group(codes)), policy, with_statistics=with_statistics)
     portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
     try:
@@ -483,12 +484,12 @@ def _removed(source: Source, policy: Policy) -> Check:
 
 
 def _tells_apart(source: Source, name: str) -> bool:
-    """Whether a column has two different cells."""
-    first = None
+    """Whether a column has two different cells, as they stand."""
+    known: set[Any] = set()
     for batch in source.batches([name]):
-        cells = texts(batch.column(name), Attribute(name, Role.OTHER)).cast(pa.string()).unique().to_pylist()
-        first = first or cells[:1]
-        if cells[:1] != first or len(cells) > 1:
+        cells = as_stored(batch.column(name), Attribute(name, Role.OTHER))
+        known.update(cells.dictionary.to_pylist(), [None] * (cells.null_count > 0))
+        if len(known) > 1:
             return True
     return False
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import dates, numbers, texts
+from sfumato.tables import as_stored, dates, numbers, texts
 
 Ints = NDArray[np.int64]
 
@@ -57,6 +57,22 @@ def codes_of(column: Any, attribute: Attribute) -> Codes:
         encoded = texts(column, attribute)
         if attribute.role is Role.SENSITIVE:
             encoded = _spelled_alike(encoded)
+    return _with_missing(encoded)
+
+
+def cells_of(column: Any, name: str) -> Codes:
+    """The cells of a column as they stand: an empty text, null and NaN are three values, 0.0 and -0.0 are two."""
+    return _with_missing(as_stored(column, Attribute(name, Role.OTHER)))
+
+
+def labels_of(column: Any, name: str) -> pa.DictionaryArray:
+    """The labels of a column as they stand, null where there is none: an empty text is no missing cell."""
+    attribute = Attribute(name, Role.OTHER)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return as_stored(column, attribute) if pa.types.is_string(kind) else texts(column, attribute)
+
+
+def _with_missing(encoded: pa.DictionaryArray) -> Codes:
     n = len(encoded.dictionary)
     indices = pc.fill_null(encoded.indices, n) if encoded.null_count else encoded.indices
     return Codes(indices.to_numpy(zero_copy_only=False), n + 1)

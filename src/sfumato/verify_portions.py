@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Attribute, Role
 from sfumato.tables import Source, UnreadableCells, numbers, open_table, texts, trimmed
-from sfumato.verify_groups import Codes, Groups, codes_of, group, joint, summed
+from sfumato.verify_groups import Codes, Groups, cells_of, group, joint, summed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -187,7 +187,9 @@ class Lines:
     def condensed(self) -> Lines:
         """One line for all that agree in their keys."""
         keys = trimmed(self.keys)  # all chunks in one
-        found = group(codes_of(column, PLAIN) for column in keys.columns)
+        found = group(
+            cells_of(column, name) for name, column in zip(keys.column_names, keys.columns, strict=True)
+        )
         return Lines(
             keys.take(pa.array(found.one_row())),
             summed(self.n_rows, found.of_row, found.n),
@@ -212,9 +214,6 @@ class Lines:
             for at, attribute in enumerate(judged.numbers)
         }
         return cls(keys, arrays[0], moments)
-
-
-PLAIN = Attribute("", Role.OTHER)
 
 
 def lines_of(batch: pa.RecordBatch, judged: Judged) -> Lines:
@@ -301,7 +300,7 @@ class Evidence:
 
     @classmethod
     def of(cls, lines: Lines, judged: Judged) -> Evidence:
-        codes = [codes_of(lines.keys.column(name), PLAIN) for name in judged.cells]
+        codes = [cells_of(lines.keys.column(name), name) for name in judged.cells]
         groups = group(codes, lines.n_rows)
         moments = {name: item.joined(groups.of_row, groups.n) for name, item in lines.moments.items()}
         return cls(open_table(lines.keys), groups, moments)
@@ -456,7 +455,7 @@ def collected(batches: Iterable[pa.RecordBatch], portions: Portions) -> int:
 def hashes(
     columns: Sequence[pa.ChunkedArray], *, salt: int, of_text: Callable[[Any], int] = hash
 ) -> NDArray[np.uint64]:
-    """A number for each line, equal where all cells are equal (missing, empty and NaN are)."""
+    """A number for each line, equal where all cells are equal. (That of missing, empty and NaN is one.)"""
     out = np.full(len(columns[0]), salt, dtype=np.uint64)
     for column in columns:
         parts = [_hashed(chunk, of_text) for chunk in column.chunks]

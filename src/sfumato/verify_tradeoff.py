@@ -30,9 +30,10 @@ from sfumato.filed import FiledRows, distinct_lines
 from sfumato.policy import Policy
 from sfumato.release import Claims, UtilityClaim
 from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import numbers, ordered, texts
+from sfumato.tables import numbers, ordered
 from sfumato.tradeoff_policy import THRESHOLD, RiskUtilityOptions
 from sfumato.verify_checks import Check, equal
+from sfumato.verify_groups import labels_of
 from sfumato.verify_nodes import Cell, Column
 
 Floats = NDArray[np.float64]
@@ -184,13 +185,13 @@ def _cells(lines: pa.Table, attribute: Attribute, policy: Policy) -> tuple[tuple
     """The distinct cells of a quasi-identifier, and which of them each line has."""
     names = published_names(attribute, policy)
     if len(names) == 1:
-        cells = texts(lines.column(names[0]), Attribute(names[0], Role.OTHER))
+        cells = labels_of(lines.column(names[0]), names[0])
         labels, no_label = cells.dictionary.to_pylist(), [None] * (cells.null_count > 0)
         of_line = cells.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
         return (*labels, *no_label), of_line.astype(np.int64)
     parts = [ordered(lines.column(name), Attribute(name, Role.OTHER, attribute.kind)) for name in names[-2:]]
     if len(names) > 2:
-        parts.insert(0, texts(lines.column(names[0]), Attribute(names[0], Role.OTHER)))
+        parts.insert(0, labels_of(lines.column(names[0]), names[0]))
     found = list(zip(*(part.to_pylist() for part in parts), strict=True))
     place = {cell: i for i, cell in enumerate(dict.fromkeys(found))}
     return tuple(place), np.array([place[cell] for cell in found], dtype=np.int64)

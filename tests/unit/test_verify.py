@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from sfumato import summary, verify, verify_portions
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
@@ -116,10 +117,41 @@ def test_a_missing_quasi_identifier_matches_only_missing():
     assert achieved(table, K2) == [(1.0, 1)]
 
 
-@pytest.mark.parametrize("empty", [None, "", float("nan")])
-def test_null_nan_and_the_empty_cell_are_all_missing(empty):
-    cells = [1.5, empty, empty] if isinstance(empty, float) else ["1.5", empty, None]
-    assert measure(pa.table({"age": cells, "zip": ["*"] * 3}), a_policy()).groups == 2
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["", None, None],
+        [float("nan"), None, None],
+        [-0.0, 0.0, 0.0],
+        pa.array([-0.0, 0.0, 0.0], pa.float32()),
+        pa.array(["", None, None]).dictionary_encode(),
+    ],
+    ids=["empty", "nan", "negative zero", "float32", "dictionary"],
+)
+def test_one_person_is_not_hidden_by_another_way_of_writing_nothing(tmp_path, cells):
+    """Arrow, Parquet and Feather keep the cells apart, and so does whoever reads them."""
+    table = pa.table({"age": cells, "zip": ["*"] * 3})
+    assert achieved(table, K2) == [(1.0, 1)]
+    pq.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.arrow", compression="uncompressed")
+    for name in ("t.parquet", "t.arrow"):
+        (failure,) = verify_table(tmp_path / name, a_policy(K2)).failures
+        assert failure.detail == "the smallest group is 1, and 1 of 2 groups fail"
+
+
+def test_an_empty_cell_of_csv_is_one_value_quoted_or_not(tmp_path):
+    (tmp_path / "t.csv").write_text('age,zip\n,*\n"",*\n,*\n')
+    assert measure(tmp_path / "t.csv", a_policy(K2)).groups == 1
+
+
+def test_all_nan_are_one_value():
+    table = pa.table({"age": [float("nan")] * 3, "zip": ["*"] * 3})
+    assert measure(table, a_policy(K2)).groups == 1
+
+
+def test_an_identifier_that_is_empty_here_and_null_there_tells_rows_apart():
+    table = groups_of("ab", "ab").append_column("id", pa.array(["", None, None, None]))
+    assert "identifiers are removed" in {check.claim for check in verify_table(table, a_policy(K2)).failures}
 
 
 def test_a_text_that_means_missing_in_raw_data_is_a_text_like_any_other_in_a_quasi_identifier():
