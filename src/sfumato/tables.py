@@ -39,6 +39,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sfumato import objects
 from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.schema import Attribute, Kind, Role
 
@@ -216,7 +217,8 @@ def open_table(
     A path may name a file, a folder of Parquet parts, or a glob of them. A ``lazy`` file is not read when it
     is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first. A table
     without rows is an error unless it ``may_be_empty``, and so is a CSV file with cells that are not UTF-8 unless
-    ``any_text`` will do: they come as they are then, and ``lenient_texts`` and its like know what to make of them.
+    ``any_text`` will do: they come as they are then, each Python object of a frame by itself, and ``lenient_texts``
+    and its like know what to make of them.
     """
     found = _open(source, lazy=lazy, spool=spool, any_text=any_text)
     return found if may_be_empty else _with_rows(found)
@@ -232,7 +234,7 @@ def _open(source: Any, *, lazy: bool, spool: Path | None, any_text: bool) -> Sou
         path = Path(os.fsdecode(source))
         with _reading(str(path), "table"):
             return _open_path(path, lazy=lazy, any_text=any_text)
-    return _open_frame(source)
+    return _open_frame(source, any_text=any_text)
 
 
 def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
@@ -473,16 +475,18 @@ def _without_index(names: Sequence[str]) -> tuple[str, ...]:
 # ---- frames ----------------------------------------------------------------------------------------
 
 
-def _open_frame(source: Any) -> Source:
+def _open_frame(source: Any, *, any_text: bool) -> Source:
     kind = _frame_kind(source)
     where = f"{_library(type(source))}.{type(source).__name__}"
     if kind is None:
         raise TableError(f"A table is a path or a frame (pandas, Polars, Arrow or DuckDB), not a {where}.")
     if kind == "pandas":
         names = tuple(map(str, source.columns))
-        return Source(names, len(source), kind, where, partial(_pandas_column, source, names))
+        read = partial(_pandas_column, source, names, any_text=any_text)
+        return Source(names, len(source), kind, where, read)
     if kind == "polars":
-        return Source(tuple(source.columns), source.height, kind, where, partial(_polars_column, source))
+        read = partial(_polars_column, source, any_text=any_text)
+        return Source(tuple(source.columns), source.height, kind, where, read)
     try:
         table = pa.table(source)
     except Exception:  # noqa: BLE001 - a query fails with its engine's own errors, and they quote cells
@@ -504,40 +508,61 @@ def _frame_kind(source: Any) -> str | None:
     return "arrow" if hasattr(source, "__arrow_c_stream__") else None
 
 
-def _polars_column(frame: Any, name: str) -> pa.ChunkedArray:
-    return pa.chunked_array([frame.get_column(name).to_arrow()])
+def _polars_column(frame: Any, name: str, *, any_text: bool) -> pa.ChunkedArray:
+    """A column; of Python objects Polars would give their addresses."""
+    series = frame.get_column(name)
+    if str(series.dtype) == "Object":
+        return _object_column(series.to_list(), any_text=any_text)
+    return pa.chunked_array([series.to_arrow()])
 
 
-def _pandas_column(frame: Any, names: tuple[str, ...], name: str) -> pa.ChunkedArray:
+def _pandas_column(frame: Any, names: tuple[str, ...], name: str, *, any_text: bool) -> pa.ChunkedArray:
     """A column without the index; objects of mixed types, intervals and periods as their text."""
     series = frame.iloc[:, names.index(name)]
-    try:
-        column = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        column = None
-    if column is None or not _is_plain(column.type):
-        column = _mixed_texts(series.astype(object))
+    if hasattr(series.dtype, "categories"):
+        return _pandas_categories(series, any_text=any_text)
+    column = _arrow_or_none(series) if _has_a_type(series.dtype) else None
+    if column is None:
+        return _object_column(series.to_numpy(dtype=object), any_text=any_text)
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def _mixed_texts(series: Any) -> pa.Array:
-    """The text of each object, as it would be in a column of its own type: what else is in the column changes nothing."""
-    kinds = series.map(type)
-    out = np.full(len(series), None, dtype=object)
-    for kind in kinds.unique():
-        at = np.flatnonzero(kinds == kind)
-        cells, anything = series.iloc[at], Attribute("", Role.OTHER)
-        try:
-            plainly = _lenient_plain(pa.array(cells, from_pandas=True), anything).combine_chunks()
-            out[at] = _lenient_words(plainly, anything).to_pylist()
-        except (pa.ArrowException, TypeError, ValueError, OverflowError, TableError):
-            each = zip(cells, cells.isna(), strict=True)
-            out[at] = [None if is_missing else _as_utf8(_bytes_of(cell)) for cell, is_missing in each]
-    return pa.array(out, pa.string())
+def _has_a_type(dtype: Any) -> bool:
+    """Does a column of pandas say what its cells are? Else they are Python objects, each of a type of its own."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind != "O"
+    return _library(type(dtype)) == "pandas" and not hasattr(
+        dtype, "fill_value"
+    )  # a sparse one may be of objects
 
 
-def _bytes_of(cell: object) -> bytes:
-    return str(cell).encode("utf-8", "surrogatepass")  # half a character is no text when it is read again
+def _pandas_categories(series: Any, *, any_text: bool) -> pa.ChunkedArray:
+    """Categories are read as a column of their own: an object among them changes none of the others."""
+    categories = series.cat.categories.to_frame(name="")
+    known = _pandas_column(categories, ("",), "", any_text=any_text)
+    codes = series.cat.codes.to_numpy()
+    indices = pa.array(codes, pa.int32(), mask=codes < 0)
+    if not _has_a_type(categories.iloc[:, 0].dtype):  # several may have the same text, or none
+        return known.take(indices)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, known.combine_chunks())])
+
+
+def _arrow_or_none(cells: Any) -> Any:
+    """What Arrow makes of cells, if that is a column of single values."""
+    try:
+        column = pa.array(cells, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    return column if _is_plain(column.type) else None
+
+
+def _object_column(cells: Sequence[object], *, any_text: bool) -> pa.ChunkedArray:
+    """Python objects: one column of theirs where they are alike; else, and for ``any_text``, each by itself."""
+    if not any_text and objects.are_alike(cells) and (column := _arrow_or_none(cells)) is not None:
+        return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    read, kind = (objects.readings_of, objects.READINGS) if any_text else (objects.texts_of, pa.string())
+    parts = [read(cells[start : start + BATCH_ROWS]) for start in range(0, len(cells), BATCH_ROWS)]
+    return pa.chunked_array(parts, kind)
 
 
 # ---- CSV in ----------------------------------------------------------------------------------------
@@ -674,9 +699,12 @@ def _layout(head: bytes, where: str, *, is_own: bool, any_text: bool) -> _Layout
     lines = io.StringIO(head[bom:].decode("latin-1"), newline="").readlines()
     is_whole = len(head) < HEAD_BYTES
     lines = lines if is_whole else lines[:-1]
-    delimiter = "," if is_own else max(DELIMITERS, key=lambda candidate: _agreement(lines, candidate))
+    # where any text will do, no row has a say in how the others are read: the header alone decides
+    fits = (lambda candidate: _agreement(lines, candidate)[1]) if any_text else partial(_agreement, lines)
+    delimiter = "," if is_own else max(DELIMITERS, key=fits)
     (header, n_lines), *sample = _sample(lines, delimiter) or [([], 0)]
-    if not is_whole and n_lines in (0, len(lines)):
+    is_closed = bool(_sample(lines[:n_lines], delimiter, strict=True))
+    if not is_whole and n_lines in (0, len(lines)) and not is_closed:
         raise TableError(f"The header of {where} is over {HEAD_BYTES:,} bytes long; is a quote never closed?")
     try:
         spelled = [name.encode("latin-1").decode("utf-8") for name in header]
@@ -861,7 +889,7 @@ def lenient_texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     >>> lenient_texts(pa.array([5.0, 5.5, None]), Attribute("floor", role="other")).to_pylist()
     ['5', '5.5', None]
     """
-    encoded = _encoded(_lenient_plain(column, attribute))
+    encoded = _encoded(_lenient_plain(_said(column, Kind.CATEGORY), attribute))
     return _with_words(encoded, _lenient_words(encoded.dictionary, attribute), attribute)
 
 
@@ -918,7 +946,7 @@ def lenient_ordered(column: Any, attribute: Attribute) -> pa.Array:
     >>> lenient_ordered(pa.array(["1", "one", "inf", "2.5"]), Attribute("hours", "other", Kind.NUMBER)).to_pylist()
     [1.0, None, None, 2.5]
     """
-    stored = _lenient_plain(column, attribute)
+    stored = _lenient_plain(_said(column, attribute.kind), attribute)
     if _is_whole(stored.type, attribute):
         return numbers(stored, attribute)
     values, indices = _distinct(stored)
@@ -1062,8 +1090,24 @@ def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
         raise _unfit(values.type, attribute, "which has no text") from None
 
 
+def _said(column: Any, kind: Kind) -> Any:
+    """What Python objects say as cells of this kind; any other column as it is."""
+    if column.type != objects.READINGS:
+        return column
+    words = pc.struct_field(column, "words")
+    if kind is Kind.CATEGORY:
+        return pc.coalesce(words, pc.struct_field(column, "text"))
+    anything = Attribute("", Role.OTHER, kind)
+    if kind is Kind.DATE:
+        return pc.coalesce(pc.struct_field(column, "day"), _day_cells(words, anything)[0])
+    return pc.coalesce(pc.struct_field(column, "number"), _number_cells(words, anything)[1])
+
+
 def _lenient_words(values: pa.Array, attribute: Attribute) -> pa.Array:
     """The text that each value has by itself."""
+    if pa.types.is_decimal(values.type):  # zeros at the end tell of the other cells of the column
+        words = pc.replace_substring_regex(values.cast(pa.string()), r"^(-?\d+\.\d*[1-9])0+$", r"\1")
+        return pc.replace_substring_regex(words, r"^(-?\d+)\.0+$", r"\1")
     is_float = pa.types.is_floating(values.type)
     if not is_float and (not pa.types.is_timestamp(values.type) or values.type.tz):
         return _words(values, attribute)

@@ -157,6 +157,39 @@ def test_no_bytes_of_a_cell_make_an_error(sfumato, here, rest, engine):
     assert sfumato("verify", "out").code == 0
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_no_cell_is_too_long_for_a_first_row(sfumato, here, engine):
+    write(here, CLEAN | {"job": ["x" * (1 << 20), "Dancer", "Writer"]})
+    done = sfumato(
+        "publish", "t.csv", "--policy", "policy.yaml", "--out", "out", "--engine", engine, "--seed", "1"
+    )
+    assert done.code == 0, done.err
+
+
+def test_no_row_has_a_say_in_what_the_delimiter_is(sfumato, here):
+    """The header could be divided at commas or at semicolons; each row fits one of them."""
+    policy = POLICY.replace("  id:     {role: identifier}\n", "").replace(
+        "  age:", "  age;more: {role: drop}\n  age:"
+    )
+    header = "age;more,age,rate,born,job,income\n"
+    said = []
+    for row in ("1,20,0,1960-01-01,Dancer,low\n", "1,20,0,1960-01-01,Dancer;low\n" * 3, "a;b\n" * 3):
+        write(here, CLEAN, policy)
+        (here / "t.csv").write_text(header + row)
+        done = sfumato(
+            "publish", "t.csv", "--policy", "policy.yaml", "--out", "out", "--seed", "1", "--overwrite"
+        )
+        said.append("Row 1 of t.csv has" in done.err if done.code else "released")
+    assert said == ["released", True, True]
+
+
+def test_a_row_that_is_longer_than_the_guide_allows_is_said_without_its_cells(sfumato, here):
+    write(here, CLEAN | {"job": [SECRET * 900_000, "Dancer", "Writer"]})
+    done = sfumato("publish", "t.csv", "--policy", "policy.yaml", "--out", "out", "--seed", "1")
+    assert (done.code, SECRET in done.err) == (2, False)
+    assert "has a row of more than 4,194,304 bytes" in done.sentence
+
+
 def test_cells_out_of_the_domain_count_where_they_should(sfumato, here):
     """With hardly any noise: what is unknown or unreadable is missing, numbers are clamped, classes left out."""
     precise = POLICY.replace("epsilon: 1.0", "epsilon: 1.0e+6").replace("rate: leaves, ", "")
