@@ -1,13 +1,12 @@
-"""Beside the figures of [MCFY11]: contingency tables, cuts that the owner fixes, and two makers of synthetic rows.
+"""Beside the figures of [MCFY11]: contingency tables, and cuts that the owner fixes.
 
 A contingency table counts every combination of values. A cut that the owner fixes costs nothing: all of epsilon goes on
-the counts. AIM [MMSM22] and MST [MMS21] are (epsilon, delta)-differentially private, a weaker promise than DiffGen's;
-they run in an environment of their own, and only on request (``--peers``).
+the counts.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ import numpy as np
 from lab import pictures, private, record
 from lab.private import UCI, Codes, Split
 from lab.record import Claim, Finding, Measured
+from lab.samples import above, several
 from numpy.typing import NDArray
-from peers import ask
-from peers.ask import AIM, MST, Job
 
 from sfumato.declared import HeldRows
 from sfumato.diffgen_policy import LEAVES, PAPER, TUNED, Cut, exact_epsilon
@@ -32,12 +30,10 @@ LEARNERS = "scikit-learn"
 
 EPSILONS = (0.1, 0.25, 0.5, 1)
 N_RUNS = 10
-N_PEER_RUNS = 3
 
 CONTINGENCY = "Contingency table"
 AS_TUNED, AS_PUBLISHED = "DiffGen, tuned", "DiffGen, paper"
 ORIGINAL, MAJORITY = "Original", "Most frequent class"
-IN_BINS = "Original, in bins"
 VARIANTS = {AS_TUNED: TUNED, AS_PUBLISHED: PAPER}
 
 CHOSEN = ("education", "marital-status", "occupation", "sex", "age")
@@ -131,27 +127,11 @@ def columns_of(n_attributes: int) -> list[int]:
 def trial_of_lines(_: str, split: Split, seed: int) -> list[dict[str, Any]]:
     """What the rows as they are would give."""
     best, least = private.baselines(LEARNERS, *split.rows(seed))
-    found = [(ORIGINAL, ALL, best), (MAJORITY, 0, least), (IN_BINS, ALL, ask.best(LEARNERS))]
+    found = [(ORIGINAL, ALL, best), (MAJORITY, 0, least)]
     for n_attributes in SIZES:
         exact, test = release(CONTINGENCY, n_attributes, EPSILONS[-1], split, noiseless(), seed)
         found.append((ORIGINAL, n_attributes, judged(exact, test)))
     return [entry(0, value, "accuracy", method, n, "") for method, n, value in found]
-
-
-def trial_of_peer(_: str, job: Job, folder: Path) -> list[dict[str, Any]]:
-    """Synthetic rows that are there already."""
-    taken = ask.seconds(job, folder)
-    if taken is None:
-        return []
-    found = {"accuracy": ask.accuracy(LEARNERS, job, folder), "CPU seconds": taken}
-    return [entry(job.number, value, measure, job.peer, ALL, job.epsilon) for measure, value in found.items()]
-
-
-def jobs(given: Namespace) -> list[Job]:
-    """The first run of everything before the second."""
-    n_runs = given.peer_runs or (1 if given.quick else N_PEER_RUNS)
-    epsilons = EPSILONS[-1:] if given.quick else EPSILONS
-    return [Job(peer, epsilon, n) for n in range(n_runs) for epsilon in epsilons for peer in (MST, AIM)]
 
 
 def tasks(given: Namespace) -> list[tuple[Any, ...]]:
@@ -167,7 +147,7 @@ def tasks(given: Namespace) -> list[tuple[Any, ...]]:
         for method, n_attributes in asked
         for epsilon in epsilons_of(given)
     ]
-    return out + [(trial_of_peer, job.peer, job, ask.folder_of(quick=given.quick)) for job in jobs(given)]
+    return out
 
 
 def epsilons_of(given: Namespace) -> tuple[float, ...]:
@@ -193,26 +173,10 @@ class Accuracies:
             return np.zeros(0)
 
 
-def above(what: str, first: NDArray[np.float64], second: NDArray[np.float64]) -> Finding:
-    """Is the first mean above the second, by Welch's one-tailed test at .05? Runs are independent, not pairs."""
-    from scipy.stats import ttest_ind_from_stats  # noqa: PLC0415 - slow to import
-
-    deviations = [float(runs.std(ddof=1)) for runs in (first, second)]
-    if deviations == [0, 0]:
-        means = f"{first.mean():.2f} against {second.mean():.2f}, the same in every run"
-        return Finding(what, bool(first.mean() > second.mean()), means)
-    t, p = ttest_ind_from_stats(
-        first.mean(), deviations[0], len(first), second.mean(), deviations[1], len(second),
-        equal_var=False, alternative="greater",
-    )  # fmt: skip
-    means = f"{first.mean():.2f} ± {deviations[0]:.2f} against {second.mean():.2f} ± {deviations[1]:.2f}"
-    return Finding(what, bool(p < 0.05), f"{means}, t = {t:.2f}, p {record.small(float(p))}")
-
-
 def claims(found: Measured, epsilons: Sequence[float]) -> list[Claim]:
     runs = Accuracies(found).of
     most = SIZES[-1]
-    out = [
+    return [
         Claim(
             "a contingency table, every combination of values, is no good approach for many dimensions",
             tuple(
@@ -247,19 +211,6 @@ def claims(found: Measured, epsilons: Sequence[float]) -> list[Claim]:
             ),
         ),
     ]  # fmt: skip
-    beside = [
-        above(f"epsilon = {epsilon}, tuned > {peer}", runs(AS_TUNED, epsilon), runs(peer, epsilon))
-        for epsilon in epsilons
-        for peer in (AIM, MST)
-        if len(runs(peer, epsilon)) > 1
-    ]
-    if beside:
-        text = (
-            "(sfumato's, not the paper's) for classification, DiffGen (tuned) is ahead of AIM and MST at the same "
-            f"epsilon, though they promise less: {ask.PROMISE}-differential privacy"
-        )
-        out.append(Claim(text, tuple(beside)))
-    return out
 
 
 def _spread(epsilon: float, runs: Mapping[str, NDArray[np.float64]]) -> Finding:
@@ -274,43 +225,25 @@ def table(found: Measured, epsilons: Sequence[float]) -> str:
     runs = Accuracies(found).of
 
     def line(label: str, method: str, n_attributes: int) -> str:
-        cells = []
-        for epsilon in epsilons:
-            values = runs(method, epsilon, n_attributes)
-            spread = f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else ""
-            cells.append(f"{values.mean():.2f}{spread}" if len(values) else "")
-        sizes = [
-            np.median(runs(method, e, n_attributes, "cells")) for e in epsilons if method not in (AIM, MST)
-        ]
-        grid = " to ".join(f"{size:,.0f}" for size in sorted({min(sizes), max(sizes)})) if sizes else ""
+        cells = [several(runs(method, epsilon, n_attributes)) for epsilon in epsilons]
+        sizes = [np.median(runs(method, epsilon, n_attributes, "cells")) for epsilon in epsilons]
+        grid = " to ".join(f"{size:,.0f}" for size in sorted({min(sizes), max(sizes)}))
         n_runs = max(len(runs(method, epsilon, n_attributes)) for epsilon in epsilons)
         return f"| {label} | {n_attributes} | {grid} | {n_runs} | {' | '.join(cells)} |"
 
     asked = [(method, n) for n in SIZES for method in (CONTINGENCY, *VARIANTS)]
-    asked += [(method, ALL) for method in (*VARIANTS, *OWNERS, AIM, MST)]
+    asked += [(method, ALL) for method in (*VARIANTS, *OWNERS)]
     rows = [
         "| method | attributes | cells (median) | runs | "
         + " | ".join(f"epsilon = {e}" for e in epsilons)
         + " |",
         "|---" * (4 + len(epsilons)) + "|",
     ]
-    labels = {peer: f"{peer}, {ask.PROMISE}" for peer in (AIM, MST)}
-    labels |= {cut: f"Owner's cut: {cut}" for cut in OWNERS}
-    rows += [
-        line(labels.get(method, method), method, n)
-        for method, n in asked
-        if any(len(runs(method, epsilon, n)) for epsilon in epsilons)
-    ]
+    labels = {cut: f"Owner's cut: {cut}" for cut in OWNERS}
+    rows += [line(labels.get(method, method), method, n) for method, n in asked]
     raw = ", ".join(f"{runs(ORIGINAL, '', n)[0]:.2f} with {n} attributes" for n in (*SIZES, ALL))
-    in_bins, majority = runs(IN_BINS)[0], runs(MAJORITY, n_attributes=0)[0]
-    plain = f"A tree from the rows as they are: {raw}; in the bins of the peers {in_bins:.2f}; the most frequent class "
-    rows += ["", f"{plain}{majority:.2f}."]
-    taken = [
-        f"{peer} {min(seconds):.0f} to {max(seconds):.0f}"
-        for peer in (AIM, MST)
-        if (seconds := [s for e in epsilons for s in runs(peer, e, ALL, "CPU seconds")])
-    ]
-    rows += [f"CPU seconds for one table: {', '.join(taken)}."] if taken else []
+    majority = runs(MAJORITY, n_attributes=0)[0]
+    rows += ["", f"A tree from the rows as they are: {raw}; the most frequent class {majority:.2f}."]
     return "\n".join(rows)
 
 
@@ -324,15 +257,13 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
     "Work and family": ("#7a9e4f", "D", "--"),
     "One level down": ("#7a9e4f", "v", "--"),
     "Who they are": ("#7a9e4f", "x", "--"),
-    AIM: ("#7b5aa6", "P", "-."),
-    MST: ("#7b5aa6", "X", "-."),
 }
 
 
 def draw_figure(figure: record.Figure, path: Path, epsilons: Sequence[float]) -> None:
     points = pictures.pick(figure.points, measure="accuracy")
-    with pictures.sheet(path, 2, 2, size=(4.8, 3.7)) as axes:
-        for panel, epsilon in zip(axes[0], (epsilons[0], epsilons[-1]), strict=True):
+    with pictures.sheet(path, 1, 3, size=(4.8, 3.7)) as axes:
+        for panel, epsilon in zip(axes[0], (epsilons[0], epsilons[-1]), strict=False):
             for method in (CONTINGENCY, *VARIANTS, ORIGINAL):
                 at = "" if method == ORIGINAL else epsilon
                 _line(panel, pictures.pick(points, method=method, epsilon=at), method, "attributes")
@@ -340,21 +271,17 @@ def draw_figure(figure: record.Figure, path: Path, epsilons: Sequence[float]) ->
             panel.set_xticks((*SIZES, ALL), map(str, (*SIZES, ALL)))
             panel.minorticks_off()
             panel.set(title=f"Contingency tables, ε = {epsilon}", xlabel="Attributes")
-        for panel, title, methods in (
-            (axes[1][0], "Cuts that the owner fixes", (*VARIANTS, *OWNERS)),
-            (axes[1][1], f"Peers, of the weaker promise {ask.PROMISE}", (*VARIANTS, AIM, MST)),
-        ):
-            for method in methods:
-                _line(panel, pictures.pick(points, method=method, attributes=ALL), method, "epsilon")
-            _level(panel, points)
-            panel.set_xscale("log")
-            panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-            panel.minorticks_off()
-            panel.set(title=title, xlabel="ε")
-        for row, lowest, height in zip(axes, (60, 73.5), (0, 0.16), strict=True):
-            for panel in row:
-                panel.set(ylim=(lowest, 87), ylabel="Accuracy (%)")
-                panel.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1, height))
+        panel = axes[0][2]
+        for method in (*VARIANTS, *OWNERS):
+            _line(panel, pictures.pick(points, method=method, attributes=ALL), method, "epsilon")
+        _level(panel, points)
+        panel.set_xscale("log")
+        panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        panel.minorticks_off()
+        panel.set(title="Cuts that the owner fixes", xlabel="ε")
+        for panel, lowest, height in zip(axes[0], (60, 60, 73.5), (0, 0, 0.16), strict=True):
+            panel.set(ylim=(lowest, 87), ylabel="Accuracy (%)")
+            panel.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1, height))
 
 
 def _line(panel: Any, points: Sequence[Mapping[str, Any]], method: str, x: str) -> None:
@@ -378,29 +305,15 @@ def _level(panel: Any, points: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _more(parser: ArgumentParser) -> None:
-    private.more(parser)
-    parser.add_argument(
-        "--peers",
-        action="store_true",
-        help="have AIM and MST make the tables that are not there yet (forty minutes)",
-    )
-    parser.add_argument(
-        "--peer-runs", type=int, help=f"tables of a peer for each epsilon; default {N_PEER_RUNS}"
-    )
-
-
 def main() -> None:
-    given = record.options(__doc__, learners=(LEARNERS,), more=_more)
-    if given.peers and not given.again:
-        ask.run(jobs(given), quick=given.quick)
+    given = record.options(__doc__, learners=(LEARNERS,), more=private.more)
     found = record.measured(
         given, NAME, KEYS,
         lambda: private.run(given, NAME, tasks(given), title="DiffGen, extra"),
     )  # fmt: skip
     epsilons = epsilons_of(given)
     figure = record.save(
-        given, NAME, "Contingency tables, the owner's cuts, and peers", setup(given), found,
+        given, NAME, "Contingency tables, and the owner's cuts", setup(given), found,
         {LEARNERS: claims(found, epsilons)}, table=table(found, epsilons),
     )  # fmt: skip
     draw_figure(figure, given.out / f"{NAME}.png", epsilons)
@@ -413,13 +326,8 @@ def setup(given: Namespace) -> str:
         "split, means and standard deviations, draws seeded; scikit-learn's tree as in figure 3. Contingency tables "
         f"are of {', '.join(CHOSEN[:3])}, then of {CHOSEN[3]}, then of {CHOSEN[4]} too, all of epsilon on their "
         "counts, which are then made to add up to their noisy total: kinder to empty cells than the paper's "
-        f"rounding. Owner's cuts are guesses ({owners}), typed once and not tuned. AIM and MST (dpmm 0.1.9) promise "
-        f"{ask.PROMISE}-differential privacy, which is weaker than epsilon alone. They see all attributes, "
-        "numbers in public bins (`reproduction/peers/ask.py`), have all pairs as workload, and run with cheap "
-        f"settings: AIM a model of {ask.SETTINGS[AIM]['max_model_size']} MB and {ask.SETTINGS[AIM]['n_iters']} steps "
-        f"of fitting, MST {ask.SETTINGS[MST]['n_iters']:,} steps; up to {given.peer_runs or N_PEER_RUNS} tables of "
-        f"{ask.N_ROWS:,} rows a point. Their noise cannot be seeded. Tests are Welch's, one-tailed: runs are "
-        "independent."
+        f"rounding. Owner's cuts are guesses ({owners}), typed once and not tuned. Tests are Welch's, one-tailed at "
+        ".05: runs are independent."
     )
 
 

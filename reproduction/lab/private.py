@@ -348,16 +348,50 @@ def accuracy(learners: str, train: Weighted, test: Features, classes: NDArray[An
 
 
 MODEL = "decision-tree"
+TREE, BOOSTED = "decision tree", "boosted trees"
+
+
+def scores(model: str, train: Weighted, test: Features, classes: NDArray[Any]) -> dict[str, float]:
+    """Accuracy and area under the ROC curve on the test rows, in percent, of a model of scikit-learn."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415 - comes with the extra
+
+    chances = _chances(model, train, test)
+    predicted = chances > 0.5
+    return {
+        "accuracy": 100 * float(np.mean(predicted == classes)),
+        "AUC": 100 * float(roc_auc_score(classes, chances)),
+    }
+
+
+def _chances(model: str, train: Weighted, test: Features) -> NDArray[np.float64]:
+    """Of the second class, for each test row."""
+    if len(set(train.classes.tolist())) < 2 or not train.features.names:
+        return np.full(test.n_rows, np.average(train.classes, weights=train.weights))
+    if model == TREE:
+        fitted = _fitted_tree(train)
+    else:
+        from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - comes with the extra
+
+        features, classes = (
+            train.expanded()
+        )  # points as often as they count: a leaf's least size is in points
+        fitted = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
+        fitted.fit(_matrix(features), classes)
+    chances: NDArray[np.float64] = fitted.predict_proba(_matrix(test))[:, 1]
+    return chances
 
 
 def _tree(train: Weighted, test: Features) -> Ints:
+    predicted: Ints = _fitted_tree(train).predict(_matrix(test))
+    return predicted
+
+
+def _fitted_tree(train: Weighted) -> Any:
     """scikit-learn's tree on weighted points, with a column of zeros and ones for each value of a category."""
     from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - comes with the extra
 
     model = DecisionTreeClassifier(min_weight_fraction_leaf=0.001, ccp_alpha=1e-4, random_state=0)
-    model.fit(_matrix(train.features), train.classes, sample_weight=train.weights)
-    predicted: Ints = model.predict(_matrix(test))
-    return predicted
+    return model.fit(_matrix(train.features), train.classes, sample_weight=train.weights)
 
 
 def _matrix(features: Features) -> NDArray[np.float32]:
@@ -368,11 +402,17 @@ def _matrix(features: Features) -> NDArray[np.float32]:
     return np.column_stack([features.numbers, *values]).astype(np.float32)
 
 
+def as_they_are(train: Ints, test: Ints) -> tuple[Weighted, Features, Codes]:
+    """Training rows, by number, as they are; and test rows with their classes."""
+    features = _as_they_are()
+    return _unweighted(features.take(train), train), features.take(test), encoded()[1][test, -1]
+
+
 def baselines(learners: str, train: Ints, test: Ints) -> tuple[float, float]:
     """BA and LA of these rows, by number: a tree from the rows as they are, and the most frequent class."""
-    features, classes = _as_they_are(), encoded()[1][:, -1]
-    best = accuracy(learners, _unweighted(features.take(train), train), features.take(test), classes[test])
-    return best, 100 * float(np.mean(classes[test] == np.bincount(classes[train]).argmax()))
+    seen, features, classes = as_they_are(train, test)
+    best = accuracy(learners, seen, features, classes)
+    return best, 100 * float(np.mean(classes == np.bincount(seen.classes).argmax()))
 
 
 def _unweighted(features: Features, rows: Ints) -> Weighted:
