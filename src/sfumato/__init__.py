@@ -1,7 +1,8 @@
 """Publish a table about people without publishing the people in it.
 
 The one path
-    :func:`publish` takes a table and a :class:`Policy` and returns a verified :class:`Release`.
+    :func:`publish` takes a table and a :class:`Policy` and returns a verified :class:`Release`. A :class:`Reading`
+    says how the text of a table is written, where that cannot be seen.
 
 What to say in a policy
     :class:`Schema` of the columns; requirements :class:`KAnonymity`, :class:`EntropyDiversity`,
@@ -18,9 +19,9 @@ For checking
     :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
 
 A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kernels`` (compiled loops);
-``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow) and
-``spill`` (what does not fit in memory); ``encoding`` (columns as small integers); ``recoding``, ``cuts``,
-``selection``, ``answers`` and ``release``; ``engines`` and ``verify``; ``intake`` (a file as blocks of codes);
+``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow, opened by a
+``reading``) and ``spill`` (what does not fit in memory); ``encoding`` (columns as small integers); ``recoding``,
+``cuts``, ``selection``, ``answers`` and ``release``; ``engines`` and ``verify``; ``intake`` (a file as blocks of codes);
 ``mondrian`` (with ``rothko``, for tables larger than memory), ``specialization`` and ``tradeoff`` (a box for each row);
 ``methods``; ``evaluate``; ``compare``; ``report``; ``publish`` and ``large``; ``cli``. Imports go down this list only.
 """
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sfumato.mondrian.estimator import Mondrian
     from sfumato.policy import Policy
     from sfumato.publish import publish
+    from sfumato.reading import Reading
     from sfumato.recoding import Recoding
     from sfumato.release import Release
     from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
@@ -54,6 +56,7 @@ _HOMES = {
     "KAnonymity": "requirement",
     "Mondrian": "mondrian.estimator",
     "Policy": "policy",
+    "Reading": "reading",
     "Recoding": "recoding",
     "RecursiveDiversity": "requirement",
     "Regress": "workload",
@@ -76,6 +79,7 @@ __all__ = [
     "KAnonymity",
     "Mondrian",
     "Policy",
+    "Reading",
     "Recoding",
     "RecursiveDiversity",
     "Regress",

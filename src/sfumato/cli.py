@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
 import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from sfumato.errors import InputError, InternalError, MissingExtra, NotYet, PromiseError, SfumatoError
+from sfumato.errors import InputError, InternalError, MissingExtra, Notice, NotYet, PromiseError, SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
+    from sfumato.reading import Reading
 
 LATER_COMMANDS = {
     "risk": "re-identification risk and simulated attacks",
     "serve": "the workbench in a browser",
 }
+AS_USUAL = {"encoding": None, "decimal": None, "dates": None}
 DEMO_MARK = ".made-by-sfumato-demo"
 LEAST_MEMORY = 4_000_000
 CLOSED_PIPE = 141
@@ -54,7 +58,8 @@ def _clean_up_when_killed() -> None:
 def run(arguments: list[str]) -> int:
     """The exit code: 0 done, 1 a requirement does not hold or cannot be met, 2 wrong usage or bad input."""
     try:
-        commands.main(arguments, prog_name="sfumato", standalone_mode=False)
+        with _notices_on_stderr():
+            commands.main(arguments, prog_name="sfumato", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except SystemExit:
@@ -80,6 +85,34 @@ def _judge(error: BaseException) -> tuple[str, int]:
             where = f" ({error.filename})" if error.filename else ""
             return f"{error.strerror or 'The system refused to read or write'}{where}.", 2
     return _where(error), InternalError.exit_code  # its message may hold a cell
+
+
+@contextmanager
+def _notices_on_stderr() -> Iterator[None]:
+    """What was recognized in a table is said once, unless the user wants to hear nothing but errors."""
+    said: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, Notice):
+            usual(message, category, filename, lineno, file, line)
+            return
+        context = click.get_current_context(silent=True)
+        is_quiet = context is not None and context.params.get("quiet", False)
+        if str(message) not in said and not is_quiet:
+            click.echo(f"note: {message}", err=True)
+        said.add(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Notice)
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _complain(sentence: str, code: int) -> int:
@@ -150,7 +183,7 @@ def demo(out: Path) -> None:
         str(table), policy, release, seed=None, threads=None, file_format=None, overwrite=False, quiet=False,
         evaluation=measured,
     )  # fmt: skip
-    verify.callback(str(release), None, None)  # type: ignore[misc]
+    verify.callback(release=str(release), policy=None, side_table=None, **AS_USUAL)  # type: ignore[misc]
     click.echo(
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
         f"  {release / 'release.csv'}    the rows that can be published\n"
@@ -166,8 +199,8 @@ def _measure_demo(table: str, policy: Path, out: Path) -> Path | None:
     out.unlink(missing_ok=True)
     try:
         evaluate.callback(  # type: ignore[misc]
-            table, policy, folds=3, test=None, out=out, models=None, learn_from=None, learners="scikit-learn",
-            seed=0, threads=None, quiet=False,
+            **AS_USUAL, table=table, policy=policy, folds=3, test=None, out=out, models=None, learn_from=None,
+            learners="scikit-learn", seed=0, threads=None, quiet=False,
         )  # fmt: skip
     except MissingExtra as error:
         click.echo(f"  left out here. {error}")
@@ -182,12 +215,35 @@ def _claim_demo_folder(folder: Path) -> None:
     (folder / DEMO_MARK).write_text("sfumato demo may overwrite this folder.\n", encoding="utf-8")
 
 
+def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """How the text of TABLE is written, for every command that reads one: one value, ``reading``."""
+
+    @functools.wraps(command)
+    def with_reading(*, encoding: str | None, decimal: str | None, dates: str | None, **rest: Any) -> None:
+        from sfumato.reading import Reading  # noqa: PLC0415
+
+        command(reading=Reading(encoding, decimal, dates), **rest)
+
+    options = (
+        click.option("--encoding", metavar="NAME",
+                     help="Of TABLE, if it is no UTF-8, such as latin-1; recognized if not given."),
+        click.option("--decimal", metavar="SIGN",
+                     help="The decimal sign of its numbers, . or ,; recognized if not given."),
+        click.option("--dates", metavar="FORMAT",
+                     help="How its dates are written, such as %d.%m.%Y, which is recognized; else as 2024-03-05."),
+    )  # fmt: skip
+    for option in reversed(options):
+        with_reading = option(with_reading)
+    return with_reading
+
+
 @commands.command()
 @click.argument("table")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
 )
-def profile(table: str, out: Path | None) -> None:
+@_reading_options
+def profile(table: str, out: Path | None, reading: Reading) -> None:
     """Look at TABLE and draft a policy for it, each guess with its reason.
 
     The draft publishes as it stands, but it is a guess: read it before you publish.
@@ -195,13 +251,14 @@ def profile(table: str, out: Path | None) -> None:
     from sfumato import profile as profiling  # noqa: PLC0415
     from sfumato.tables import replace_atomically  # noqa: PLC0415
 
-    draft = profiling.draft_policy(table)
+    draft = profiling.draft_policy(table, reading=reading)
     if out is None:
         click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return
     with replace_atomically(out) as temporary:
         temporary.write_text(draft, encoding="utf-8")
-    click.echo(f"Wrote {out}. Read it, then: sfumato publish {table} --policy {out} --out release")
+    options = f"--policy {out}{reading.as_options} --out release"
+    click.echo(f"Wrote {out}. Read it, then: sfumato publish {table} {options}")
 
 
 @commands.command()
@@ -236,6 +293,7 @@ def profile(table: str, out: Path | None) -> None:
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--verbose", is_flag=True, help="Print figures of the run.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release.")
+@_reading_options
 def publish(
     table: str,
     policy: Path,
@@ -247,6 +305,7 @@ def publish(
     threads: int | None,
     ledger: Path | None,
     evaluation: Path | None,
+    reading: Reading,
     *,
     quiet: bool,
     verbose: bool,
@@ -258,7 +317,7 @@ def publish(
     _publish(
         table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
         verbose=verbose, engine=engine, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
-        ledger=ledger,
+        ledger=ledger, reading=reading,
     )  # fmt: skip
 
 
@@ -277,16 +336,19 @@ def _publish(
     memory: int | None = None,
     evaluation: Path | None = None,
     ledger: Path | None = None,
+    reading: Reading | None = None,
 ) -> None:
     from sfumato.evaluate.result import Evaluation  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
     from sfumato.publish import promises, publish_to  # noqa: PLC0415
+    from sfumato.reading import Reading  # noqa: PLC0415
 
     utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
     with _progress_bar(quiet=quiet) as progress:
         release = publish_to(
             out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
             overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger, progress=progress,
+            reading=reading or Reading(),
         )  # fmt: skip
     claims, privacy = release.certificate.claims, release.certificate.privacy
     if privacy is not None and not privacy.is_secret:
@@ -335,7 +397,8 @@ def _publish(
     metavar="TABLE",
     help="The table that a risk-utility release was made with: recompute its risk.",
 )
-def verify(release: str, policy: Path | None, side_table: str | None) -> None:
+@_reading_options
+def verify(release: str, policy: Path | None, side_table: str | None, reading: Reading) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
     from sfumato import verify as verifying  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
@@ -344,8 +407,10 @@ def verify(release: str, policy: Path | None, side_table: str | None) -> None:
         raise InputError(
             "--side-table is for a release folder, which says how risk is counted; leave out --policy."
         )
+    if policy is None and reading.as_options:
+        raise InputError(f"A release is UTF-8, and says how it is written; leave out{reading.as_options}.")
     if policy is not None:
-        verdict = verifying.verify_table(release, Policy.read(policy))
+        verdict = verifying.verify_table(release, Policy.read(policy), reading=reading)
     else:
         verdict = verifying.verify_folder(Path(release), side_table=side_table)
     for check in verdict.checks:
@@ -365,7 +430,10 @@ def verify(release: str, policy: Path | None, side_table: str | None) -> None:
     metavar="TABLE",
     help="For a risk-utility release: further rows are optimized anew against it.",
 )
-def apply(release: Path, table: str, out: Path, memory: str | None, side_table: str | None) -> None:
+@_reading_options
+def apply(
+    release: Path, table: str, out: Path, memory: str | None, side_table: str | None, reading: Reading
+) -> None:
     """Recode further rows of TABLE with the recoding of RELEASE, a folder.
 
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
@@ -379,7 +447,7 @@ def apply(release: Path, table: str, out: Path, memory: str | None, side_table: 
     policy = Policy.read(release / "policy.yaml")
     size = None if memory is None else parse_size(memory)
     if isinstance(policy.method, RiskUtilityOptions):
-        n_rows = _generalize_anew(policy, table, out, side_table, has_memory=size is not None)
+        n_rows = _generalize_anew(policy, table, out, side_table, reading, has_memory=size is not None)
         click.echo(f"{out}: {_number_of(n_rows, 'row')} generalized anew. They carry no promise.")
         return
     if side_table is not None:
@@ -388,19 +456,19 @@ def apply(release: Path, table: str, out: Path, memory: str | None, side_table: 
         )
     from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
 
-    n_rows = apply_to_file(release, policy.schema, table, out, memory=size)
+    n_rows = apply_to_file(release, policy.schema, table, out, memory=size, reading=reading)
     click.echo(f"{out}: {_number_of(n_rows, 'row')} recoded. They carry no promise.")
 
 
 def _generalize_anew(
-    policy: Policy, table: str, out: Path, side_table: str | None, *, has_memory: bool
+    policy: Policy, table: str, out: Path, side_table: str | None, reading: Reading, *, has_memory: bool
 ) -> int:
     from sfumato.tradeoff.further import apply_to_file  # noqa: PLC0415
 
     if has_memory:
         raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
     with _progress_bar(quiet=False) as progress:
-        return apply_to_file(policy, table, out, side_table, progress=progress)
+        return apply_to_file(policy, table, out, side_table, reading=reading, progress=progress)
 
 
 def _learning_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -433,6 +501,7 @@ def _named(models: str | None) -> list[str] | None:
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
               help="File to write: .json (for publish --evaluation), .csv, .csv.gz or .parquet.")  # fmt: skip
 @_learning_options
+@_reading_options
 def evaluate(
     table: str,
     policy: Path,
@@ -444,6 +513,7 @@ def evaluate(
     learners: str,
     seed: int,
     threads: int | None,
+    reading: Reading,
     *,
     quiet: bool,
 ) -> None:
@@ -469,7 +539,7 @@ def evaluate(
     with _progress_bar(quiet=quiet) as progress:
         found = measure(
             table, chosen, folds=folds or 10, test=test, models=_named(models), learn_from=learn_from,
-            seed=seed, learners=learners, threads=threads, progress=progress,
+            seed=seed, learners=learners, threads=threads, reading=reading, progress=progress,
         )  # fmt: skip
     if out is not None and out.suffix == ".json":
         with replace_atomically(out) as temporary:
@@ -478,18 +548,18 @@ def evaluate(
         write_table(show.as_table(found), out)
     if not quiet:
         click.echo(show.as_text(found))
-        for line in _not_as_declared(table, chosen):
+        for line in _not_as_declared(table, chosen, reading):
             click.echo(line)
 
 
-def _not_as_declared(table: str, policy: Policy) -> Iterator[str]:
+def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[str]:
     """What an owner should know before a private release, which says nothing of it."""
     from sfumato.declared import not_as_declared  # noqa: PLC0415
-    from sfumato.tables import open_table  # noqa: PLC0415
+    from sfumato.reading import open_as  # noqa: PLC0415
 
     if not policy.is_private or table == "-":  # stdin has been read
         return
-    found = not_as_declared(open_table(table), policy)
+    found = not_as_declared(open_as(table, policy.schema, reading, is_private=True), policy)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     cells = [f"{name} {n:,}" for name, n in found.items() if name in quasi]
     if cells:
@@ -512,6 +582,7 @@ def _not_as_declared(table: str, policy: Policy) -> Iterator[str]:
     help="Folder for the results; those of an earlier comparison in it are replaced.",
 )  # fmt: skip
 @_learning_options
+@_reading_options
 def compare(
     table: str,
     policy: Path,
@@ -523,6 +594,7 @@ def compare(
     learners: str,
     seed: int,
     threads: int | None,
+    reading: Reading,
     *,
     quiet: bool,
 ) -> None:
@@ -540,7 +612,7 @@ def compare(
     with _progress_bar(quiet=quiet) as progress:
         found = comparing.compare(
             table, rules, chosen, folds=folds, models=_named(models),
-            learn_from=learn_from, seed=seed, learners=learners, threads=threads, progress=progress,
+            learn_from=learn_from, seed=seed, learners=learners, threads=threads, reading=reading, progress=progress,
         )  # fmt: skip
     paths = write_comparison(found, out)
     if not quiet:

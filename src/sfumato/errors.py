@@ -14,12 +14,15 @@
     │   └── VerificationFailed
     └── InternalError          exit 3: a bug of ours, never the user's fault
 
+A :class:`Notice` is a warning: something that was recognized in a table, and said.
+
 No message holds the value of a cell: columns, counts and positions only.
 """
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -130,6 +133,18 @@ class InternalError(SfumatoError):
     """A bug in sfumato."""
 
     exit_code = 3
+
+
+class Notice(UserWarning):
+    """Something that was recognized in a table, or looks odd there: not an error, but worth knowing.
+
+    The command prints it on standard error; in Python it is a warning. It holds no cell.
+    """
+
+
+def notice(sentence: str) -> None:
+    """Tell the user a :class:`Notice`."""
+    warnings.warn(sentence, Notice, stacklevel=2)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -20,8 +20,8 @@ from sfumato.errors import TableError
 from sfumato.plain_yaml import dump, short
 from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import Guess, K, guess, percent, read_as
+from sfumato.reading import AS_USUAL, Reading, open_undeclared
 from sfumato.schema import Kind, Role
-from sfumato.tables import open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +39,31 @@ class Draft:
     n_rows: int
     columns: tuple[Guess, ...]
     singled: tuple[Singled, ...]  # by all quasi-identifiers; then by the worst three and two
+    reading: Reading = AS_USUAL  # how the table's text was read
 
     def to_yaml(self) -> str:
         """The draft as a policy with comments."""
         return "\n".join(_lines(self)) + "\n"
 
 
-def profile(source: Any) -> Draft:
-    """Look at a table (a path or a frame) and guess what its columns are.
+def profile(source: Any, *, reading: Reading = AS_USUAL) -> Draft:
+    """Look at a table (a path or a frame) and guess what its columns are. ``reading`` says how its text is written.
 
     >>> import pyarrow as pa
     >>> draft = profile(pa.table({"age": [31, 31, 45, 45, 60], "disease": ["a", "b", "a", "b", "a"]}))
     >>> [(guess.name, guess.role.value) for guess in draft.columns]
     [('age', 'quasi-identifier'), ('disease', 'sensitive')]
     """
-    table = open_table(source)
+    table, reading = open_undeclared(source, reading)
     guesses = [guess(measure(table, name)) for name in table.names]
     guesses = _with_a_quasi_identifier(_aligned(guesses))
     known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]
-    return Draft(table.n_rows, tuple(guesses), tuple(_singled_out(known)))
+    return Draft(table.n_rows, tuple(guesses), tuple(_singled_out(known)), reading)
 
 
-def draft_policy(source: Any) -> str:
+def draft_policy(source: Any, *, reading: Reading = AS_USUAL) -> str:
     """The text of a commented policy for a table (a path or a frame)."""
-    return profile(source).to_yaml()
+    return profile(source, reading=reading).to_yaml()
 
 
 # ---- columns together ------------------------------------------------------------------------------------
@@ -183,6 +184,8 @@ def _lines(draft: Draft) -> Iterator[str]:
         "Every role below is a guess from the column's name and the look of its cells, and the reason "
         "stands above it: read each one, you know the table better. No cell is quoted here."
     )
+    if draft.reading.as_options:
+        yield from _comment(f"The table was read with{draft.reading.as_options}.")
     if draft.n_rows < K:
         yield from _comment(f"With fewer than {K} rows, {K}-anonymity cannot be met.")
     yield ""

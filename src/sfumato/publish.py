@@ -37,6 +37,7 @@ from sfumato.policy import DiffGenOptions, Policy, RiskUtilityOptions
 from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
+from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.release import Certificate, Privacy, Release, Sampling, check_target, sha256_of
 from sfumato.schema import Role
 from sfumato.spill import Spill, size_of
@@ -73,6 +74,7 @@ def publish(
     memory: int | None = None,
     ledger: str | PathLike[str] | None = None,
     side_table: Any = None,
+    reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
@@ -97,6 +99,8 @@ def publish(
 
     By ``risk-utility`` each row is generalized for itself, and risk is counted against a ``side_table``: a frame or a
     path, in place of the one that the policy names.
+
+    A ``reading`` says what cannot be seen from the text of a table: its encoding, a decimal comma, the format of dates.
     """
     job = _job(
         table,
@@ -106,6 +110,7 @@ def publish(
         threads,
         file_format,
         progress,
+        reading,
         ledger,
         side_table=side_table,
     )
@@ -138,12 +143,13 @@ def publish_to(
     memory: int | None = None,
     ledger: str | PathLike[str] | None = None,
     side_table: Any = None,
+    reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> Release:
     """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
     check_target(folder, overwrite=overwrite)
     job = _job(
-        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, ledger, str(folder),
+        table, Policy.of(policy), evaluation, seed, threads, file_format, progress, reading, ledger, str(folder),
         side_table=side_table,
     )  # fmt: skip
     job.check_target = partial(check_target, folder, overwrite=overwrite)
@@ -193,18 +199,25 @@ class _Job:
         threads: int | None,
         file_format: str | None,
         progress: Progress,
+        reading: Reading,
         ledger: str | PathLike[str] | None = None,
         name: str = "in memory",
     ) -> None:
         self.policy, self.evaluation = policy, evaluation
         self.side_table: Any = None
         self.ledger, self.name = None if ledger is None else Path(ledger), name
-        self.seed, self.threads, self.file_format, self.progress = seed, threads, file_format, progress
+        self.reading, self.seed, self.threads, self.file_format, self.progress = (
+            reading,
+            seed,
+            threads,
+            file_format,
+            progress,
+        )
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
         self.frame = self._open(table) if self.path is None else None  # some can be read but once
 
     def _open(self, table: Any, **options: Any) -> Source:
-        return tables.open_table(table, **options)
+        return open_as(table, self.policy.schema, self.reading, is_private=self.policy.is_private, **options)
 
     def budget(self, engine: str, memory: int | None) -> int | None:
         """The memory of a run on disk; None if the table is published in memory."""
@@ -229,7 +242,13 @@ class _Job:
         """About how much memory publishing takes there."""
         if self.path == "-":
             return 0
-        source = self.frame or self._open(self.path, lazy=True)
+        source = self.frame or tables.open_table(
+            self.path,
+            lazy=True,
+            may_be_empty=True,
+            any_text=self.policy.is_private,
+            encoding=self.reading.encoding,
+        )
         if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
             path = Path(source.where)
             n_bytes = path.stat().st_size if path.is_file() else 0
@@ -324,9 +343,6 @@ class _Job:
 
 class _PrivateJob(_Job):
     """One table to be published by a differentially private method."""
-
-    def _open(self, table: Any, **options: Any) -> Source:
-        return _open_privately(table, **options)
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
@@ -431,9 +447,6 @@ class _TradeoffJob(_Job):
 class _SampledJob(_TradeoffJob):
     """One table of which rows are drawn, each with a box that depends on it and a public side table."""
 
-    def _open(self, table: Any, **options: Any) -> Source:
-        return _open_privately(table, **options)
-
     def in_memory(self) -> Release:
         """The release, without a recoding."""
         from sfumato import private_sampling  # noqa: PLC0415 - most releases are of another method
@@ -462,11 +475,6 @@ class _SampledJob(_TradeoffJob):
         certificate = Certificate.of(drawn.policy, claims, privacy=drawn.privacy)
         verdict = verify_sampling.checks(boxes, drawn.rows, certificate, options)
         return self._certified(drawn.rows, certificate, drawn.policy, source, verdict)
-
-
-def _open_privately(table: Any, **options: Any) -> Source:
-    """The table; that it has no rows, or cells that are not UTF-8, is no error, which would tell that."""
-    return tables.open_table(table, may_be_empty=True, any_text=True, **options)
 
 
 def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _Job:

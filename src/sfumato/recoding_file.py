@@ -24,6 +24,7 @@ from sfumato.encoding import Domain, OrderedDomain, TreeDomain
 from sfumato.kernels.grow import Nodes
 from sfumato.large_recoding import LargeRecoding
 from sfumato.policy import Output
+from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.recoding import Recoding, recoding_of
 from sfumato.recoding_tree import (
     NODES,
@@ -340,7 +341,15 @@ def _hang(piece: Nodes, top: Nodes, at: int) -> Nodes:
 # ---- recoding a file -------------------------------------------------------------------------------
 
 
-def apply_to_file(folder: Path, schema: Schema, table: Any, out: Path, *, memory: int | None = None) -> int:
+def apply_to_file(
+    folder: Path,
+    schema: Schema,
+    table: Any,
+    out: Path,
+    *,
+    memory: int | None = None,
+    reading: Reading = AS_USUAL,
+) -> int:
     """Recode a table with the recoding of a release folder, some rows at a time; returns the number of rows.
 
     The file appears whole or not at all.
@@ -351,7 +360,7 @@ def apply_to_file(folder: Path, schema: Schema, table: Any, out: Path, *, memory
         tables.ROW_GROUP if memory is None else int(np.clip(memory // ROW_BYTES, 1 << 13, tables.ROW_GROUP))
     )
     with Spill(out) as spill, TableWriter(out, row_group=row_group) as writer:
-        source = tables.open_table(table, lazy=True, spool=spill.path("stdin"))
+        source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))
         for part in recoding.stream(source, beside=out):
             writer.append(part)
     return writer.n_rows

@@ -42,6 +42,17 @@ from numpy.typing import NDArray
 from sfumato import objects
 from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.schema import Attribute, Kind, Role
+from sfumato.text_encoding import (
+    NAME_IT,
+    UTF8,
+    WESTERN,
+    Utf8Stream,
+    blocks_of,
+    check_encoding,
+    is_utf8,
+    is_western,
+    notice_western,
+)
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 """How ``texts`` gives a column: small integers into a dictionary of distinct texts."""
@@ -211,6 +222,7 @@ def open_table(
     spool: Path | None = None,
     may_be_empty: bool = False,
     any_text: bool = False,
+    encoding: str | None = None,
 ) -> Source:
     """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
 
@@ -219,22 +231,40 @@ def open_table(
     without rows is an error unless it ``may_be_empty``, and so is a CSV file with cells that are not UTF-8 unless
     ``any_text`` will do: they come as they are then, each Python object of a frame by itself, and ``lenient_texts``
     and its like know what to make of them.
+    A CSV file that is not UTF-8 has the ``encoding`` that is named, or else, unless ``any_text`` will do, the Western
+    European one if it looks like that; a :class:`Notice` says so.
     """
-    found = _open(source, lazy=lazy, spool=spool, any_text=any_text)
+    known = None if encoding is None else check_encoding(encoding)
+    found = _open(source, spool=spool, how=_How(lazy=lazy, any_text=any_text, encoding=known))
     return found if may_be_empty else _with_rows(found)
 
 
-def _open(source: Any, *, lazy: bool, spool: Path | None, any_text: bool) -> Source:
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a file is opened: batch by batch or at once, whatever its text is like, in which encoding."""
+
+    lazy: bool = False
+    any_text: bool = False
+    encoding: str | None = None
+    is_own: bool = False
+
+    @property
+    def can_be_western(self) -> bool:
+        """Whether text that is not UTF-8 may be taken for Western European."""
+        return self.encoding is None and not self.any_text and not self.is_own
+
+
+def _open(source: Any, *, spool: Path | None, how: _How) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
-            return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", lazy=lazy, any_text=any_text)
+            return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", how)
         data = sys.stdin.buffer.read()  # whole: a faulty row is looked for in a second pass
-        return _open_csv(lambda: io.BytesIO(data), "stdin", any_text=any_text)
+        return _open_csv(lambda: io.BytesIO(data), "stdin", replace(how, lazy=False))
     if isinstance(source, str | os.PathLike):
         path = Path(os.fsdecode(source))
         with _reading(str(path), "table"):
-            return _open_path(path, lazy=lazy, any_text=any_text)
-    return _open_frame(source, any_text=any_text)
+            return _open_path(path, how)
+    return _open_frame(source, any_text=how.any_text)
 
 
 def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
@@ -269,11 +299,11 @@ def _reading(where: str, what: str) -> Iterator[None]:
 # ---- paths -----------------------------------------------------------------------------------------
 
 
-def _open_path(path: Path, *, lazy: bool, any_text: bool) -> Source:
+def _open_path(path: Path, how: _How) -> Source:
     if path.is_dir():
         return _open_parquet(_parts(path), str(path))
     if path.exists():
-        return _open_file(path, lazy=lazy, any_text=any_text)
+        return _open_file(path, how)
     found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     matches = list(map(Path, found))
     if not matches:
@@ -281,7 +311,7 @@ def _open_path(path: Path, *, lazy: bool, any_text: bool) -> Source:
         raise TableError(f"{missing} {path}; check the path.")
     if len(matches) > 1:
         return _open_parquet(matches, str(path))
-    return _open_file(matches[0], lazy=lazy, any_text=any_text)
+    return _open_file(matches[0], how)
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -298,21 +328,19 @@ def _parts(folder: Path) -> list[Path]:
     return [folder / path for path in sorted(inside)]
 
 
-def _open_file(path: Path, *, lazy: bool, any_text: bool) -> Source:
+def _open_file(path: Path, how: _How) -> Source:
     with path.open("rb") as file:
         magic = file.read(8)
     if magic.startswith(b"PAR1"):
         return _open_parquet([path], str(path))
     if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         is_file = magic.startswith(b"ARROW1")
-        return _open_ipc_lazily(path, is_file=is_file) if lazy else _open_ipc(path, is_file=is_file)
+        return _open_ipc_lazily(path, is_file=is_file) if how.lazy else _open_ipc(path, is_file=is_file)
     if magic and path.suffix.lower() in BINARY_NAMES:
         raise TableError(
             f"{path} is no {path.suffix[1:]} file inside, or a damaged one; make or copy it again."
         )
-    return _open_csv(
-        lambda: path.open("rb"), str(path), lazy=lazy, any_text=any_text, signature=lambda: _signature(path)
-    )
+    return _open_csv(lambda: path.open("rb"), str(path), how, signature=lambda: _signature(path))
 
 
 def _signature(path: Path) -> tuple[int, ...]:
@@ -572,7 +600,7 @@ def _object_column(cells: Sequence[object], *, any_text: bool) -> pa.ChunkedArra
 class _Layout:
     """What the head of a CSV file shows: columns, delimiter, the byte where the rows begin, and if there are any.
 
-    Cells need not be UTF-8 where ``any_text`` will do.
+    ``how`` it was opened says whether cells need be UTF-8, and what they are made UTF-8 from.
     """
 
     names: tuple[str, ...]
@@ -580,7 +608,7 @@ class _Layout:
     delimiter: str
     offset: int
     has_rows: bool
-    any_text: bool
+    how: _How
 
 
 class _Body(io.RawIOBase):
@@ -609,29 +637,42 @@ class _Body(io.RawIOBase):
 def open_own_csv(path: Path, *, lazy: bool = False, may_be_empty: bool = False) -> Source:
     """A CSV file that ``write_table`` wrote: commas, and any header, taken as it stands."""
     with _reading(str(path), "table"):
-        source = _open_csv(
-            lambda: path.open("rb"), str(path), is_own=True, lazy=lazy, signature=lambda: _signature(path)
-        )
+        how = _How(is_own=True, lazy=lazy)
+        source = _open_csv(lambda: path.open("rb"), str(path), how, signature=lambda: _signature(path))
     return source if may_be_empty else _with_rows(source)
 
 
 def _open_csv(
     open_bytes: Callable[[], BinaryIO],
     where: str,
+    how: _How,
     *,
-    is_own: bool = False,
-    lazy: bool = False,
-    any_text: bool = False,
     signature: Callable[[], tuple[int, ...]] = tuple,
+) -> Source:
+    try:
+        return _csv_source(open_bytes, where, how, signature)
+    except _NotUtf8:
+        if not how.can_be_western:
+            raise
+    with _reading(where, "gzip-ed CSV file"):
+        western = is_western(blocks_of(open_bytes, _unzipped))
+    source = _csv_source(open_bytes, where, replace(how, encoding=WESTERN if western else UTF8), signature)
+    if western:
+        notice_western(where)
+    return source
+
+
+def _csv_source(
+    open_bytes: Callable[[], BinaryIO], where: str, how: _How, signature: Callable[[], tuple[int, ...]]
 ) -> Source:
     with _reading(where, "gzip-ed CSV file"):
         with open_bytes() as file:
-            head, rest = _unzipped(file)
-            layout = _layout(head, where, is_own=is_own, any_text=any_text)
+            head, rest = _as_utf8_text(file, where, how)
+            layout = _layout(head, where, how)
             if not layout.has_rows:
                 schema = pa.schema(list(zip(layout.names, layout.types, strict=True)))
                 return _of_table(schema.empty_table(), "csv", where)
-            if lazy:
+            if how.lazy:
                 return _lazy_csv(open_bytes, layout, where, signature)
             body = _Body(head[layout.offset :], rest)
             try:
@@ -639,19 +680,22 @@ def _open_csv(
             except pa.ArrowInvalid:
                 table = None
         if table is None:
-            raise TableError(_fault(open_bytes, layout, where))
+            raise _fault(open_bytes, layout, where)
     if table.num_rows:
         _check_quotes(table.column(table.num_columns - 1)[-1], body.tail, layout, where)
     return _of_table(table, "csv", where)
 
 
 def _lazy_csv(
-    open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str, signature: Callable[[], tuple[int, ...]]
+    open_bytes: Callable[[], BinaryIO], opened: _Layout, where: str, signature: Callable[[], tuple[int, ...]]
 ) -> Source:
     """A CSV file that is read block by block."""
     known = signature()
+    settled: list[_Layout] = []
 
     def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        settled[:] = settled or [_settled(open_bytes, opened, where)]
+        layout = settled[0]
         last_column = layout.names[-1]  # its last cell tells whether the file ends inside quotes
         wanted = list(dict.fromkeys([*names, last_column]))
         last = None
@@ -659,7 +703,7 @@ def _lazy_csv(
             with open_bytes() as file:
                 count(file.seek(0, os.SEEK_END))
                 file.seek(0)
-                head, rest = _unzipped(file)
+                head, rest = _as_utf8_text(file, where, layout.how)
                 body = _Body(head[layout.offset :], rest)
                 try:
                     for batch in _reader(body, layout, names=wanted):
@@ -669,7 +713,7 @@ def _lazy_csv(
                 except pa.ArrowInvalid:
                     is_faulty = True
             if is_faulty:
-                raise TableError(_fault(open_bytes, layout, where))
+                raise _fault(open_bytes, layout, where)
         if last is not None:
             _check_quotes(last, body.tail, layout, where)
         if signature() != known:
@@ -677,9 +721,25 @@ def _lazy_csv(
 
     def read(name: str) -> pa.ChunkedArray:
         found = [batch.column(0) for batch in batches([name], None, lambda _: None)]
-        return pa.chunked_array(found, layout.types[layout.names.index(name)])
+        return pa.chunked_array(found, opened.types[opened.names.index(name)])
 
-    return Source(_without_index(layout.names), UNKNOWN, "csv", where, read, batches)
+    return Source(_without_index(opened.names), UNKNOWN, "csv", where, read, batches)
+
+
+def _settled(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> _Layout:
+    """The layout with the encoding that the whole file has: its head may not show it."""
+    if not layout.how.can_be_western:
+        return layout
+    with _reading(where, "gzip-ed CSV file"):
+        if not is_western(blocks_of(open_bytes, _unzipped)):
+            return layout
+        how = replace(layout.how, encoding=WESTERN)
+        with open_bytes() as file:
+            found = _layout(_as_utf8_text(file, where, how)[0], where, how)
+    if found.names != layout.names:
+        return layout
+    notice_western(where)
+    return replace(found, types=layout.types)
 
 
 def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
@@ -691,16 +751,28 @@ def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
     return _Body(b"", rest).read(HEAD_BYTES), rest
 
 
-def _layout(head: bytes, where: str, *, is_own: bool, any_text: bool) -> _Layout:
+def _as_utf8_text(file: BinaryIO, where: str, how: _How) -> tuple[bytes, Any]:
+    """What ``_unzipped`` gives, as UTF-8."""
+    head, rest = _unzipped(file)
+    if how.encoding in (None, UTF8):
+        return head, rest
+    text = Utf8Stream(_Body(head, rest), how.encoding, where, any_text=how.any_text)
+    return _Body(b"", text).read(HEAD_BYTES), text
+
+
+def _layout(head: bytes, where: str, how: _How) -> _Layout:
+    is_own = how.is_own
     if not is_own:
-        _check_is_text(head.partition(b"\n")[0] if any_text else head, where)
+        _check_is_text(head.partition(b"\n")[0] if how.any_text else head, where)
+    if how.can_be_western and not is_utf8(head):
+        raise _NotUtf8(f"{where} is not UTF-8 text; {NAME_IT}.")
     bom = len(BOM) if head.startswith(BOM) else 0
     # Latin-1 has one character per byte, so that places in text and bytes agree.
     lines = io.StringIO(head[bom:].decode("latin-1"), newline="").readlines()
     is_whole = len(head) < HEAD_BYTES
     lines = lines if is_whole else lines[:-1]
     # where any text will do, no row has a say in how the others are read: the header alone decides
-    fits = (lambda candidate: _agreement(lines, candidate)[1]) if any_text else partial(_agreement, lines)
+    fits = (lambda candidate: _agreement(lines, candidate)[1]) if how.any_text else partial(_agreement, lines)
     delimiter = "," if is_own else max(DELIMITERS, key=fits)
     (header, n_lines), *sample = _sample(lines, delimiter) or [([], 0)]
     is_closed = bool(_sample(lines[:n_lines], delimiter, strict=True))
@@ -710,21 +782,21 @@ def _layout(head: bytes, where: str, *, is_own: bool, any_text: bool) -> _Layout
         spelled = [name.encode("latin-1").decode("utf-8") for name in header]
         names = tuple(spelled if is_own else [name.strip() for name in spelled])
     except UnicodeDecodeError:
-        raise TableError(f"The header of {where} is not UTF-8 text; save the table as UTF-8.") from None
+        raise _NotUtf8(f"The header of {where} is not UTF-8 text; {NAME_IT}.") from None
     if not is_own and all(re.fullmatch(NUMBER, name) for name in names):
         raise TableError(f"{where} begins with a line of numbers; put a header with column names above it.")
     offset = bom + sum(map(len, lines[:n_lines]))
     _check_names(names, where)
     has_rows = not is_whole or bool(head[offset:].strip(b"\r\n"))
     types = _types(len(names), [row for row, _ in sample])
-    return _Layout(names, types, delimiter, offset, has_rows, any_text)
+    return _Layout(names, types, delimiter, offset, has_rows, how)
 
 
 def _check_is_text(head: bytes, where: str) -> None:
     if not head.removeprefix(BOM).strip():
         raise TableError(f"{where} is empty; a table needs a header and rows.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{where} is UTF-16 text; save it as UTF-8.")
+        raise TableError(f"{where} is UTF-16 text; say so (--encoding utf-16), or save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
         raise TableError(f"{where} is a ZIP archive or a spreadsheet; save the table as CSV or Parquet.")
     if b"\0" in head:
@@ -787,7 +859,7 @@ def _options(
             invalid_row_handler=on_ragged,
         ),
         "convert_options": pacsv.ConvertOptions(
-            check_utf8=not layout.any_text,
+            check_utf8=not layout.how.any_text,
             column_types=types,
             strings_can_be_null=False,
             include_columns=list(names),
@@ -795,7 +867,7 @@ def _options(
     }
 
 
-def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> str:
+def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> TableError:
     """What is wrong with a CSV file that Arrow refuses. Only in one thread does Arrow count rows."""
     ragged: list[Any] = []
 
@@ -805,7 +877,7 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> s
 
     def complaint(translation: bytes | None = None, **options: Any) -> str:
         with open_bytes() as file:
-            head, rest = _unzipped(file)
+            head, rest = _as_utf8_text(file, where, layout.how)
             body = _Body(head[layout.offset :], rest, translation=translation)
             try:
                 for _ in _reader(body, layout, use_threads=False, **options):
@@ -817,17 +889,17 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> s
     complaint(TO_ASCII, on_ragged=remember)  # Arrow cannot hand over a ragged row that is not UTF-8
     if ragged:
         row = ragged[0]
-        return (
+        return TableError(
             f"Row {row.number} of {where} has {_count(row.actual_columns, 'cell')} but the header has "
             f"{row.expected_columns}; mend the row, or quote cells that hold the delimiter."
         )
     message = complaint()
     if place := re.search(r"column #(\d+):(?: Row #(\d+):)?.*UTF8", message):
         name, row = layout.names[int(place[1])], f" in row {place[2]}" if place[2] else ""
-        return f"Column {name!r} of {where} holds text that is not UTF-8{row}; save the table as UTF-8."
+        return _NotUtf8(f"Column {name!r} of {where} holds text that is not UTF-8{row}; {NAME_IT}.")
     if "straddl" in message:
-        return f"{where} has a row of more than {BLOCK_BYTES:,} bytes; is a quote never closed?"
-    return f"{where} cannot be read as CSV; check its quotes and line ends."
+        return TableError(f"{where} has a row of more than {BLOCK_BYTES:,} bytes; is a quote never closed?")
+    return TableError(f"{where} cannot be read as CSV; check its quotes and line ends.")
 
 
 def _check_quotes(last: Any, tail: bytes, layout: _Layout, where: str) -> None:
@@ -889,7 +961,7 @@ def lenient_texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     >>> lenient_texts(pa.array([5.0, 5.5, None]), Attribute("floor", role="other")).to_pylist()
     ['5', '5.5', None]
     """
-    encoded = _encoded(_lenient_plain(_said(column, Kind.CATEGORY), attribute))
+    encoded = _encoded(lenient_plain(_said(column, Kind.CATEGORY), attribute))
     return _with_words(encoded, _lenient_words(encoded.dictionary, attribute), attribute)
 
 
@@ -946,7 +1018,7 @@ def lenient_ordered(column: Any, attribute: Attribute) -> pa.Array:
     >>> lenient_ordered(pa.array(["1", "one", "inf", "2.5"]), Attribute("hours", "other", Kind.NUMBER)).to_pylist()
     [1.0, None, None, 2.5]
     """
-    stored = _lenient_plain(_said(column, attribute.kind), attribute)
+    stored = lenient_plain(_said(column, attribute.kind), attribute)
     if _is_whole(stored.type, attribute):
         return numbers(stored, attribute)
     values, indices = _distinct(stored)
@@ -1142,6 +1214,11 @@ def _is(kind: pa.DataType, *words: str) -> bool:
     return any(getattr(pa.types, f"is_{word}")(kind) for word in words)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of an Arrow type are text, in whichever way they are stored."""
+    return _is(_value_type(kind), *TEXT, *OTHER_TEXT)
+
+
 def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -1177,7 +1254,7 @@ class _NotUtf8(TableError):  # noqa: N818 - what it is
     """A cell of text is not UTF-8."""
 
 
-def _lenient_plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
+def lenient_plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
     """``plain``, but text that is not UTF-8 is missing."""
     try:
         return plain(column, attribute)

@@ -43,6 +43,7 @@ from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
+from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
@@ -426,13 +427,16 @@ def judged(found: Measures) -> Verdict:
     return Verdict(tuple(_promises(found)))
 
 
-def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Verdict:
+def verify_table(
+    table: Any, policy: Policy, *, memory: int | None = None, reading: Reading = AS_USUAL
+) -> Verdict:
     """Judge a table by its cells as they stand: a path or frame of any kind, made by any tool.
 
     Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
     A column that the policy does not name is refused, and so is a table without the quasi-identifiers
     (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
-    not fit in ``memory`` is judged in portions.
+    not fit in ``memory`` is judged in portions. ``reading`` says how its text is written; quasi-identifiers are
+    compared as they stand all the same.
     """
     if policy.is_private:
         raise InputError(
@@ -445,7 +449,8 @@ def verify_table(table: Any, policy: Policy, *, memory: int | None = None) -> Ve
             "Verify the release folder, with --side-table for the risk."
         )
     memory = _memory(memory)
-    source = open_table(table, lazy=not _is_small(table, memory))
+    compared = Schema(tuple(a for a in policy.schema if a.role is not Role.QUASI_IDENTIFIER))
+    source = open_as(table, compared, reading, lazy=not _is_small(table, memory))
     _check_columns(source.names, policy)
     found = _examined(source, policy, memory, None)
     return Verdict(

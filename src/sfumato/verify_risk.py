@@ -21,8 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean, of_side_table
+from sfumato.reading import open_as
 from sfumato.release import sha256_of
-from sfumato.tables import Source, open_table
+from sfumato.tables import Source
 from sfumato.tradeoff_policy import DEPTH
 from sfumato.verify_checks import Check, equal
 from sfumato.verify_coverage import covered
@@ -221,7 +222,7 @@ def raw_risks(boxes: Boxes, side: SideTable) -> tuple[float, float]:
 def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     """The figures of risk, held against a side table: a path, or a table in memory."""
     with of_side_table():
-        source = open_table(table)
+        source = open_as(table, boxes.policy.schema)
         cells = _cells(source, boxes)
     declared = {column.attribute.name for column in boxes.columns if None in column.tree.labels}
     missing = {name for name, column in cells.items() if column.null_count}

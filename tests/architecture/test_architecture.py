@@ -33,7 +33,7 @@ LAYERS = """
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
-    tables, objects, buckets, spill, counters, machine, renames, locks
+    reading, tables, text_encoding, objects, buckets, spill, counters, machine, renames, locks
     policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file, plain_yaml, predicate, requirement, workload
     declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
@@ -52,6 +52,7 @@ PUBLIC_NAMES: tuple[str, ...] = (
     "KAnonymity",
     "Mondrian",
     "Policy",
+    "Reading",
     "Recoding",
     "RecursiveDiversity",
     "Regress",

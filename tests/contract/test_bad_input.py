@@ -91,7 +91,7 @@ BAD_TABLES = {
     "binary rubbish": ("t.csv", bytes(range(256)) * 20, "not a table"),
     "binary rubbish named Parquet": ("t.parquet", bytes(range(256)) * 20, "parquet"),
     "rubbish behind the magic of Parquet": ("t.parquet", b"PAR1" + bytes(range(256)) * 9 + b"PAR1", "damaged"),
-    "text that is not UTF-8": ("t.csv", csv(ROWS) + b"31,f,\xff\xfe" + SECRET.encode() + b"\n", "UTF-8"),
+    "text that is not UTF-8": ("t.csv", csv(ROWS) + b"31,f,\x81" + SECRET.encode() + b"\n", "UTF-8"),
     "UTF-16": ("t.csv", csv(ROWS).decode().encode("utf-16"), "UTF-16"),
     "a spreadsheet": ("t.csv", b"PK\x03\x04" + csv(ROWS), "spreadsheet"),
     "a quote that is never closed": ("t.csv", csv(ROWS + f'31,f,"{SECRET}\n' + ROWS), "quote"),

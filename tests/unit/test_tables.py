@@ -144,6 +144,7 @@ def test_a_table_of_many_blocks_is_read_whole(tmp_path, monkeypatch):
 # ---- bad CSV ----
 
 
+NAME_IT = "name its encoding (--encoding), or save the table as UTF-8."
 WAY_OUT = "mend the row, or quote cells that hold the delimiter."
 BAD_CSV = {
     "empty": (b"", "{path} is empty; a table needs a header and rows."),
@@ -179,18 +180,22 @@ BAD_CSV = {
         "{path} ends inside a quoted cell: it is cut short, or a quote is never closed.",
     ),
     "not UTF-8": (
-        b"a,b\n1,2\n3,SECRET-CELL\xff\n",
-        "Column 'b' of {path} holds text that is not UTF-8 in row 2; save the table as UTF-8.",
+        b"a,b\n1,2\n3,SECRET-CELL\x81\n",
+        "Column 'b' of {path} holds text that is not UTF-8 in row 2; " + NAME_IT,
     ),
     "neither UTF-8 nor of one width": (
+        b"a,b\n1,2\nSECRET-CELL\x81\n",
+        "Row 2 of {path} has 1 cell but the header has 2; " + WAY_OUT,
+    ),
+    "latin-1 and not of one width": (
         b"a,b\n1,2\nSECRET-CELL\xff\n",
         "Row 2 of {path} has 1 cell but the header has 2; " + WAY_OUT,
     ),
-    "header not UTF-8": (
-        b"caf\xe9,b\nSECRET-CELL,2\n",
-        "The header of {path} is not UTF-8 text; save the table as UTF-8.",
+    "header not UTF-8": (b"caf\x81,b\nSECRET-CELL,2\n", "The header of {path} is not UTF-8 text; " + NAME_IT),
+    "UTF-16": (
+        "a,b\nSECRET-CELL,2\n".encode("utf-16"),
+        "{path} is UTF-16 text; say so (--encoding utf-16), or save it as UTF-8.",
     ),
-    "UTF-16": ("a,b\nSECRET-CELL,2\n".encode("utf-16"), "{path} is UTF-16 text; save it as UTF-8."),
     "a spreadsheet": (
         b"PK\x03\x04\x14\x00SECRET-CELL",
         "{path} is a ZIP archive or a spreadsheet; save the table as CSV or Parquet.",

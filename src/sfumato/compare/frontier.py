@@ -21,6 +21,7 @@ from sfumato.evaluate.result import PairedTest, paired_test
 from sfumato.evaluate.trial import Trial, points_of, trial_of
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.reading import AS_USUAL, Reading
 
 
 def compare(
@@ -34,12 +35,14 @@ def compare(
     seed: int = 0,
     learners: str = "scikit-learn",
     threads: int | None = None,
+    reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> Comparison:
     """Every combination of what is varied: its risk on the whole table, its utility on held-out rows.
 
     ``vary`` is what :func:`sfumato.compare.settings.parse_vary` gives. A combination that cannot be met is a
-    setting with a problem, not an error. Nothing of this is published: a comparison looks at raw rows.
+    setting with a problem, not an error.
+    ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
     """
     chosen = combinations(policy, vary)
     trial = trial_of(
@@ -51,6 +54,7 @@ def compare(
         seed=seed,
         learners=learners,
         threads=threads,
+        reading=reading,
     )
     count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
     raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))

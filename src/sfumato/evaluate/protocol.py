@@ -43,6 +43,7 @@ from sfumato.evaluate.trial import Goal, Part, Trial, check_method, points_of, t
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
 from sfumato.randomness import seeded_block
+from sfumato.reading import AS_USUAL, Reading
 
 # ---- learning and judging ---------------------------------------------------------------------------
 
@@ -255,13 +256,15 @@ def evaluate(
     seed: int = 0,
     learners: str = "scikit-learn",
     threads: int | None = None,
+    reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> Evaluation:
     """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
 
     ``test`` is a table of further rows to judge by, in place of ``folds``. ``learn_from`` says how boxes
     become points: corners (the default), midpoint or sample. Without a target in the workload only the
-    general measures are taken. Nothing of this is published: an evaluation looks at raw rows.
+    general measures are taken. ``reading`` says how the text of the tables is written. Nothing of this is published:
+    an evaluation looks at raw rows.
 
     >>> rows = pa.table({"age": list(range(40)), "ill": ["no", "yes"] * 10 + ["yes"] * 20})
     >>> policy = Policy.parse('''
@@ -277,7 +280,7 @@ def evaluate(
     check_method(policy.method.name)
     trial = trial_of(
         table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
-        learners=learners, threads=threads,
+        learners=learners, threads=threads, reading=reading,
     )  # fmt: skip
     tick = _ticker(progress, 2 * trial.n_fits)
     released, found = score_release(trial, policy, tick)

@@ -17,8 +17,10 @@ from sfumato.evaluate.points import Column
 from sfumato.evaluate.result import ACCURACY, ERROR
 from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.randomness import seeded
+from sfumato.reading import AS_USUAL, Reading, in_usual_notation, open_as
 from sfumato.schema import Role
 from sfumato.tables import Source
+from sfumato.text_encoding import UTF8
 from sfumato.workload import Classify
 
 BASELINES = {ACCURACY: "majority", ERROR: "mean"}
@@ -153,6 +155,7 @@ def trial_of(
     seed: int = 0,
     learners: str = "scikit-learn",
     threads: int | None = None,
+    reading: Reading = AS_USUAL,
 ) -> Trial:
     """Read the table, check what is asked of it, and divide its rows."""
     if learners not in LEARNERS:
@@ -163,10 +166,10 @@ def trial_of(
         raise InputError("The seed must be a whole number of at least 0.")
     goals = goals_of(policy, models)
     _check_points(policy, learn_from)
-    source = tables.open_table(table)
+    source = _opened(table, policy, reading)
     policy.check_columns(source.names)
     source = source.held()
-    tested = None if test is None else tables.open_table(test).held()
+    tested = None if test is None else _opened(test, policy, reading).held()
     cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
     for goal in goals:
         _check_target(cells[goal.target], goal)
@@ -179,6 +182,14 @@ def trial_of(
     protocol = {**held, "rows": source.n_rows, "seed": int(seed), "learners": learners}
     selections = tuple(task.where for task in policy.selections)
     return Trial(source, parts, cells, goals, selections, protocol, learners, learn_from, seed, threads)
+
+
+def _opened(table: Any, policy: Policy, reading: Reading) -> Source:
+    """The table as ``publish`` reads it: by a private method nothing is recognized."""
+    if policy.is_private:
+        source = tables.open_table(table, encoding=reading.encoding or UTF8)
+        return in_usual_notation(source, policy.schema, reading)
+    return open_as(table, policy.schema, reading)
 
 
 def _names(goals: Sequence[Goal]) -> list[str]:

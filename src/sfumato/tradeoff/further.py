@@ -16,6 +16,7 @@ from sfumato import tables
 from sfumato.errors import InputError
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
+from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.schema import Attribute, Role, Schema
 from sfumato.tradeoff import generalize
 from sfumato.tradeoff.optimize import optimize
@@ -28,6 +29,7 @@ def generalized(
     side_table: Any,
     *,
     threads: int | None = None,
+    reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> pa.Table:
     """Each row of ``table`` with its own best box against ``side_table``, in the order in which they came.
@@ -55,7 +57,7 @@ def generalized(
     progress("encoding", 0, 1)
     rules, side = with_side_table(rules, side_table)
     assert side is not None
-    source = tables.open_table(table)
+    source = open_as(table, rules.schema, reading)
     known = (
         *rules.schema,
         *(Attribute(name, Role.OTHER) for name in source.names if name not in rules.schema),
@@ -69,11 +71,17 @@ def generalized(
 
 
 def apply_to_file(
-    policy: Policy, table: Any, out: Path, side_table: Any, *, progress: Progress = no_progress
+    policy: Policy,
+    table: Any,
+    out: Path,
+    side_table: Any,
+    *,
+    reading: Reading = AS_USUAL,
+    progress: Progress = no_progress,
 ) -> int:
     """Write further rows to a file, which appears whole or not at all; returns their number."""
     tables.check_file_target(out)
-    rows = generalized(table, policy, side_table, progress=progress)
+    rows = generalized(table, policy, side_table, reading=reading, progress=progress)
     tables.write_table(rows, out)
     return len(rows)
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import tables
 from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.randomness import Random
+from sfumato.reading import open_as
 from sfumato.release import sha256_of
 from sfumato.sampling_plan import plan
 from sfumato.tables import Source
@@ -60,12 +60,12 @@ def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTabl
         policy = replace(policy, method=replace(options, side_table=name, side_path=None))
         if not is_path:
             with of_side_table():
-                return policy, SideTable(tables.open_table(given))
+                return policy, SideTable(open_as(given, policy.schema))
     elif options.side_table is None:
         return policy, None
     path = Path(given or options.side_path or options.side_table or "")
     with of_side_table():
-        return policy, SideTable(tables.open_table(path), sha256_of(path) if path.exists() else None)
+        return policy, SideTable(open_as(path, policy.schema), sha256_of(path) if path.exists() else None)
 
 
 def outcome_of(
