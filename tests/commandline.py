@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -49,10 +50,11 @@ class Outcome:
 
     @property
     def sentence(self) -> str:
-        """The one line of an error, without the name of the command before it."""
+        """The one line of an error, or a policy's list of mistakes, without the name of the command before it."""
         assert self.err.startswith("sfumato: "), self.err
         assert self.err.endswith((".\n", "?\n")), self.err
-        assert self.err.count("\n") == 1, self.err
+        is_list = re.fullmatch(r"sfumato: .+ has \d+ mistakes:\n(  .+\n)+", self.err)
+        assert self.err.count("\n") == 1 or is_list, self.err
         assert "Traceback" not in self.err
         return self.err.removeprefix("sfumato: ").rstrip("\n")
 

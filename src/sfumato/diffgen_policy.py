@@ -18,7 +18,8 @@ from sfumato.declared_trees import declared_tree, undeclared, with_missing
 from sfumato.errors import HierarchyError
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import Misfit, declared_column
+from sfumato.policy_file import declared_column
+from sfumato.policy_mistakes import Misfit, Mistakes
 from sfumato.requirement import Requirement
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.workload import Classify, Task
@@ -171,33 +172,45 @@ def class_values(attribute: Attribute) -> tuple[str, ...]:
 
 
 def check_declarations(
-    schema: Schema, requirements: Sequence[Requirement], target: str, published: Sequence[str]
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    target: str | None,
+    published: Sequence[str],
+    mistakes: Mistakes,
 ) -> None:
-    """Raise unless nothing that is published can depend on a table but through counts of declared values.
+    """Nothing that is published may depend on a table but through counts of declared values.
 
-    ``published`` are the columns of the release.
+    ``target`` is the class, if there is one; ``published`` are the columns of the release.
     """
-    if requirements:
-        raise Misfit(
-            ("require",),
-            "diffgen promises differential privacy, not anything of groups of rows; leave this out, or write [].",
-        )
-    _check_class(schema[target])
+    with mistakes.collect():
+        if requirements:
+            raise Misfit(
+                ("require",),
+                "diffgen promises differential privacy, not anything of groups of rows; leave this out, or write [].",
+            )
     for attribute in schema:
-        if attribute.role in (Role.OTHER, Role.SENSITIVE) and attribute.name != target:
-            raise Misfit(
-                ("attributes", attribute.name, "role"),
-                "diffgen publishes no column as it is but the class; give it the role drop, or "
-                "quasi-identifier and a declared domain.",
-            )
-    for attribute in schema.quasi_identifiers:
-        _check_domain(attribute)
+        with mistakes.collect():
+            _check_column(attribute, is_class=attribute.name == target, has_class=target is not None)
     for position, name in enumerate(published):
-        if name in published[:position]:
-            raise Misfit(
-                ("attributes",),
-                f"the release would have two columns {short(name)}; rename yours, or drop it.",
-            )
+        with mistakes.collect():
+            if name in published[:position]:
+                raise Misfit(
+                    ("attributes",),
+                    f"the release would have two columns {short(name)}; rename yours, or drop it.",
+                )
+
+
+def _check_column(attribute: Attribute, *, is_class: bool, has_class: bool) -> None:
+    if is_class:
+        _check_class(attribute)
+    elif attribute.role in (Role.OTHER, Role.SENSITIVE) and has_class:
+        raise Misfit(
+            ("attributes", attribute.name, "role"),
+            "diffgen publishes no column as it is but the class; give it the role drop, or "
+            "quasi-identifier and a declared domain.",
+        )
+    elif attribute.role is Role.QUASI_IDENTIFIER:
+        _check_domain(attribute)
 
 
 def _check_class(attribute: Attribute) -> None:

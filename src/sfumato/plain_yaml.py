@@ -4,6 +4,9 @@
 directives, repeated keys and further documents; a scalar that was written without quotes stays a
 :class:`Bare` text until whoever knows what is wanted in its place asks ``core`` what it means.
 ``dump`` writes what ``parse``, and every other reader of YAML, takes the same way.
+
+libyaml reads most documents, thirty times faster than ruamel.yaml, which reads the rest: whatever libyaml refuses, and
+the few constructs that the two read differently (tabs, block scalars, line breaks of YAML 1.1).
 """
 
 from __future__ import annotations
@@ -15,18 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 
 MAX_DEPTH = 100
 DEPTH_OF_LINES = 6
@@ -56,6 +50,8 @@ class Nodes:
 
     root: Any = None
     lines: dict[Where, int] = field(default_factory=dict)
+    repeated: list[tuple[int, str]] = field(default_factory=list)
+    """Keys that stand twice in one mapping: the line, and a sentence. The first one counts."""
 
 
 def parse(text: str) -> Nodes:
@@ -65,26 +61,86 @@ def parse(text: str) -> Nodes:
     >>> nodes.root, nodes.lines[("b",)]
     ({'a': ['01', 'x'], 'b': 'yes'}, 2)
     """
-    builder = _Builder()
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
+        return _build(_fast_events(text))
+    except _AskTheOther:
+        return _build(_sure_events(text))
+
+
+class _AskTheOther(Exception):  # noqa: N818 - what to do, not what went wrong
+    """libyaml cannot read the document, or may read it otherwise than YAML 1.2 says."""
+
+
+_READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
+
+
+def _fast_events(text: str) -> Iterator[Any]:
+    loader = getattr(yaml, "CSafeLoader", None)
+    if loader is None or _READ_DIFFERENTLY.search(text):
+        raise _AskTheOther
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if getattr(event, "style", None) in ("|", ">") or _has_any(event, "anchor", "version", "tags"):
+                raise _AskTheOther
+            yield event
+    except (yaml.YAMLError, ValueError, OverflowError):
+        raise _AskTheOther from None
+
+
+def _has_any(event: Any, *fields: str) -> bool:
+    return any(getattr(event, name, None) for name in fields)
+
+
+def _sure_events(text: str) -> Iterator[Any]:
+    try:
+        yield from YAML(typ="safe", pure=True).parse(text)
     except NotPlain:
         raise
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise NotPlain(line, f"this is not valid YAML ({_problem(error)}).") from None
+        raise NotPlain(line, _plain_words(error)) from None
     except (YAMLError, ValueError, OverflowError) as error:
         position = getattr(error, "position", None)
         line = None if position is None else text.count("\n", 0, position) + 1
         raise NotPlain(line, "a character cannot stand in YAML.") from None
+
+
+def _build(events: Iterator[Any]) -> Nodes:
+    builder = _Builder()
+    for event in events:
+        builder.take(event)
     return builder.nodes
 
 
-def _problem(error: MarkedYAMLError) -> str:
-    """The parser's own words, which name tokens; those about tags would repeat the text of the tag."""
-    problem = " ".join(str(error.problem).split())
-    return "there is a tag in it" if "tag" in problem else problem[:80]
+_QUOTE_STARS = (
+    'anchors (&) and aliases (*) are not allowed; put quotes around a text that begins so, such as "*".'
+)
+_SENTENCES = (
+    ("'\\t'", "a tab stands here; indent with spaces."),
+    ("that cannot start any token", "a value cannot begin with %, @ or `; put quotes around it."),
+    ("mapping values are not allowed", "a second colon stands here; put quotes around a text that has one."),
+    ("expected ',' or ']'", "a list that begins with [ lacks a comma, or its ]."),
+    ("expected ',' or '}'", "a mapping that begins with { lacks a comma, or its }."),
+    ("escape", "a backslash within double quotes begins no character; use single quotes, or write it twice."),
+    ("alphabetic or numeric", _QUOTE_STARS),
+    ("undefined alias", _QUOTE_STARS),
+    ("unexpected end of stream", "a quotation mark opens here or above and is never closed."),
+    (
+        "could not find expected ':'",
+        "a text has no colon after it; write key: value, indented as its neighbours.",
+    ),
+    ("<block end>", "this line is not indented as its neighbours are, or a dash or a colon is missing."),
+    ("tag", "tags (!) are not allowed; put quotes around a text that begins with !."),
+)
+_NO_YAML = (
+    "this cannot be read as YAML; look for a missing quote, colon, comma or bracket here or just above."
+)
+
+
+def _plain_words(error: MarkedYAMLError) -> str:
+    """What the parser complains about, without its own words: those are about tokens, and may repeat the text."""
+    problem = str(error.problem)
+    return next((sentence for words, sentence in _SENTENCES if words in problem), _NO_YAML)
 
 
 @dataclass(slots=True)
@@ -108,24 +164,25 @@ class _Builder:
         self._n_documents = 0
         self._open: list[_Open] = []
 
-    def take(self, event: Event) -> None:
-        line = event.start_mark.line + 1
-        if isinstance(event, DocumentStartEvent):
-            self._start_document(event, line)
-        elif isinstance(event, AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise NotPlain(line, "anchors (&) and aliases (*) are not allowed; write the value out.")
-        elif getattr(event, "tag", None) is not None:
-            raise NotPlain(line, "tags (!) are not allowed; leave it out.")
-        elif isinstance(event, ScalarEvent):
+    def take(self, event: Any) -> None:
+        """An event of either parser: they have the same names and fields."""
+        kind, line = type(event).__name__, event.start_mark.line + 1
+        if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
+            raise NotPlain(line, _QUOTE_STARS)
+        if getattr(event, "tag", None) is not None:
+            raise NotPlain(line, "tags (!) are not allowed; put quotes around a text that begins with !.")
+        if kind == "ScalarEvent":
             self._add(event.value if event.style else Bare(event.value), line)
-        elif isinstance(event, MappingStartEvent):
+        elif kind == "MappingStartEvent":
             self._start({}, line)
-        elif isinstance(event, SequenceStartEvent):
+        elif kind == "SequenceStartEvent":
             self._start([], line)
-        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._open.pop()
+        elif kind == "DocumentStartEvent":
+            self._start_document(event, line)
 
-    def _start_document(self, event: DocumentStartEvent, line: int) -> None:
+    def _start_document(self, event: Any, line: int) -> None:
         self._n_documents += 1
         if self._n_documents > 1:
             raise NotPlain(line, "a second document starts here; leave out the --- and what follows.")
@@ -149,7 +206,7 @@ class _Builder:
         if top.key is None:
             return self._add_key(top, top.node, node, line)
         key, top.key = top.key, None
-        top.node[key] = node
+        top.node.setdefault(key, node)
         return (*top.where, key)
 
     def _add_key(self, top: _Open, mapping: dict[str, Any], node: Any, line: int) -> Where:
@@ -157,7 +214,8 @@ class _Builder:
             raise NotPlain(line, "a key must be a text.")
         top.key = str(node)
         if top.key in mapping:
-            raise NotPlain(line, f"the key {short(top.key)} stands twice in one mapping.")
+            self.nodes.repeated.append((line, f"the key {short(top.key)} stands twice in one mapping."))
+            return (*top.where, top.key)
         return self._remember((*top.where, top.key), line)
 
     def _remember(self, where: Where, line: int) -> Where:
@@ -172,8 +230,9 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _OF_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _WORDS: dict[str, bool | None] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(NULLS, None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }

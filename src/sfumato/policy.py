@@ -10,21 +10,22 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sfumato import diffgen_policy, plain_yaml, policy_file, predicate, tradeoff_policy
 from sfumato import hierarchy as hierarchies
 from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
-from sfumato.errors import HierarchyError, PolicyError, did_you_mean
+from sfumato.errors import PolicyError, did_you_mean
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import Document, Misfit, declared_column, is_number, json_schema
+from sfumato.policy_file import BrokenAttribute, Document, declared_column, is_number, json_schema
+from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, PolicyMistakes, mistakes_of
 from sfumato.requirement import (
     EntropyDiversity,
     KAnonymity,
@@ -55,6 +56,8 @@ MAX_HEIGHT = 90
 
 MAX_TITLE = 200
 """Characters of a title: more is no heading."""
+
+T = TypeVar("T")
 
 _EPOCH = date(1970, 1, 1)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -160,27 +163,12 @@ class Policy:
     def __post_init__(self) -> None:
         if self.output is Output.LABELS and self._aggregates:
             object.__setattr__(self, "output", Output.SUMMARY)
-        for attribute in self.schema:
-            _check_attribute(attribute)
-        for name, count in Counter(self.schema.names()).items():
-            if count > 1:
-                raise Misfit(("attributes", name), "the column is declared twice.")
-        if not self.schema.quasi_identifiers:
-            raise Misfit(("attributes",), "no column has the role quasi-identifier; at least one must.")
-        for position, requirement in enumerate(self.requirements):
-            _check_requirement(requirement, self.schema, ("require", position, requirement.word))
-        for position, task in enumerate(self.workload):
-            _check_task(task, self.schema, ("workload", position, task.word))
-        _check_output(self)
-        _check_title(self.title)
-        if isinstance(self.method, MondrianOptions):
-            _check_mondrian(self.method, self.schema)
-        elif isinstance(self.method, TdsOptions):
-            _check_tds(self)
-        elif isinstance(self.method, DiffGenOptions):
-            _check_diffgen(self, self.method)
-        else:
-            _check_risk_utility(self, self.method)
+        mistakes = Mistakes()
+        _collect_mistakes(self, mistakes)
+        if len(mistakes.found) == 1 and mistakes.found[0].kind is PolicyError:
+            raise Misfit(mistakes.found[0].where, mistakes.found[0].sentence)
+        if mistakes.found:
+            raise PolicyMistakes(mistakes.found)
 
     @property
     def is_private(self) -> bool:
@@ -280,48 +268,120 @@ class Policy:
 
 
 def _policy(document: Document, folder: Path) -> Policy:
-    data = document.data
+    """The policy of a document, or one error with everything that is wrong with it."""
+    data, mistakes = document.data, document.mistakes
+    schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
+    method: Method = MondrianOptions()
+    with mistakes.collect():
+        method = _method(_sound_method(document), schema, folder)
+    requirements = _items(document, "require", _requirement)
+    tasks = _items(document, "workload", _placed_task)
+    if len(tasks) < len(data.get("workload") or ()) and not isinstance(method, MondrianOptions):
+        method = MondrianOptions()  # what the method asks of its tasks cannot be judged
+    output = {} if mistakes.is_broken("output") else data.get("output", {})
+    rows = COUNTS
+    if not mistakes.is_broken("method"):
+        with mistakes.collect():
+            rows = _rows(output, method)
     try:
-        schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
-        method = _method(data.get("method", "mondrian"), schema, folder)
-        return Policy(
+        policy = Policy(
             schema=schema,
-            requirements=tuple(_requirement(item) for item in data.get("require", ())),
-            workload=tuple(_placed_task(item, i) for i, item in enumerate(data.get("workload", ()))),
+            requirements=tuple(requirements.values()),
+            workload=tuple(tasks.values()),
             method=method,
-            output=Output(data.get("output", {}).get("values", "labels")),
-            keeps_recoding=data.get("output", {}).get("recoding", True),
-            rows=_rows(data.get("output", {}), method),
-            title=data.get("title"),
+            output=Output(output.get("values", "labels")),
+            keeps_recoding=output.get("recoding", True),
+            rows=rows,
+            title=None if mistakes.is_broken("title") else data.get("title"),
         )
-    except Misfit as misfit:
-        raise document.origin.error(misfit) from None
+    except (Misfit, PolicyMistakes) as error:
+        positions = {"require": tuple(requirements), "workload": tuple(tasks)}
+        mistakes.found += [_at_its_position(mistake, positions) for mistake in mistakes_of(error)]
+    if mistakes.found:
+        raise document.origin.error(mistakes.found) from None
+    return policy
+
+
+def _sound_method(document: Document) -> str | Mapping[str, Any]:
+    """The method with those of its options that fit, so that the rest of the policy is checked against it."""
+    given, mistakes = document.data.get("method", MondrianOptions.name), document.mistakes
+    if not mistakes.is_broken("method"):
+        return given  # type: ignore[no-any-return]  # the schema holds of it
+    name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else ""
+    if name not in (MondrianOptions.name, DiffGenOptions.name) or not isinstance(given[name], dict):
+        return MondrianOptions.name
+    broken = mistakes.broken("method", name)
+    sound = {key: value for key, value in given[name].items() if key not in broken}
+    if name == DiffGenOptions.name:
+        sound = {
+            "epsilon": 1,
+            **{key: value for key, value in sound.items() if key in ("epsilon", "max-cells")},
+        }
+    return {name: sound}
+
+
+def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
+    """The items of a list that fit, by position."""
+    made: dict[int, T] = {}
+    broken = document.mistakes.broken(key)
+    given = document.data.get(key, ())
+    for position, item in enumerate(given if isinstance(given, list) else ()):
+        if position not in broken:
+            with document.mistakes.collect():
+                made[position] = make(item, position)
+    return made
 
 
 def _attribute(document: Document, name: str, folder: Path) -> Attribute:
-    given = document.data["attributes"][name]
+    """A column; a :class:`BrokenAttribute` if anything is wrong with it."""
+    given, mistakes = document.data["attributes"][name], document.mistakes
+    broken = mistakes.broken("attributes", name) if mistakes.found else set()
+    if broken or not isinstance(given, dict) or "role" not in given:
+        role = given.get("role") if isinstance(given, dict) and "role" not in broken else None
+        known = role if role in list(Role) else Role.QUASI_IDENTIFIER
+        if broken - {"role"} or not isinstance(given, dict):
+            return BrokenAttribute(name, Role(known))
+        given = {**given, "role": known}
+    n_before = len(mistakes.found)
+    attribute = _declared(name, given, folder, mistakes)
+    if broken or len(mistakes.found) > n_before:
+        return BrokenAttribute(name, attribute.role, attribute.kind)
+    return attribute
+
+
+def _declared(name: str, given: Mapping[str, Any], folder: Path, mistakes: Mistakes) -> Attribute:
+    """A column as it is declared; what is wrong with its values goes to ``mistakes``."""
     kind = Kind(given.get("type", "category"))
     path: Where = ("attributes", name)
     attribute = Attribute(
         name,
         Role(given["role"]),
         kind,
-        bounds=_bounds(given.get("bounds"), kind, (*path, "bounds")),
         step=given.get("step"),
         values=tuple(given["values"]) if "values" in given else None,
         missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
     )
-    _check_attribute(attribute)
-    try:
-        attribute = replace(
-            attribute, hierarchy=_hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
-        )
+    with mistakes.collect():
+        bounds = _bounds(given.get("bounds"), kind, (*path, "bounds"))
+        attribute = replace(attribute, bounds=bounds)
+        _check_bounds(attribute, path)
+    with mistakes.collect():
+        _check_values(attribute, path)
+    with mistakes.collect_hierarchy(name):
+        hierarchy = _hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
+        attribute = replace(attribute, hierarchy=hierarchy)
         if isinstance(attribute.hierarchy, Mapping):
             _try_builder(attribute)
-    except HierarchyError as error:
-        sentence = str(error).removeprefix(f"The hierarchy of column {name!r}: ")
-        raise HierarchyError(document.origin.about((*path, "hierarchy"), sentence)) from None
+        _check_tree(attribute, (*path, "hierarchy"))
     return attribute
+
+
+def _at_its_position(mistake: Mistake, positions: Mapping[str, Sequence[int]]) -> Mistake:
+    """A mistake of a policy at the position that its item has in the document, of which not all items fit."""
+    key, *rest = mistake.where or ("",)
+    if not rest or not isinstance(rest[0], int) or str(key) not in positions:
+        return mistake
+    return replace(mistake, where=(key, positions[str(key)][rest[0]], *rest[1:]))
 
 
 def _bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, Any] | None:
@@ -370,7 +430,7 @@ def _try_builder(attribute: Attribute) -> None:
     hierarchies.build(replace(attribute, bounds=(0, 1), step=None) if is_number else attribute, ())
 
 
-def _requirement(item: Mapping[str, Any]) -> Requirement:
+def _requirement(item: Mapping[str, Any], _position: int) -> Requirement:
     ((word, given),) = item.items()
     if word == KAnonymity.word:
         return KAnonymity(int(given))
@@ -481,12 +541,60 @@ def _bound_as_plain(bound: float, kind: Kind) -> float | str:
 # --- what must hold of the values -------------------------------------------------------------------------
 
 
-def _check_attribute(attribute: Attribute) -> None:
+def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
+    """Everything that is wrong with the values of a policy."""
+    schema = policy.schema
+    for attribute in schema:
+        if not isinstance(attribute, BrokenAttribute):
+            _check_attribute(attribute, mistakes)
+    for name, count in Counter(schema.names()).items():
+        if count > 1:
+            mistakes.found.append(Mistake(("attributes", name), "the column is declared twice."))
+    if not schema.quasi_identifiers:
+        sentence = "no column has the role quasi-identifier; at least one must."
+        mistakes.found.append(Mistake(("attributes",), sentence))
+    for position, requirement in enumerate(policy.requirements):
+        with mistakes.collect():
+            _check_requirement(requirement, schema, ("require", position, requirement.word))
+    for position, task in enumerate(policy.workload):
+        with mistakes.collect():
+            _check_task(task, schema, ("workload", position, task.word))
+    with mistakes.collect():
+        _check_output(policy)
+    with mistakes.collect():
+        _check_title(policy.title)
+    of_method = Mistakes()
+    _check_method(policy, of_method)
+    broken = {attribute.name for attribute in schema if isinstance(attribute, BrokenAttribute)}
+    known = {mistake.where for mistake in mistakes.found}
+    mistakes.found += [
+        mistake
+        for mistake in of_method.found
+        if not (mistake.where[:1] == ("attributes",) and mistake.where[1:2] and mistake.where[1] in broken)
+        and mistake.where not in known
+    ]
+
+
+def _check_method(policy: Policy, mistakes: Mistakes) -> None:
+    """What a method asks of its options and of the rest of the policy."""
+    if isinstance(policy.method, MondrianOptions):
+        _check_mondrian(policy.method, policy.schema, mistakes)
+    elif isinstance(policy.method, TdsOptions):
+        _check_tds(policy, mistakes)
+    elif isinstance(policy.method, DiffGenOptions):
+        _check_diffgen(policy, policy.method, mistakes)
+    else:
+        _check_risk_utility(policy, policy.method, mistakes)
+
+
+def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
     path: Where = ("attributes", attribute.name)
-    _check_bounds(attribute, path)
-    _check_values(attribute, path)
-    if isinstance(attribute.hierarchy, Hierarchy):
-        _check_tree(attribute, attribute.hierarchy, (*path, "hierarchy"))
+    with mistakes.collect():
+        _check_bounds(attribute, path)
+    with mistakes.collect():
+        _check_values(attribute, path)
+    with mistakes.collect():
+        _check_tree(attribute, (*path, "hierarchy"))
 
 
 def _check_bounds(attribute: Attribute, path: Where) -> None:
@@ -516,7 +624,11 @@ def _check_step(attribute: Attribute, step: float, path: Where) -> None:
         raise Misfit(path, "a step is counted from the lower bound; add bounds, or leave it out.")
     low, high = attribute.bounds
     if ((_exact(high) - _exact(low)) / _exact(step)).denominator != 1:
-        raise Misfit(path, "must divide the distance between the bounds; change it or the bounds.")
+        raise Misfit(
+            path,
+            "must divide the distance between the bounds; change it or the bounds. Values need no common step: for "
+            f"slices of this width write hierarchy: {{intervals: [{step}]}} instead.",
+        )
 
 
 def _check_values(attribute: Attribute, path: Where) -> None:
@@ -540,11 +652,16 @@ def _check_values(attribute: Attribute, path: Where) -> None:
         raise Misfit(path, f"{both} of them stand under missing-values too; choose one place.")
 
 
-def _check_tree(attribute: Attribute, tree: Hierarchy, path: Where) -> None:
+def _check_tree(attribute: Attribute, path: Where) -> None:
+    tree = attribute.hierarchy
+    if not isinstance(tree, Hierarchy):
+        return
     if tree.height > MAX_HEIGHT:
         raise Misfit(path, f"it has more than {MAX_HEIGHT} levels.")
+    if attribute.values is None:
+        return
     leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
-    strange = len(set(attribute.values or ()) - leaves)
+    strange = len(set(attribute.values) - leaves)
     if strange:
         raise Misfit(
             path, f"it lacks {strange} of the column's declared values; add them to it, or leave out values."
@@ -595,6 +712,8 @@ def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribut
 
 
 def _check_condition(task: Select, schema: Schema, path: Where) -> None:
+    if any(isinstance(attribute, BrokenAttribute) and attribute.name in task.where for attribute in schema):
+        return
     try:
         found = predicate.parse(task.where, schema)
     except PolicyError as error:
@@ -619,47 +738,56 @@ def _check_title(title: str | None) -> None:
         raise Misfit(("title",), f"must be one line of 1 to {MAX_TITLE} characters, such as Stays of 2024.")
 
 
-def _check_tds(policy: Policy) -> None:
+def _check_tds(policy: Policy, mistakes: Mistakes) -> None:
     for position, requirement in enumerate(policy.requirements):
-        if not isinstance(requirement, KAnonymity):
+        with mistakes.collect():
+            if not isinstance(requirement, KAnonymity):
+                raise Misfit(
+                    ("require", position, requirement.word),
+                    "top-down specialization (tds) keeps k-anonymity only; leave this out, or use mondrian.",
+                )
+    with mistakes.collect():
+        if not any(isinstance(task, Classify) for task in policy.workload):
             raise Misfit(
-                ("require", position, requirement.word),
-                "top-down specialization (tds) keeps k-anonymity only; leave this out, or use mondrian.",
+                ("workload",),
+                "top-down specialization (tds) needs a task to classify, such as classify: income; "
+                "without one use mondrian.",
             )
-    tasks = [task for task in policy.workload if isinstance(task, Classify)]
-    if not tasks:
-        raise Misfit(
-            ("workload",),
-            "top-down specialization (tds) needs a task to classify, such as classify: income; "
-            "without one use mondrian.",
-        )
-    if any(task.features is not None for task in policy.predictions):
-        raise Misfit(
-            ("workload",), "top-down specialization (tds) knows no features; leave them out, or use mondrian."
-        )
+    with mistakes.collect():
+        if any(task.features is not None for task in policy.predictions):
+            raise Misfit(
+                ("workload",),
+                "top-down specialization (tds) knows no features; leave them out, or use mondrian.",
+            )
 
 
-def _check_diffgen(policy: Policy, method: DiffGenOptions) -> None:
-    diffgen_policy.check_options(method)
-    target = diffgen_policy.target_of(policy.workload)
-    if policy.output is Output.SUMMARY:
-        raise Misfit(
-            ("output", "values"), "diffgen publishes no statistics of groups; use labels, bounds or both."
-        )
+def _check_diffgen(policy: Policy, method: DiffGenOptions, mistakes: Mistakes) -> None:
+    with mistakes.collect():
+        diffgen_policy.check_options(method)
+    with mistakes.collect():
+        if policy.output is Output.SUMMARY and not policy._aggregates:  # noqa: SLF001 - of this module
+            raise Misfit(
+                ("output", "values"), "diffgen publishes no statistics of groups; use labels, bounds or both."
+            )
+    target = None
+    with mistakes.collect():
+        target = diffgen_policy.target_of(policy.workload)
     diffgen_policy.check_declarations(
-        policy.schema, policy.requirements, target, _published_by_diffgen(policy)
+        policy.schema, policy.requirements, target, _published_by_diffgen(policy), mistakes
     )
-    if method.cuts is not None:
-        diffgen_policy.check_cuts(method.cuts, policy.schema, method.max_cells)
+    if method.cuts is not None and not mistakes.found:
+        with mistakes.collect():
+            diffgen_policy.check_cuts(method.cuts, policy.schema, method.max_cells)
 
 
-def _check_risk_utility(policy: Policy, method: RiskUtilityOptions) -> None:
-    tradeoff_policy.check_options(method, policy.schema)
-    if policy.output is Output.SUMMARY and not policy.workload:
-        raise Misfit(
-            ("output", "values"), "risk-utility makes no groups to summarize; use labels, bounds or both."
-        )
-    tradeoff_policy.check_rest(method, policy.schema, policy.requirements, policy.workload)
+def _check_risk_utility(policy: Policy, method: RiskUtilityOptions, mistakes: Mistakes) -> None:
+    tradeoff_policy.check_options(method, policy.schema, mistakes)
+    with mistakes.collect():
+        if policy.output is Output.SUMMARY and not policy.workload:
+            raise Misfit(
+                ("output", "values"), "risk-utility makes no groups to summarize; use labels, bounds or both."
+            )
+    tradeoff_policy.check_rest(method, policy.schema, policy.requirements, policy.workload, mistakes)
 
 
 def _published_by_diffgen(policy: Policy) -> list[str]:
@@ -674,37 +802,40 @@ def _published_by_diffgen(policy: Policy) -> list[str]:
     return [*names, COUNT] if policy.rows == COUNTS else names
 
 
-def _check_mondrian(method: MondrianOptions, schema: Schema) -> None:
+def _check_mondrian(method: MondrianOptions, schema: Schema, mistakes: Mistakes) -> None:
     path: Where = ("method", method.name)
     for name in method.split_only or ():
-        attribute = declared_column(name, schema, (*path, "split-only"))
-        if attribute.role is not Role.QUASI_IDENTIFIER:
-            raise Misfit(
-                (*path, "split-only"),
-                f"column {short(name)} has the role {attribute.role}, and only quasi-identifiers are split; "
-                "leave it out.",
-            )
-    gain = method.median_below_gain
+        with mistakes.collect():
+            _check_splittable(name, schema, (*path, "split-only"))
+    gain, sample = method.median_below_gain, method.sample
+    wrong: dict[str, str] = {}
     if gain is not None and not (is_number(gain) and 0 <= gain <= 1e9):
-        raise Misfit((*path, "median-below-gain"), "must be a number from 0 to 1e9, such as 0.01.")
+        wrong["median-below-gain"] = "must be a number from 0 to 1e9, such as 0.01."
     for word, number in (("rows-in-memory", method.rows_in_memory), ("max-height", method.max_height),
                          ("frequency-groups", method.frequency_groups)):  # fmt: skip
         if number is not None and not (is_number(number) and number >= 1):
-            raise Misfit((*path, word), "must be a whole number of at least 1.")
-    sample = method.sample
+            wrong[word] = "must be a whole number of at least 1."
     if sample is not None and not (
         is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
     ):
-        raise Misfit(
-            (*path, "sample"),
-            "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1.",
-        )
+        wrong["sample"] = "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1."
     if not (is_number(method.alpha) and 0 < method.alpha < 1):
-        raise Misfit((*path, "alpha"), "must be between 0 and 1, such as 0.05.")
+        wrong["alpha"] = "must be between 0 and 1, such as 0.05."
     for word, choice, choices in (("scale", method.scale, (ROTHKO_T, ROTHKO_S)),
                                   ("fallback", method.fallback, (ROTHKO_T, NO_FALLBACK))):  # fmt: skip
         if choice not in choices:
-            raise Misfit((*path, word), f"must be {' or '.join(choices)}.")
+            wrong[word] = f"must be {' or '.join(choices)}."
+    mistakes.found += [Mistake((*path, word), sentence) for word, sentence in wrong.items()]
+
+
+def _check_splittable(name: str, schema: Schema, path: Where) -> None:
+    attribute = declared_column(name, schema, path)
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        raise Misfit(
+            path,
+            f"column {short(name)} has the role {attribute.role}, and only quasi-identifiers are split; "
+            "leave it out.",
+        )
 
 
 def _exact(number: float) -> Fraction:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,51 +24,20 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from sfumato.errors import NotYet, PolicyError, did_you_mean
-from sfumato.plain_yaml import MAX_DEPTH, Bare, NotPlain, Where, core, parse, short
+from sfumato.plain_yaml import MAX_DEPTH, NULLS, Bare, NotPlain, Where, core, parse, short
+from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, Origin, Unsure, place
 from sfumato.schema import Attribute, Schema
 
 MAX_BYTES = 16_000_000
 
 
-class Misfit(PolicyError):  # noqa: N818 - what it is, not that it is an error
-    """A value that does not fit, and where it stands; whoever knows the file adds its name and line."""
-
-    def __init__(self, where: Where, sentence: str) -> None:
-        self.where, self.sentence = where, sentence
-        super().__init__(Origin().about(where, sentence))
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a policy comes from: the name of its file, and the line of each value where known."""
-
-    name: str = "Policy"
-    lines: Mapping[Where, int] = field(default_factory=dict)
-
-    def at(self, where: Where) -> str:
-        """File and line of a value, or of the nearest one around it."""
-        line = self.line(where)
-        return self.name if line is None else f"{self.name}, line {line}"
-
-    def line(self, where: Where) -> int | None:
-        while where and where not in self.lines:
-            where = where[:-1]
-        return self.lines.get(where)
-
-    def about(self, where: Where, sentence: str) -> str:
-        """A sentence about a value, with file, line and place before it."""
-        return ": ".join([self.at(where), *([place(where)] if where else []), sentence])
-
-    def error(self, misfit: Misfit) -> PolicyError:
-        return PolicyError(self.about(misfit.where, misfit.sentence))
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A policy as plain data of which the schema holds."""
+    """A policy as plain data, and what the schema has against it."""
 
     data: dict[str, Any]
     origin: Origin
+    mistakes: Mistakes
 
 
 def read(path: str | Path) -> Document:
@@ -89,17 +59,21 @@ def load(content: str | bytes, *, name: str = "Policy") -> Document:
     >>> load("attributes: {no: {role: quasi-identifier, values: [01, 1]}}\nrequire: []").data["attributes"]
     {'no': {'role': 'quasi-identifier', 'values': ['01', '1']}}
     """
+    text = _decoded(content, name)
     try:
-        nodes = parse(_decoded(content, name))
+        nodes = parse(text)
     except NotPlain as error:
-        at = name if error.line is None else f"{name}, line {error.line}"
-        raise PolicyError(f"{at}: {error.sentence}") from None
-    return _checked(nodes.root, Origin(name, nodes.lines))
+        sentence = _LOOKS_LIKE_A_TABLE if _is_table(text) else error.sentence
+        raise Origin(name).error([Mistake((), sentence, line=error.line)]) from None
+    if isinstance(nodes.root, str) and _is_table(text):
+        raise PolicyError(f"{name}: {_LOOKS_LIKE_A_TABLE}")
+    again = [Mistake((), sentence, line=line) for line, sentence in nodes.repeated]
+    return _checked(nodes.root, Origin(name, nodes.lines), Mistakes(again))
 
 
 def from_plain(data: Mapping[str, Any]) -> Document:
     """A policy from mappings and lists, such as the one in a certificate."""
-    return _checked(data, Origin())
+    return _checked(data, Origin(), Mistakes())
 
 
 def json_schema() -> dict[str, Any]:
@@ -117,11 +91,28 @@ def _decoded(content: str | bytes, name: str) -> str:
         raise PolicyError(f"{name}: the document is larger than {MAX_BYTES // 1_000_000} MB.")
     if isinstance(content, str):
         return content.removeprefix("\ufeff")
+    if content.startswith(_TABLES):
+        raise PolicyError(f"{name}: {_LOOKS_LIKE_A_TABLE}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise PolicyError(f"{name}, line {line}: the file is not UTF-8 text; save it as UTF-8.") from None
+
+
+_TABLES = (b"PAR1", b"ARROW1", b"\x1f\x8b", b"PK\x03\x04")
+"""How files of Parquet, Arrow and gzip begin, and those of spreadsheets."""
+_LOOKS_LIKE_A_TABLE = (
+    "this looks like a table, not a policy; a policy is a YAML document, such as profile drafts."
+)
+
+
+def _is_table(text: str) -> bool:
+    """Does the text look like a CSV? Two lines with as many delimiters each, and no key."""
+    lines = [line for line in text[:100_000].splitlines() if line.strip()][:2]
+    if len(lines) < 2 or lines[0][0] in "{[#" or re.match(r"[\w-]+:(\s|$)", lines[0]):
+        return False
+    return any(lines[0].count(mark) == lines[1].count(mark) > 0 for mark in ",;\t|")
 
 
 # --- from nodes to plain data -----------------------------------------------------------------------------
@@ -146,65 +137,112 @@ _TEXT_PLACES = (
 _TREE = ("attributes", "*", "hierarchy", "tree")
 
 
-def _wants_text(where: Where) -> bool:
-    """Whether a scalar at ``where`` is a column's name, a category or a label, kept as it is spelled."""
-    return _matches(where[: len(_TREE)], _TREE) or any(_matches(where, place) for place in _TEXT_PLACES)
+@dataclass(slots=True)
+class _Places:
+    """What stands below a place: whether a scalar there is a column's name, a category or a label, kept as spelled."""
+
+    is_text: bool = False
+    below: dict[str, _Places] = field(default_factory=dict)
+    is_tree: bool = False
+
+    def at(self, key: str | int) -> _Places:
+        if self.is_tree:
+            return self
+        return self.below.get(str(key)) or self.below.get("*") or _NOWHERE
 
 
-def _matches(where: Where, pattern: tuple[str, ...]) -> bool:
-    return len(where) == len(pattern) and all(
-        want in ("*", key) for key, want in zip(where, pattern, strict=True)
-    )
+_NOWHERE = _Places()
 
 
-def _plain(value: Any, where: Where = ()) -> Any:
-    """Nodes, or whatever a caller handed in, as mappings with text keys, lists, texts and finite numbers."""
-    if len(where) > MAX_DEPTH:
-        raise Misfit(where[:4], f"this is nested deeper than {MAX_DEPTH} levels.")
-    if isinstance(value, Mapping):
-        return _plain_mapping(value, where)
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [_plain(item, (*where, position)) for position, item in enumerate(value)]
-    if _wants_text(where):
-        return _label(value, where)
-    return _scalar(value, where)
+def _text_places() -> _Places:
+    root = _Places()
+    for where in (*_TEXT_PLACES, _TREE):
+        here = root
+        for key in where:
+            here = here.below.setdefault(key, _Places())
+        here.is_text, here.is_tree = True, where == _TREE
+    return root
 
 
-def _plain_mapping(value: Mapping[Any, Any], where: Where) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for key, item in value.items():
-        text = _spelled(key, where)
-        if text in plain:
-            raise Misfit(where, f"the key {short(text)} stands here twice.")
-        plain[text] = _plain(item, (*where, text))
-    return plain
+_ROOT = _text_places()
 
 
-def _label(value: Any, where: Where) -> str | None:
-    """A text; but null after a key or in a tree is null: nothing there, no child, the missing value."""
-    is_null = value is None or (isinstance(value, Bare) and core(value) is None)
-    if is_null and (isinstance(where[-1], str) or len(where) > len(_TREE)):
-        return None
-    return _spelled(value, where)
+class _PlainReader:
+    """Makes mappings with text keys, lists, texts and finite numbers of nodes, or of what a caller handed in."""
 
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
 
-def _spelled(value: Any, where: Where) -> str:
-    """A scalar as text: as the author wrote it, or as JSON would."""
-    if isinstance(value, str):
-        return _encodable(str(value), where)
-    return json.dumps(_scalar(value, where))
+    def read(self, value: Any, where: Where = (), places: _Places = _ROOT) -> Any:
+        if len(where) > MAX_DEPTH:
+            self._complain(where[:4], f"this is nested deeper than {MAX_DEPTH} levels.")
+            return None
+        if isinstance(value, Mapping):
+            return self._mapping(value, where, places)
+        if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+            return self._list(value, where, places.at(0))
+        if not places.is_text:
+            return self._scalar(value, where)
+        is_null = value is None or (isinstance(value, Bare) and core(value) is None)
+        return None if is_null else self._spelled(value, where)
 
+    def _list(self, items: Sequence[Any], where: Where, places: _Places) -> list[Any]:
+        """Null in a list of texts is spelled out, too; but in a tree it is the missing value."""
+        spells_null = places.is_text and not places.is_tree
+        plain: list[Any] = []
+        for position, item in enumerate(items):
+            if (
+                places.is_text
+                and isinstance(item, str)
+                and item.isascii()
+                and (spells_null or item not in NULLS)
+            ):
+                plain.append(str(item))
+            elif spells_null and not isinstance(item, (Mapping, list, tuple)):
+                plain.append(self._spelled(item, (*where, position)))
+            else:
+                plain.append(self.read(item, (*where, position), places))
+        return plain
 
-def _scalar(value: Any, where: Where) -> Any:
-    if isinstance(value, Bare):
-        value = core(value)
-    if isinstance(value, str):
-        return _encodable(str(value), where)
-    if value is not None and not isinstance(value, (bool, int, float)):
-        raise Misfit(where, "this is neither a mapping, a list, a text nor a number.")
-    if not _is_finite(value):
-        raise Misfit(where, "a number must be finite.")
-    return value
+    def _mapping(self, value: Mapping[Any, Any], where: Where, places: _Places) -> dict[str, Any]:
+        plain: dict[str, Any] = {}
+        for key, item in value.items():
+            text = self._spelled(key, where)
+            if text in plain:
+                self._complain(where, f"the key {short(text)} stands here twice.")
+            else:
+                plain[text] = self.read(item, (*where, text), places.at(text))
+        return plain
+
+    def _spelled(self, value: Any, where: Where) -> str:
+        """A scalar as text: as the author wrote it, or as JSON would."""
+        return self._text(value, where) if isinstance(value, str) else json.dumps(self._scalar(value, where))
+
+    def _scalar(self, value: Any, where: Where) -> Any:
+        if isinstance(value, Bare):
+            value = core(value)
+        if isinstance(value, str):
+            return self._text(value, where)
+        if value is not None and not isinstance(value, (bool, int, float)):
+            self._complain(where, "this is neither a mapping, a list, a text nor a number.")
+            return None
+        if not _is_finite(value):
+            self._complain(where, "a number must be finite.")
+            return None
+        return value
+
+    def _text(self, text: str, where: Where) -> str:
+        """The text; two halves of a character, as JSON writes an emoji, become one."""
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            try:
+                return text.encode("utf-16", "surrogatepass").decode("utf-16")
+            except UnicodeDecodeError:
+                self._complain(where[:2], "a text holds half of a character (a lone surrogate).")
+                return ""
+        return str(text)
+
+    def _complain(self, where: Where, sentence: str) -> None:
+        self.mistakes.found.append(Mistake(where, sentence))
 
 
 def _is_finite(value: float | None) -> bool:
@@ -212,14 +250,6 @@ def _is_finite(value: float | None) -> bool:
         return value is None or math.isfinite(value)
     except OverflowError:
         return False
-
-
-def _encodable(text: str, where: Where) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Misfit(where[:2], "a text holds half of a character (a lone surrogate).") from None
-    return text
 
 
 # --- the schema -------------------------------------------------------------------------------------------
@@ -244,71 +274,116 @@ def _validator() -> Any:
     return extend(Draft202012Validator, {"x-later": _later})(_schema())
 
 
-def _checked(nodes: Any, origin: Origin) -> Document:
-    """The document with these nodes as plain data, once the schema holds of it."""
-    try:
-        data = _plain(nodes)
-        if data is None:
-            raise PolicyError(f"{origin.name}: the document is empty; name the columns under attributes.")
-        _validate(data, origin)
-    except Misfit as misfit:
-        raise origin.error(misfit) from None
-    return Document(data, origin)
+def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
+    """The document with these nodes as plain data, and everything that the schema has against it."""
+    data = _PlainReader(mistakes).read(nodes)
+    if data is None and not mistakes.found:
+        raise PolicyError(f"{origin.name}: the document is empty; name the columns under attributes.")
+    unreadable = {mistake.where for mistake in mistakes.found}
+    mistakes.found += [
+        mistake for mistake in _schema_mistakes(data) if not _stands_below(mistake.where, unreadable)
+    ]
+    if not isinstance(data, dict) or not isinstance(data.get("attributes"), dict) or not data["attributes"]:
+        raise origin.error(mistakes.found)
+    return Document(data, origin, mistakes)
 
 
-def _validate(data: Any, origin: Origin) -> None:
-    """Raise the most telling error: an unknown key first, what is merely not there yet last."""
-
-    def urgency(error: ValidationError) -> tuple[int, int]:
-        rank = {"additionalProperties": 0, "x-later": 2}.get(str(error.validator), 1)
-        return rank, origin.line(_where(error)) or 0
-
-    worst = min(_validator().iter_errors(_without_trees(data)), key=urgency, default=None)
-    if worst is None:
-        return
-    if worst.validator == "additionalProperties":
-        raise _unknown(worst, origin)
-    if worst.validator == "x-later":
-        raise _not_yet(worst, origin)
-    raise Misfit(_where(worst), _sentence(worst))
+def _stands_below(where: Where, places: set[Where]) -> bool:
+    """Does it stand at or below a place that could not be read? Then there is nothing to say about it."""
+    return any(where[:depth] in places for depth in range(1, len(where) + 1))
 
 
-def _without_trees(data: Any) -> Any:
-    """The data with every inline tree cut short: building the hierarchy checks it, and far faster."""
+def _schema_mistakes(data: Any) -> list[Mistake]:
+    """What the schema has against the data, once for each place and sentence."""
+    short_data, same = _shortened(data)
+    found: dict[Mistake, None] = {}
+    for error in _validator().iter_errors(short_data):
+        for mistake in _mistakes_of(error):
+            for name in same.get(mistake.where[1:2], ()) if mistake.where[:1] == ("attributes",) else ():
+                found[_of_column(mistake, name)] = None
+            found[mistake] = None
+    hinted = {(m.where[:-1], _hint_of(m)) for m in found if m.says_where}
+    return [m for m in found if (m.where, _missing_key(m)) not in hinted]
+
+
+def _shortened(data: Any) -> tuple[Any, dict[Where, list[str]]]:
+    """The data as far as the schema must look at it, and the columns that are declared as another one is.
+
+    Inline trees are checked when they are built, lists of texts are what they should be, and of columns that
+    are declared alike one is enough: validating all of them would take most of the time.
+    """
     attributes = data.get("attributes") if isinstance(data, dict) else None
     if not isinstance(attributes, dict):
-        return data
-    return {**data, "attributes": {name: _without_tree(given) for name, given in attributes.items()}}
+        return data, {}
+    first: dict[str, str] = {}
+    same: dict[Where, list[str]] = {}
+    kept = {}
+    for name, given in attributes.items():
+        small = _without_lists(given)
+        alike = first.setdefault(json.dumps(small), name)
+        if alike == name:
+            kept[name] = small
+        else:
+            same.setdefault((alike,), []).append(name)
+    return {**data, "attributes": kept}, same
 
 
-def _without_tree(given: Any) -> Any:
-    hierarchy = given.get("hierarchy") if isinstance(given, dict) else None
+def _without_lists(given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    small = dict(given)
+    hierarchy = given.get("hierarchy")
     if isinstance(hierarchy, dict) and isinstance(hierarchy.get("tree"), dict | list) and hierarchy["tree"]:
-        return {**given, "hierarchy": {**hierarchy, "tree": {"*": None}}}
-    return given
+        small["hierarchy"] = {**hierarchy, "tree": {"*": None}}
+    for word in ("values", "missing-values"):
+        listed = given.get(word)
+        if isinstance(listed, list) and all(isinstance(item, str) for item in listed):
+            small[word] = listed[:1]
+    return small
 
 
-def _where(error: Any) -> Where:
-    """Where the trouble is; for an unknown key, the key itself."""
+def _of_column(mistake: Mistake, name: str) -> Mistake:
+    """The same mistake of another column."""
+    where = ("attributes", name, *mistake.where[2:])
+    here, there = place(mistake.where[:2]), place(where[:2])
+    return replace(mistake, where=where, sentence=mistake.sentence.replace(f" in {here}", f" in {there}", 1))
+
+
+def _mistakes_of(error: Any) -> Iterator[Mistake]:
     where = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
-        return (*where, next(key for key in error.instance if key not in error.schema["properties"]))
-    return where
+        for key in error.instance:
+            if key not in error.schema["properties"]:
+                yield Mistake(
+                    (*where, key), _unknown(key, where, error.schema["properties"]), says_where=True
+                )
+    elif error.validator == "x-later":
+        word, around = (where[-1], where[:-1]) if error.validator_value is True else (error.instance, where)
+        here = f" in {place(around)}" if around else ""
+        yield Mistake(where, f"{word!r}{here}", NotYet, says_where=True)
+    elif error.validator == "required" and "properties" in error.schema:
+        for key in error.validator_value:
+            if key not in error.instance:
+                yield Mistake(where, f"the key {key!r} is missing.")
+    else:
+        yield Mistake(where, _sentence(error))
 
 
-def _unknown(error: Any, origin: Origin) -> PolicyError:
-    *around, key = _where(error)
-    known = error.schema["properties"]
-    hint = did_you_mean(str(key), known) or f" Known here: {', '.join(known)}."
-    here = f" in {place(tuple(around))}" if around else ""
-    return PolicyError(f"{origin.at((*around, key))}: the key {short(str(key))} is unknown{here}.{hint}")
-
-
-def _not_yet(error: Any, origin: Origin) -> NotYet:
-    where = _where(error)
-    word, around = (where[-1], where[:-1]) if error.validator_value is True else (error.instance, where)
+def _unknown(key: str, around: Where, known: Mapping[str, Any]) -> str:
+    hint = did_you_mean(key, known) or f" Known here: {', '.join(known)}."
     here = f" in {place(around)}" if around else ""
-    return NotYet(f"{origin.at(where)}: {word!r}{here}")
+    return f"the key {short(key)} is unknown{here}.{hint}"
+
+
+def _hint_of(mistake: Mistake) -> str | None:
+    found = re.search(r"Did you mean '(.*)'\?$", mistake.sentence)
+    return found[1] if found else None
+
+
+def _missing_key(mistake: Mistake) -> str | None:
+    """The key that a mistake says is missing; one that was only misspelt is not worth a second sentence."""
+    found = re.match(r"the key '([^']*)' is missing", mistake.sentence)
+    return found[1] if found else None
 
 
 _TYPES = {
@@ -326,9 +401,6 @@ def _sentence(error: Any) -> str:
     """One sentence about a value that the schema refuses; the value itself only if it is a short word."""
     if error.validator == "enum":
         return _not_one_of(error.instance, error.validator_value)
-    if error.validator == "required" and "properties" in error.schema:
-        missing = next(key for key in error.validator_value if key not in error.instance)
-        return f"the key {missing!r} is missing."
     if "errorMessage" in error.schema:
         return str(error.schema["errorMessage"])
     if error.validator == "type":
@@ -348,41 +420,22 @@ def _not_one_of(value: Any, choices: Sequence[str]) -> str:
 # --- what policies ask of values ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenAttribute(Attribute):
+    """A column whose declaration has mistakes: nothing that refers to it can be judged."""
+
+
 def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
     """The column of that name; a :class:`Misfit` if the policy declares none."""
     if name not in schema:
         hint = did_you_mean(name, schema.names())
         raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
-    return schema[name]
+    attribute = schema[name]
+    if isinstance(attribute, BrokenAttribute):
+        raise Unsure(path, f"column {short(name)} has mistakes of its own.")
+    return attribute
 
 
 def is_number(value: object) -> bool:
     """Is it a finite number? True and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-# --- words ------------------------------------------------------------------------------------------------
-
-_ITEMS = {"require": "requirement", "workload": "task"}
-
-
-def place(where: Where) -> str:
-    """Where a value stands, in words.
-
-    >>> place(("attributes", "age", "hierarchy", "mask")), place(("require", 0, "k-anonymity"))
-    ("column 'age', hierarchy mask", 'requirement 1, k-anonymity')
-    """
-    if not where:
-        return "the policy"
-    head, rest = str(where[0]), where[1:]
-    if rest and head == "attributes":
-        head, rest = f"column {short(str(rest[0]))}", rest[1:]
-    elif rest and head in _ITEMS and isinstance(rest[0], int):
-        head, rest = f"{_ITEMS[head]} {rest[0] + 1}", rest[1:]
-    else:
-        return " ".join([head, *_words(rest)])
-    return ", ".join([head, *([" ".join(_words(rest))] if rest else [])])
-
-
-def _words(where: Where) -> list[str]:
-    return [f"item {key + 1}" if isinstance(key, int) else short(key)[1:-1] for key in where]

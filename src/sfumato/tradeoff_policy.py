@@ -16,7 +16,8 @@ from sfumato.declared_trees import declared_tree, undeclared
 from sfumato.errors import HierarchyError
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import Misfit, declared_column, is_number
+from sfumato.policy_file import declared_column, is_number
+from sfumato.policy_mistakes import Misfit, Mistakes
 from sfumato.requirement import Requirement
 from sfumato.sampling_plan import NoPlan, plan
 from sfumato.schema import Attribute, Kind, Role, Schema
@@ -247,8 +248,28 @@ class RiskUtilityOptions:
 # --- what must hold of the options -----------------------------------------------------------------------
 
 
-def check_options(options: RiskUtilityOptions, schema: Schema) -> None:
-    """Raise unless the options make sense together, and with the columns."""
+def check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistakes) -> None:
+    """The options make sense together, and with the columns."""
+    with mistakes.collect():
+        _check_words(options)
+    if mistakes.found:
+        return
+    for check in (_check_objective, _check_side_table, _check_least_floor):
+        with mistakes.collect():
+            check(options)
+    with mistakes.collect():
+        _check_utility(options.utility, schema)
+    with mistakes.collect():
+        _check_weights(options.weights, schema)
+    if options.private is not None:
+        with mistakes.collect():
+            _check_private(options, options.private)
+    if not mistakes.found:
+        with mistakes.collect():
+            _check_floor(options, schema)
+
+
+def _check_words(options: RiskUtilityOptions) -> None:
     for word, given, choices in (
         ("optimizer", options.optimizer, OPTIMIZERS),
         ("objective", options.objective, OBJECTIVES),
@@ -256,15 +277,11 @@ def check_options(options: RiskUtilityOptions, schema: Schema) -> None:
     ):
         if given not in choices:
             raise Misfit((*METHOD, word), f"must be one of {', '.join(choices)}.")
-    _check_objective(options)
-    _check_utility(options.utility, schema)
-    _check_weights(options.weights, schema)
+
+
+def _check_least_floor(options: RiskUtilityOptions) -> None:
     if options.floor < 0:
         raise Misfit((*METHOD, "floor"), "must be a number of at least 0, such as 0.1.")
-    _check_side_table(options)
-    if options.private is not None:
-        _check_private(options, options.private)
-    _check_floor(options, schema)
 
 
 def _check_objective(options: RiskUtilityOptions) -> None:
@@ -448,30 +465,35 @@ def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
 
 
 def check_rest(
-    options: RiskUtilityOptions, schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
+    options: RiskUtilityOptions,
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    workload: Sequence[Task],
+    mistakes: Mistakes,
 ) -> None:
-    """Raise unless the rest of the policy is something that rows with boxes of their own can serve."""
-    if requirements:
-        raise Misfit(
-            ("require",),
-            "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
-        )
-    if workload:
-        raise Misfit(
-            ("workload",),
-            "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
-        )
-    if options.private is None:
-        return
-    for attribute in schema:
-        if attribute.role in (Role.OTHER, Role.SENSITIVE):
+    """The rest of the policy is something that rows with boxes of their own can serve."""
+    with mistakes.collect():
+        if requirements:
             raise Misfit(
-                ("attributes", attribute.name, "role"),
-                "private risk-utility publishes quasi-identifiers alone; give it the role drop, or quasi-identifier.",
+                ("require",),
+                "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
             )
-    if options.is_private:
-        for attribute in schema.quasi_identifiers:
-            _check_declared(attribute)
+    with mistakes.collect():
+        if workload:
+            raise Misfit(
+                ("workload",),
+                "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
+            )
+    for attribute in schema if options.private is not None else ():
+        with mistakes.collect():
+            if attribute.role in (Role.OTHER, Role.SENSITIVE):
+                raise Misfit(
+                    ("attributes", attribute.name, "role"),
+                    "private risk-utility publishes quasi-identifiers alone; give it the role drop, or "
+                    "quasi-identifier.",
+                )
+            if options.is_private and attribute.role is Role.QUASI_IDENTIFIER:
+                _check_declared(attribute)
 
 
 def _quasi_identifier(name: str, schema: Schema, path: Where, what: str) -> None:

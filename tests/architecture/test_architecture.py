@@ -34,7 +34,8 @@ LAYERS = """
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     reading, tables, text_encoding, objects, buckets, spill, counters, machine, renames, locks
-    policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file, plain_yaml, predicate, requirement, workload
+    policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file
+    policy_mistakes, plain_yaml, predicate, requirement, workload
     declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness

@@ -14,31 +14,50 @@ from ruamel.yaml import YAML
 
 from sfumato.plain_yaml import Bare, NotPlain, core, dump, parse
 
+STARS = 'anchors (&) and aliases (*) are not allowed; put quotes around a text that begins so, such as "*".'
+
 
 @pytest.mark.parametrize(
     ("text", "line", "sentence"),
     [
-        ("a: 1\nb: 2\na: 3", 3, "the key 'a' stands twice in one mapping."),
-        ("x:\n  {a: 1, 'a': 2}", 2, "the key 'a' stands twice in one mapping."),
-        ("1: x\n'1': y", 2, "the key '1' stands twice in one mapping."),
         ("? [a]\n: 1", 1, "a key must be a text."),
         ("{{a: b}: c}", 1, "a key must be a text."),
-        ("a: !!python/object/apply:os.system [ls]", 1, "tags (!) are not allowed; leave it out."),
-        ("a: 1\nb: !!str 1", 2, "tags (!) are not allowed; leave it out."),
-        ("a: ! b", 1, "tags (!) are not allowed; leave it out."),
-        ("!!map {a: 1}", 1, "tags (!) are not allowed; leave it out."),
-        ("!!str a: 1", 1, "tags (!) are not allowed; leave it out."),
-        ("a: !x!y 1", 1, "this is not valid YAML (there is a tag in it)."),
-        ("a: &x 1", 1, "anchors (&) and aliases (*) are not allowed; write the value out."),
-        ("a: &x [1]\nb: *x", 1, "anchors (&) and aliases (*) are not allowed; write the value out."),
-        ("&x a: 1", 1, "anchors (&) and aliases (*) are not allowed; write the value out."),
-        ("a:\n  *x", 2, "anchors (&) and aliases (*) are not allowed; write the value out."),
+        (
+            "a: !!python/object/apply:os.system [ls]",
+            1,
+            "tags (!) are not allowed; put quotes around a text that begins with !.",
+        ),
+        ("a: 1\nb: !!str 1", 2, "tags (!) are not allowed; put quotes around a text that begins with !."),
+        ("a: ! b", 1, "tags (!) are not allowed; put quotes around a text that begins with !."),
+        ("!!map {a: 1}", 1, "tags (!) are not allowed; put quotes around a text that begins with !."),
+        ("!!str a: 1", 1, "tags (!) are not allowed; put quotes around a text that begins with !."),
+        ("a: !x!y 1", 1, "tags (!) are not allowed; put quotes around a text that begins with !."),
+        ("a: &x 1", 1, STARS),
+        ("a: &x [1]\nb: *x", 1, STARS),
+        ("&x a: 1", 1, STARS),
+        ("a:\n  *x", 2, STARS),
         ("a: 1\n---\nb: 2", 2, "a second document starts here; leave out the --- and what follows."),
         ("%YAML 1.1\n---\na: 1", 2, "directives (%) are not allowed; this is read as YAML 1.2."),
         ("%TAG ! tag:x,2000:\n---\na: 1", 2, "directives (%) are not allowed; this is read as YAML 1.2."),
-        ("a: 1\nb: [1, 2", 2, "this is not valid YAML (expected ',' or ']', but got '<stream end>')."),
-        ("a: b: c", 1, "this is not valid YAML (mapping values are not allowed here)."),
-        ("a:\n\t- b", 2, "this is not valid YAML (found character '\\t' that cannot start any token)."),
+        ("a: 1\nb: [1, 2", 2, "a list that begins with [ lacks a comma, or its ]."),
+        ("a: b: c", 1, "a second colon stands here; put quotes around a text that has one."),
+        ("a:\n\t- b", 2, "a tab stands here; indent with spaces."),
+        ("a: {b: 1, c\nd: 2", 2, "a mapping that begins with { lacks a comma, or its }."),
+        ('a: "b\nc: 1', 2, "a quotation mark opens here or above and is never closed."),
+        (
+            'a: "C:\\work"',
+            1,
+            "a backslash within double quotes begins no character; use single quotes, or write it twice.",
+        ),
+        ("a: 1\nb\nc: 2", 3, "a text has no colon after it; write key: value, indented as its neighbours."),
+        (
+            "a:\n  b: 1\n c: 2",
+            3,
+            "this line is not indented as its neighbours are, or a dash or a colon is missing.",
+        ),
+        ("a: @b", 1, "a value cannot begin with %, @ or `; put quotes around it."),
+        ("*: {role: drop}", 1, STARS),
+        ("*_id: {role: drop}", 1, STARS),
         ("a: 1\nb: \x00", 2, "a character cannot stand in YAML."),
         ('a: "\\U00110000"', None, "a character cannot stand in YAML."),
         ("[" * 101, 1, "this is nested deeper than 100 levels."),
@@ -52,6 +71,18 @@ def test_what_a_policy_has_no_use_for_is_refused_with_its_line(text, line, sente
     with pytest.raises(NotPlain) as caught:
         parse(text)
     assert (caught.value.line, caught.value.sentence) == (line, sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ("a: 1\nb: 2\na: 3\nb: 4", [(3, "the key 'a' stands twice in one mapping."), (4, "the key 'b' stands twice in one mapping.")]),
+        ("x:\n  {a: 1, 'a': 2}", [(2, "the key 'a' stands twice in one mapping.")]),
+        ("1: x\n'1': y", [(2, "the key '1' stands twice in one mapping.")]),
+    ],
+)  # fmt: skip
+def test_every_key_that_stands_twice_is_told_with_its_line(text, repeated):
+    assert parse(text).repeated == repeated
 
 
 def test_an_alias_bomb_is_refused_before_it_grows():

@@ -16,9 +16,13 @@ from sfumato.policy import json_schema
 GOOD = "attributes: {age: {role: quasi-identifier}}\nrequire: []\n"
 
 
+def raise_mistakes(document):
+    raise document.origin.error(document.mistakes.found)
+
+
 def refusal(content, load=policy_file.load) -> str:
     with pytest.raises(PolicyError) as caught:
-        load(content)
+        raise_mistakes(load(content))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -68,6 +72,44 @@ def test_a_byte_order_mark_is_tolerated():
     assert policy_file.load(b"\xef\xbb\xbf" + GOOD.encode()).data == policy_file.load(GOOD).data
 
 
+CSV = "age,zip,disease\n31,53715,flu\n32,53710,cough\n"
+NO_POLICY = "this looks like a table, not a policy; a policy is a YAML document, such as profile drafts."
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CSV,
+        CSV.replace(",", ";"),
+        CSV.replace(",", "\t"),
+        '"age","zip"\n"31","53715"\n',
+        "when,what\n12:30, a: b\n13:30, c: d\n",
+        "name,note\nx,@y\n",
+        b"PAR1\x15\x04",
+        b"\x1f\x8b\x08\x00",
+        b"PK\x03\x04",
+    ],
+)
+def test_a_table_in_place_of_the_policy_is_told_as_such(content):
+    assert NO_POLICY in refusal(content)
+
+
+@pytest.mark.parametrize("content", ["[a, b]\n[c, d]", "attributes: b, c\nrequire: e, f", "{a, b}\n{c, d}"])
+def test_what_only_has_commas_is_no_table(content):
+    with pytest.raises(PolicyError) as caught:
+        policy_file.load(content)
+    assert NO_POLICY not in str(caught.value)
+
+
+@pytest.mark.parametrize("smile", ["\\ud83d\\ude00", "\\U0001f600", "\U0001f600"])
+def test_an_emoji_is_one_character_however_json_writes_it(smile):
+    content = '{"attributes": {"SMILE": {"role": "quasi-identifier", "values": ["SMILE", "SMILE."]}}, "require": []}'
+    data = policy_file.load(content.replace("SMILE", smile)).data
+    assert data["attributes"] == {
+        "\U0001f600": {"role": "quasi-identifier", "values": ["\U0001f600", "\U0001f600."]}
+    }
+
+
 # --- plain data -------------------------------------------------------------------------------------------
 
 
@@ -113,9 +155,9 @@ def test_half_a_character_is_refused():
 
 def test_a_dictionary_that_holds_itself_is_refused():
     data = plain()
-    data["attributes"]["x"]["hierarchy"] = data
+    data["attributes"]["x"]["hierarchy"] = data["attributes"]
     message = refusal(data, policy_file.from_plain)
-    assert message == "Policy: column 'x', hierarchy attributes: this is nested deeper than 100 levels."
+    assert message == "Policy: column 'x', hierarchy x: this is nested deeper than 100 levels."
 
 
 def test_something_else_than_a_mapping_is_refused():

@@ -249,7 +249,7 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
 def test_an_option_that_makes_no_sense_is_refused(options, sentence):
     message = refusal(options)
     assert sentence in message
-    assert message.startswith(f"Policy, line {N_LINES + 1}: ")
+    assert f"line {N_LINES + 1}: " in message
 
 
 @pytest.mark.parametrize(
@@ -300,4 +300,4 @@ def test_a_private_release_publishes_no_other_column():
 def test_options_that_are_put_together_in_code_are_checked_too(made, sentence):
     with pytest.raises(PolicyError) as caught:
         replace(policy(), method=made)
-    assert str(caught.value).startswith(f"Policy: method risk-utility {sentence}")
+    assert f" method risk-utility {sentence}" in str(caught.value)
