@@ -239,6 +239,7 @@ class Case:
             Attribute("salary", Role.SENSITIVE, Kind.NUMBER),
             Attribute("class", Role.OTHER),
             Attribute("hours", Role.OTHER, Kind.NUMBER),
+            Attribute("wage", Role.OTHER, Kind.NUMBER),
             Attribute("colour", Role.OTHER),
             Attribute("height", Role.OTHER, Kind.NUMBER),
             Attribute("since", Role.OTHER, Kind.DATE),
@@ -247,7 +248,13 @@ class Case:
 
     def table(self, rows: Sequence[dict[str, Any]] | None = None) -> pa.Table:
         types = {quasi.attribute.name: quasi.type for quasi in self.quasi}
-        types |= {"salary": pa.int64(), "hours": pa.int64(), "height": pa.float64(), "since": pa.date32()}
+        types |= {
+            "salary": pa.int64(),
+            "hours": pa.int64(),
+            "wage": pa.float64(),
+            "height": pa.float64(),
+            "since": pa.date32(),
+        }
         rows = self.rows if rows is None else rows
         names = [attribute.name for attribute in self.schema()]
         return pa.table(
@@ -296,14 +303,15 @@ def cut(column: Sequence[Any], target: Sequence[Any], is_number: bool) -> list[i
     return cells(values, cuts).tolist()
 
 
+SENSITIVE = st.sampled_from(["disease", "job", "salary"])
 REQUIREMENTS = st.one_of(
     st.integers(1, 6).map(KAnonymity),
-    st.builds(EntropyDiversity, st.sampled_from([1.0, 1.3, 1.5, 2.0, 2.5, 3.0]), of=st.sampled_from(["disease", "job"])),
+    st.builds(EntropyDiversity, st.sampled_from([1.0, 1.3, 1.5, 2.0, 2.5, 3.0]), of=SENSITIVE),
     st.builds(
         RecursiveDiversity,
         c=st.sampled_from([0.5, 1.0, 1.1, 2.0, 3.0]),
         l=st.integers(1, 4),
-        of=st.sampled_from(["disease", "job"]),
+        of=SENSITIVE,
     ),
     st.builds(VarianceDiversity, st.sampled_from([0.0, 0.25, 1.0, 6.0, 20.0]), of=st.just("salary")),
 )  # fmt: skip
@@ -320,11 +328,17 @@ WORKLOADS = st.one_of(
             st.just(Classify("q0")),  # a target that is itself a quasi-identifier: scored on its raw values
             st.builds(Regress, st.just("hours"), weight=st.sampled_from([1.0, 2.5])),
             st.just(Regress(["hours", "salary"])),
+            st.builds(
+                Regress, st.sampled_from(["wage", ("wage", "hours")]), weight=st.sampled_from([1.0, 0.3])
+            ),
         ),
         min_size=1,
         max_size=3,
     ),
 )
+
+DECIMALS = [st.integers(0, 30).map(lambda n, digits=digits: n / 10**digits) for digits in (0, 1, 2, 3)]
+"""Numbers of so many decimals."""
 
 OTHERS = ["colour", "height", "since", "salary", "q0"]
 
@@ -341,7 +355,7 @@ FEATURE_WORKLOADS = st.lists(
         ),
         st.builds(
             Regress,
-            st.sampled_from(["hours", ("hours", "salary")]),
+            st.sampled_from(["hours", ("hours", "salary"), ("hours", "wage")]),
             features=st.lists(
                 st.sampled_from(["colour", "height", "since", "class"]), min_size=1, unique=True
             ),
@@ -372,6 +386,7 @@ def cases(draw: Any, *, max_rows: int = 24, workloads: st.SearchStrategy[Any] = 
         "salary": column(st.integers(-2, 9)),
         "class": column(st.sampled_from(["yes", "no"] if draw(st.booleans()) else ["a", "b", "c"])),
         "hours": column(st.integers(0, 5)),
+        "wage": column(DECIMALS[draw(st.integers(0, len(DECIMALS) - 1))]),
         "colour": column(st.sampled_from("rgb")),
         "height": column(st.sampled_from([1.5, 1.6, 1.7, 1.8, 2.0])),
         "since": column(st.integers(0, 20).map(lambda n: date(2020, 1, 1) + timedelta(n))),
@@ -413,6 +428,7 @@ def big_case(
         "colour": rng.choice(list("rgbcmyk"), n_rows).tolist(),
         "height": (rng.integers(140, 210, n_rows) / 100).tolist(),
         "since": [date(2020, 1, 1)] * n_rows,
+        "wage": (rng.integers(0, 4000, n_rows) / 100).tolist(),
     }  # fmt: skip
     rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
     return Case(rows, quasi, requirements, workload, MondrianOptions(median_below_gain=below))

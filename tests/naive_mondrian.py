@@ -193,6 +193,7 @@ class Number:
     codes: tuple[int, ...]  # of each row, from 0 up
     weight: float
     cells: Cells = None
+    unit: Fraction = Fraction(1)  # what a code stands for
     is_whole: bool = False  # are scores rounded, as they are as soon as there are cells?
 
     @cached_property
@@ -243,12 +244,18 @@ def cells_of(
     return tuple(zip(*columns, strict=True)) if columns else None
 
 
-def number_codes(cells: Sequence[Any]) -> tuple[int, ...]:
-    """Whole numbers counted from the least; a missing target stands for the mean, rounded."""
-    least = min((cell for cell in cells if cell is not None), default=0)
-    present = [cell - least for cell in cells if cell is not None]
-    mean = round(sum(present) / len(present)) if present else 0
-    return tuple(mean if cell is None else cell - least for cell in cells)
+def number_codes(cells: Sequence[Any]) -> tuple[tuple[int, ...], Fraction]:
+    """Numbers counted from the least in the greatest power of a tenth that they all are on, and that unit.
+
+    A missing target stands for the mean, rounded.
+    """
+    present = [exact(cell) for cell in cells if cell is not None]
+    unit = next(
+        u for u in (Fraction(1, 10**n) for n in range(7)) if all((x / u).denominator == 1 for x in present)
+    )
+    least = min(present, default=Fraction(0))
+    mean = least + unit * round((sum(present) / len(present) - least) / unit) if present else least
+    return tuple(int(((mean if cell is None else exact(cell)) - least) / unit) for cell in cells), unit
 
 
 def targets_of(
@@ -262,17 +269,20 @@ def targets_of(
     for task in workload:
         others = [name for name in task.features or () if name not in quasi]
         is_number = not isinstance(task, Classify)
-        if is_number:
+        if not is_number and task.joint:
             columns: list[tuple[Any, ...]] = [
-                number_codes([row[name] for row in rows]) for name in task.targets
+                tuple(tuple(row[name] for name in task.targets) for row in rows)
             ]
-        elif task.joint:
-            columns = [tuple(tuple(row[name] for name in task.targets) for row in rows)]
         else:
             columns = [tuple(row[name] for row in rows) for name in task.targets]
         for column in columns:
-            cells = cells_of(rows, others, column, cut, is_number=is_number)
-            targets.append((Number if is_number else Label)(column, task.weight, cells))
+            if is_number:
+                codes, unit = number_codes(column)
+                cells = cells_of(rows, others, codes, cut, is_number=True)
+                targets.append(Number(codes, task.weight, cells, unit))
+            else:
+                cells = cells_of(rows, others, column, cut, is_number=False)
+                targets.append(Label(column, task.weight, cells))
     if any(target.cells is not None for target in targets):
         targets = [
             replace(target, is_whole=True) if isinstance(target, Number) else target for target in targets
@@ -282,11 +292,17 @@ def targets_of(
         return [replace(targets[0], weight=1.0)]
     is_mixed = standardize or len({type(target) for target in targets}) > 1
 
-    def weight(target: Label | Number) -> float:
+    def relative(target: Label | Number) -> float:
         unit = 2.0**20 if isinstance(target, Label) else 1.0
-        return target.weight / (unit * target.whole) if is_mixed and target.whole > 0 else target.weight
+        return target.weight / (unit * target.whole) if target.whole > 0 else target.weight
 
-    return [replace(target, weight=weight(target)) for target in targets]
+    if is_mixed:
+        return [replace(target, weight=relative(target)) for target in targets]
+    if any(isinstance(target, Label) for target in targets):
+        return targets
+    squared = [exact(target.weight) * target.unit**2 for target in targets]  # in units of the columns
+    common = Fraction(math.gcd(*(w.numerator for w in squared)), math.lcm(*(w.denominator for w in squared)))
+    return [replace(target, weight=float(w / common)) for target, w in zip(targets, squared, strict=True)]
 
 
 def gain_scale(targets: Sequence[Label | Number], *, standardize: bool) -> float:

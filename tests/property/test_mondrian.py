@@ -63,7 +63,8 @@ BIG_CASES = {
     "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
     "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
     "often median": ([Classify("class")], [KAnonymity(2)], 0.3),
-    "median at last": ([Regress(["hours", "salary"])], [KAnonymity(2)], 0.05),
+    "several numbers": ([Regress("hours", weight=0.3), Regress(["wage", "salary"])], [KAnonymity(3)]),
+    "median at last": ([Regress(["hours", "wage"])], [KAnonymity(2)], 0.05),
 }  # fmt: skip
 
 

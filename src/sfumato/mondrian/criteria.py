@@ -24,7 +24,7 @@ from sfumato.columns import (
     cell_of,
     targets_of,
 )
-from sfumato.encoding import Domain, Sums
+from sfumato.encoding import EXACT_LIMIT, Domain, Sums
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import (
     CELL,
@@ -75,38 +75,54 @@ def compile_targets(
     """
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
     targets = [target for task in tasks for target in _targets(task, columns)]
-    labels = [target for target in targets if target.n_classes]
-    numbers = [target for target in targets if not target.n_classes]
-    is_mixed = bool(labels and numbers) or options.standardize
-
-    def weight(target: _Target) -> float:
-        if len(targets) == 1:
-            return 1.0
-        unit = FIXED_POINT if target.n_classes else 1.0
-        return target.weight / (unit * target.whole) if is_mixed and target.whole > 0 else target.weight
-
-    if is_mixed and len(targets) > 1:
+    is_mixed = len({target.n_classes > 0 for target in targets}) > 1
+    is_relative = len(targets) > 1 and (is_mixed or options.standardize)
+    weighted = list(zip(targets, _weights(targets, columns, is_relative=is_relative), strict=True))
+    labels = [(target, weight) for target, weight in weighted if target.n_classes]
+    numbers = [(target, weight) for target, weight in weighted if not target.n_classes]
+    if is_relative:
         scale = 1.0
     elif labels:
         scale = 1.0 / FIXED_POINT
     else:
-        spread = sum(weight(target) * target.whole for target in numbers)
+        spread = sum(weight * target.whole for target, weight in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
     compiled = Targets(
-        label=table(TARGET, [(columns.place(each.column), each.n_classes, weight(each)) for each in labels]),
-        number=table(TARGET, [(columns.place(each.column), 0, weight(each)) for each in numbers]),
+        label=table(
+            TARGET, [(columns.place(each.column), each.n_classes, weight) for each, weight in labels]
+        ),
+        number=table(TARGET, [(columns.place(each.column), 0, weight) for each, weight in numbers]),
         largest=_largest(targets[0].column, columns) if len(targets) == 1 else 0,
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )
     if all(target.cell is None for target in targets):
         return compiled, None
-    cells = _cells(
-        [(target, weight(target)) for target in labels],
-        [(target, weight(target)) for target in numbers],
-        columns,
-    )
+    cells = _cells(labels, numbers, columns)
     return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
+
+
+def _weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> list[float]:
+    """What the score of each target is multiplied by before they are summed.
+
+    Scores of numbers are squared units of their codes, which are hundredths for one column and whole numbers for
+    another; the weights bring them to the units of the columns themselves.
+    """
+    if len(targets) == 1:
+        return [1.0]
+    if is_relative:
+        return [_relative_weight(target) for target in targets]
+    units = [columns.scale(each.column).exact_unit for each in targets if isinstance(each.column, Number)]
+    if not units:
+        return [target.weight for target in targets]
+    return in_proportion(
+        [_exact(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
+    )
+
+
+def _relative_weight(target: _Target) -> float:
+    unit = FIXED_POINT if target.n_classes else 1.0
+    return target.weight / (unit * target.whole) if target.whole > 0 else target.weight
 
 
 def _targets(task: Predict, columns: Columns) -> list[_Target]:
@@ -296,11 +312,31 @@ def whole_weights(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
     >>> whole_weights([1.0, 0.25, 0.1], n_rows=1000).tolist()
     [20, 5, 2]
     """
-    given = [Fraction(str(weight)) for weight in weights]
-    unit = math.gcd(*(w.numerator for w in given)), math.lcm(*(w.denominator for w in given))
-    exact = [int(w * unit[1] / unit[0]) for w in given]
+    exact = _as_whole([_exact(weight) for weight in weights])
     room = (2**53 - 1) // max(n_rows, 1)
     total = sum(exact)
     if total > room:
         exact = [max(1, w * (room - len(exact)) // total) for w in exact]
     return np.array(exact, dtype=np.int64)
+
+
+def in_proportion(weights: Sequence[Fraction]) -> list[float]:
+    """Weights in the same proportions as floats: whole numbers where these are exact, so that equal sums stay equal.
+
+    >>> in_proportion([Fraction(1), Fraction(1, 10**4)]), in_proportion([Fraction(1), Fraction(1, 2**60)])
+    ([10000.0, 1.0], [1.0, 8.673617379884035e-19])
+    """
+    whole = _as_whole(weights)
+    unit = 1 if max(whole) <= EXACT_LIMIT else max(whole)
+    return [w / unit for w in whole]
+
+
+def _as_whole(weights: Sequence[Fraction]) -> list[int]:
+    """The least whole numbers in the same proportions."""
+    above, below = math.gcd(*(w.numerator for w in weights)), math.lcm(*(w.denominator for w in weights))
+    return [int(w * below / above) for w in weights]
+
+
+def _exact(weight: float) -> Fraction:
+    """A weight as its decimals say it."""
+    return Fraction(str(weight))
