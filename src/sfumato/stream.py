@@ -128,7 +128,7 @@ class StreamedColumns:
         return Part([name], len(encoder.count), partial(_codes_of, encoder), encoder.count)
 
     def _feature(self, name: str, target: Target, show: Show) -> Part:
-        if name in self.labels:
+        if self.schema[name].kind is Kind.CATEGORY:
             return self._label(name)
         cuts = self.features[name].cuts(self._part(target, show), show, is_number=isinstance(target, Number))
 

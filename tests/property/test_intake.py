@@ -28,12 +28,13 @@ from sfumato.intake import Intake
 from sfumato.mondrian.grow import Prepared, prepare
 from sfumato.mondrian.problem import Problem, problem_of
 from sfumato.policy import MondrianOptions
-from sfumato.requirement import EntropyDiversity, KAnonymity, VarianceDiversity
+from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.spill import Spill
 from sfumato.tables import Source, open_table
 from sfumato.workload import Classify, Regress, Select
 
+SALARY_FEATURES = st.sampled_from([["salary"], ["salary", "colour"], ["height", "salary"]])
 FORMATS = ("frame", "parquet", "csv", "csv.gz", "arrow", "parts")
 
 
@@ -177,6 +178,38 @@ def test_a_table_in_batches_is_encoded_as_one_in_memory(case: Case, form: str, g
     policy = policy_of(case)
     event(form)
     with written(case.table(), form, rows=group) as (lazy, whole):
+        assert_same(taken(lazy, policy, rows=rows), in_memory(whole, policy))
+
+
+@given(
+    reachable_cases(
+        workloads=st.lists(
+            st.one_of(
+                st.builds(Classify, st.just("class"), features=SALARY_FEATURES),
+                st.builds(Regress, st.just("hours"), features=SALARY_FEATURES),
+                st.just(Classify("salary")),
+                st.just(Regress("salary")),
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    ),
+    st.lists(
+        st.sampled_from(
+            [
+                EntropyDiversity(1.0, of="salary"),
+                RecursiveDiversity(3.0, 1, of="salary"),
+                VarianceDiversity(0.0, of="salary"),
+            ]
+        ),
+        min_size=1,
+    ),
+    st.integers(1, 9),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_number_may_be_sensitive_a_feature_and_a_target_at_once(case: Case, promised: Any, rows: int):
+    policy = policy_of(case.asking([*case.requirements, *promised]))
+    with written(case.table(), "frame") as (lazy, whole):
         assert_same(taken(lazy, policy, rows=rows), in_memory(whole, policy))
 
 
