@@ -402,7 +402,10 @@ def _address(values: Any) -> tuple[int, ...]:
 
 
 def _with_dictionary(chunk: pa.Array) -> pa.DictionaryArray:
-    """The same cells by a dictionary without nulls."""
+    """The same cells by a dictionary without nulls; a column that has no type, since all is missing, as text."""
+    kind = chunk.type.value_type if isinstance(chunk, pa.DictionaryArray) else chunk.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(chunk), pa.string()).dictionary_encode()
     if not isinstance(chunk, pa.DictionaryArray):
         return chunk.dictionary_encode()
     return chunk.dictionary_decode().dictionary_encode() if chunk.dictionary.null_count else chunk

@@ -53,6 +53,31 @@ def test_rothko_t_publishes_what_the_engine_in_memory_does(workload, required, p
     assert on_disk.certificate.claims == in_memory.certificate.claims
 
 
+def test_a_number_that_is_sensitive_and_a_feature_is_cut_on_disk_as_it_is_in_memory(path):
+    asked = (sf.KAnonymity(4), sf.EntropyDiversity(2, of="hours"))
+    mine, theirs = (
+        replace(the_policy(method, "features", "k"), requirements=asked)
+        for method in (f"{{mondrian: {{{TINY}}}}}", "mondrian")
+    )
+    on_disk = sf.publish(path, mine, engine="disk", memory=LITTLE)
+    assert rows_of(on_disk.table) == rows_of(sf.publish(PEOPLE, theirs).table)
+
+
+@pytest.mark.parametrize("role", ["quasi-identifier", "sensitive", "other"])
+def test_a_column_without_any_value_or_type_is_published_as_in_memory(role, tmp_path):
+    table = pa.table({"age": range(40), "job": pa.nulls(40), "ill": ["yes", "no"] * 20})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=7)
+    features = "[age]" if role == "quasi-identifier" else "[job]"
+    policy = sf.Policy.parse(
+        "attributes: {age: {role: quasi-identifier, type: number}, ill: {role: other}, "
+        f"job: {{role: {role}}}}}\n"
+        "require: [k-anonymity: 5]\n"
+        f"workload: [classify: ill, classify: {{target: ill, features: {features}}}]"
+    )
+    on_disk = sf.publish(tmp_path / "t.parquet", policy, engine="disk", memory=LITTLE)
+    assert rows_of(on_disk.table) == rows_of(sf.publish(tmp_path / "t.parquet", policy).table)
+
+
 SAMPLED = "scale: rothko-s, rows-in-memory: 60"
 
 

@@ -97,6 +97,20 @@ def test_a_null_inside_a_dictionary_is_missing():
     assert words.codes(cells, np.array([5, 6, 7], dtype=np.uint32)).tolist() == [5, 7, 6, 7]
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [pa.nulls(2), pa.DictionaryArray.from_arrays(pa.array([0, None]), pa.nulls(1))],
+    ids=["no type", "a dictionary of no type"],
+)
+def test_cells_of_no_type_are_missing_texts(cells):
+    words = Dictionary(Attribute("x", Role.OTHER))
+    words.add(cells, 0)
+    words.add(pa.array(["a", None]), 2)
+    assert words.column().to_pylist() == ["a", None]
+    assert words.count.tolist() == [1, 3]
+    assert words.codes(cells, np.array([5, 6], dtype=np.uint32)).tolist() == [6, 6]
+
+
 def test_a_dictionary_that_outgrows_its_share_names_the_column_and_the_memory():
     words = Dictionary(Attribute("diagnosis", Role.OTHER), memory=1 << 20)
     batches = [pa.array([f"text {i}" for i in range(k, k + 50_000)]) for k in range(0, 200_000, 50_000)]

@@ -378,6 +378,14 @@ def test_a_class_with_one_value_is_no_target(value):
         evaluate(table, Policy.parse(POLICY), **FAST)
 
 
+@pytest.mark.parametrize("largest", [1e200, 1.7e308, -1.7e308])
+def test_numbers_that_no_model_can_learn_from_are_refused(largest):
+    wages = [*people().column("wage").to_pylist()[1:], largest]
+    policy = policy_with(workload=[{"regress": "wage"}])
+    with pytest.raises(TableError, match="'wage' holds numbers beyond"):
+        evaluate(with_column(people(), "wage", wages), policy, folds=2)
+
+
 def test_a_target_that_a_part_lacks_is_refused():
     test = with_column(people(10), "ill", pa.array([None] * 10, pa.string()))
     with pytest.raises(TableError, match="missing in all 10 rows"):

@@ -12,7 +12,17 @@ from scipy import stats
 
 from sfumato.errors import InputError
 from sfumato.evaluate import student
-from sfumato.evaluate.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation, Score, paired_test
+from sfumato.evaluate.result import (
+    ACCURACY,
+    ERROR,
+    LARGEST_SCORE,
+    NOTHING,
+    RAW,
+    RELEASE,
+    Evaluation,
+    Score,
+    paired_test,
+)
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
@@ -134,6 +144,9 @@ def with_value(path, value):
         with_value(["scores", 0, "test"], ["high"]),
         with_value(["scores", 0, "test"], [True]),
         with_value(["scores", 0, "train"], [math.inf]),
+        with_value(["scores", 0, "test"], [1e308, 0.5]),
+        with_value(["scores", 0, "train"], [10**400]),
+        with_value(["measures", "average group size"], 10**400),
         with_value(["measures", "average group size"], "large"),
         with_value(["tests", 0, "one_sided"], 1),
     ],
@@ -141,6 +154,13 @@ def with_value(path, value):
 def test_what_is_no_evaluation_is_refused_in_one_sentence(document):
     with pytest.raises(InputError, match=r"^This is no evaluation that sfumato evaluate wrote: .*\.$"):
         Evaluation.from_dict(document)
+
+
+@pytest.mark.parametrize("largest", [LARGEST_SCORE, -LARGEST_SCORE])
+def test_the_largest_scores_that_are_read_have_an_interval(largest):
+    found = Evaluation.from_dict(with_value(["scores", 0, "test"], [largest, 0.5, -largest]))
+    assert math.isfinite(found.scores[0].mean)
+    assert math.isfinite(found.scores[0].half_width)
 
 
 @pytest.mark.parametrize("text", [b"\xff", "{", '{"format": NaN}', "[" * 100_000])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sfumato import encoding, tables
 from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.encoding import TreeDomain
-from sfumato.errors import InternalError
+from sfumato.errors import InternalError, TableError
 from sfumato.evaluate.features import Features
 from sfumato.hierarchy import Hierarchy
 from sfumato.randomness import Random
@@ -33,6 +33,9 @@ from sfumato.tables import Source
 LEARN_FROM = ("corners", "midpoint", "sample")
 VALUES = "values"
 """What shared cuts are learned from."""
+
+LARGEST = 1e38
+"""Of the numbers that can be learned from: trees hold them in 32 bits."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -111,7 +114,13 @@ def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
 
 def _numbers(column: Any, attribute: Attribute) -> Floats:
     cells = tables.ordered(column, attribute)
-    return np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    numbers = np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if np.any(np.abs(numbers) > LARGEST):
+        raise TableError(
+            f"Column {attribute.name!r} holds numbers beyond {LARGEST:g}, which no model can learn from; "
+            "mend them, or give the column another unit."
+        )
+    return numbers
 
 
 def features(columns: Mapping[str, Column]) -> Features:

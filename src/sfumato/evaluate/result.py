@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,9 @@ RELEASE, RAW, NOTHING = "release", "raw", "nothing"
 """What a model learned from: recoded rows, the rows themselves, or the targets alone."""
 
 ACCURACY, ERROR = "accuracy", "mean absolute error"
+
+LARGEST_SCORE = 1e140
+"""The squares of such scores can still be summed."""
 
 OUTSIDE_THE_BUDGET = (
     "Figures computed on the real data are outside the privacy budget of a differentially private method: "
@@ -252,9 +256,9 @@ def _check_fields(value: Any, place: str, kinds: Mapping[str, tuple[type, ...]])
         raise _rubbish(f"{place} has keys that do not belong there")
 
 
-def _check_number(value: Any, name: str) -> float:
-    if type(value) not in _NUMBER or not math.isfinite(value):
-        raise _rubbish(f"{name!r} must hold numbers")
+def _check_number(value: Any, name: str, *, largest: float = sys.float_info.max) -> float:
+    if type(value) not in _NUMBER or not -largest <= value <= largest:
+        raise _rubbish(f"{name!r} must hold numbers of at most {largest:g}")
     return float(value)
 
 
@@ -262,7 +266,10 @@ def _score(item: Any) -> Score:
     _check_fields(item, "an item of 'scores'", _SCORE)
     if item["data"] not in (RELEASE, RAW, NOTHING) or item["metric"] not in (ACCURACY, ERROR):
         raise _rubbish("a score is of unknown data or metric")
-    folds = {name: tuple(_check_number(value, name) for value in item[name]) for name in ("test", "train")}
+    folds = {
+        name: tuple(_check_number(value, name, largest=LARGEST_SCORE) for value in item[name])
+        for name in ("test", "train")
+    }
     if not folds["test"]:
         raise _rubbish("a score has no fold")
     return Score(item["target"], item["model"], item["data"], item["metric"], **folds)
