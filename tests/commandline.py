@@ -40,6 +40,11 @@ def people(n_rows: int = 60) -> pa.Table:
     return pa.table({**columns, "charge": drawn["charge"], "note": notes})
 
 
+def without_compiling(err: str) -> str:
+    """What a run said, but for the lines of one that had to compile, which depends on the runs before it."""
+    return re.sub(r"^Compil(ing|ed) .*\n", "", err, flags=re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run of the command left behind, but for files."""

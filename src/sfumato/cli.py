@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from sfumato.errors import InputError, InternalError, MissingExtra, Notice, NotYet, PromiseError, SfumatoError
+from sfumato.errors import (
+    InputError,
+    InternalError,
+    MissingExtra,
+    Notice,
+    NotYet,
+    PromiseError,
+    SfumatoError,
+    did_you_mean,
+    number_of,
+    printable,
+)
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -29,6 +40,27 @@ LATER_COMMANDS = {
     "serve": "the workbench in a browser",
 }
 AS_USUAL = {"encoding": None, "decimal": None, "dates": None}
+OTHER_WORDS = {
+    "anonymize": "publish",
+    "anonymise": "publish",
+    "release": "publish",
+    "check": "verify",
+    "init": "profile",
+    "draft": "profile",
+    "recode": "apply",
+}
+"""What some call a command of ours."""
+IN_POLICY = {
+    "k": "require: [k-anonymity: 5]",
+    "l": "require: [entropy-diversity: {of: COLUMN, l: 3}]",
+    "epsilon": "method: {diffgen: {epsilon: 1}}",
+    "method": "method: mondrian",
+    "quasi-identifiers": "attributes: {COLUMN: {role: quasi-identifier}}",
+    "qi": "attributes: {COLUMN: {role: quasi-identifier}}",
+    "sensitive": "attributes: {COLUMN: {role: sensitive}}",
+    "suppress": "suppress: {at-most: 1%}",
+}
+"""What is asked for in the policy and not on the command line, and how."""
 DEMO_MARK = ".made-by-sfumato-demo"
 LEAST_MEMORY = 4_000_000
 CLOSED_PIPE = 141
@@ -37,6 +69,8 @@ CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
+    from sfumato.spill import remove_kept  # noqa: PLC0415
+
     _clean_up_when_killed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -44,6 +78,8 @@ def main() -> None:
             stream.flush()
     # Not sys.exit: a thread of Arrow may still hold the file that it read, and meeting it while Python shuts
     # down aborts or hangs the process, after all is said and done (apache/arrow issues 34314 and 50482).
+    # So nothing that was to be done at the end is done by itself.
+    remove_kept()
     os._exit(code)
 
 
@@ -106,7 +142,7 @@ def _notices_on_stderr() -> Iterator[None]:
         context = click.get_current_context(silent=True)
         is_quiet = context is not None and context.params.get("quiet", False)
         if str(message) not in said and not is_quiet:
-            click.echo(f"note: {message}", err=True)
+            _say(f"note: {message}", err=True)
         said.add(str(message))
 
     with warnings.catch_warnings():
@@ -115,18 +151,14 @@ def _notices_on_stderr() -> Iterator[None]:
         yield
 
 
+def _say(text: str, *, err: bool = False) -> None:
+    """Print a line, or several; names and conditions in it cannot steer the terminal."""
+    click.echo(printable(text), err=err)
+
+
 def _complain(sentence: str, code: int) -> int:
-    click.echo(f"sfumato: {sentence}", err=True)
+    _say(f"sfumato: {sentence}", err=True)
     return code
-
-
-def _number_of(n: int, thing: str) -> str:
-    """How many of something.
-
-    >>> _number_of(1, "cell"), _number_of(1200, "row")
-    ('1 cell', '1,200 rows')
-    """
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _wrong_usage(error: click.ClickException) -> str:
@@ -136,7 +168,31 @@ def _wrong_usage(error: click.ClickException) -> str:
         return message
     if message == error.ctx.get_help():
         return f"A command is missing.\n\n{message}"
+    if isinstance(error, click.NoSuchOption):
+        message = f"No such option: {error.option_name}.{_hint_of_option(error.option_name, error.ctx)}"
     return f"{' '.join(message.split())} See {error.ctx.command_path} --help."
+
+
+def _hint_of_option(name: str, context: click.Context) -> str:
+    """Where what was asked for belongs, or the option that was perhaps meant."""
+    word = name.lstrip("-")
+    if word in IN_POLICY:
+        return f" It stands in the policy: {IN_POLICY[word]}."
+    return did_you_mean(name, [each for option in context.command.params for each in option.opts])
+
+
+class _Commands(click.Group):
+    """The subcommands; a wrong one ends with the one that was perhaps meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0] if args else ""
+        if word and not word.startswith("-") and self.get_command(ctx, word) is None:
+            meant = OTHER_WORDS.get(word)
+            hint = f" Did you mean {meant!r}?" if meant else did_you_mean(word, self.list_commands(ctx))
+            ctx.fail(f"No such command: {word}.{hint}")
+        return super().resolve_command(ctx, args)
 
 
 def _where(error: BaseException) -> str:
@@ -148,7 +204,9 @@ def _where(error: BaseException) -> str:
     return f"This is a bug in sfumato ({type(error).__name__} at {place}); nothing was written. Please report it."
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(version("sfumato"), prog_name="sfumato")
 def commands() -> None:
     """Publish a table about people without publishing the people in it.
@@ -156,6 +214,9 @@ def commands() -> None:
     TABLE is a CSV file (delimiter sniffed, .gz too), Parquet (file, folder or glob), Arrow IPC,
     or - for CSV on standard input.
     """
+
+
+_overwrite = click.option("--overwrite", is_flag=True, help="Replace what is there already.")
 
 
 @commands.command()
@@ -172,19 +233,19 @@ def demo(out: Path) -> None:
 
     _claim_demo_folder(out)
     table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
-    click.echo(f"The table: 10,000 generated hospital stays, {table}")
+    _say(f"The table: 10,000 generated hospital stays, {table}")
     example.write_example(out)
     if release.exists():
         shutil.rmtree(release)
-    click.echo("\nWhat will such a release be good for? Measured on held-out rows:")
+    _say("\nWhat will such a release be good for? Measured on held-out rows:")
     measured = _measure_demo(str(table), policy, out / "evaluation.json")
-    click.echo("\nThe release, and every claim of it checked again:")
+    _say("\nThe release, and every claim of it checked again:")
     _publish(
         str(table), policy, release, seed=None, threads=None, file_format=None, overwrite=False, quiet=False,
         evaluation=measured,
     )  # fmt: skip
     verify.callback(release=str(release), policy=None, side_table=None, **AS_USUAL)  # type: ignore[misc]
-    click.echo(
+    _say(
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
         f"  {release / 'release.csv'}    the rows that can be published\n"
         f"  {out / 'private.yaml'}    the same patients under differential privacy; see docs/differential-privacy.md\n"
@@ -200,10 +261,10 @@ def _measure_demo(table: str, policy: Path, out: Path) -> Path | None:
     try:
         evaluate.callback(  # type: ignore[misc]
             **AS_USUAL, table=table, policy=policy, folds=3, test=None, out=out, models=None, learn_from=None,
-            learners="scikit-learn", seed=0, threads=None, quiet=False,
+            learners="scikit-learn", seed=0, threads=None, overwrite=False, quiet=False,
         )  # fmt: skip
     except MissingExtra as error:
-        click.echo(f"  left out here. {error}")
+        _say(f"  left out here. {error}")
         return None
     return out
 
@@ -242,23 +303,27 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
 )
+@_overwrite
 @_reading_options
-def profile(table: str, out: Path | None, reading: Reading) -> None:
+def profile(table: str, out: Path | None, reading: Reading, *, overwrite: bool) -> None:
     """Look at TABLE and draft a policy for it, each guess with its reason.
 
     The draft publishes as it stands, but it is a guess: read it before you publish.
     """
     from sfumato import profile as profiling  # noqa: PLC0415
-    from sfumato.tables import replace_atomically  # noqa: PLC0415
+    from sfumato.tables import check_file_target, replace_atomically  # noqa: PLC0415
 
+    if out is not None:
+        _check_own_file(out, table)
+        check_file_target(out, overwrite=overwrite)
     draft = profiling.draft_policy(table, reading=reading)
     if out is None:
         click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return
-    with replace_atomically(out) as temporary:
+    with replace_atomically(out, overwrite=overwrite) as temporary:
         temporary.write_text(draft, encoding="utf-8")
     options = f"--policy {out}{reading.as_options} --out release"
-    click.echo(f"Wrote {out}. Read it, then: sfumato publish {table} {options}")
+    _say(f"Wrote {out}. Read it, then: sfumato publish {table} {options}")
 
 
 @commands.command()
@@ -352,39 +417,40 @@ def _publish(
         )  # fmt: skip
     claims, privacy = release.certificate.claims, release.certificate.privacy
     if privacy is not None and not privacy.is_secret:
-        click.echo(f"sfumato: {out} is {privacy.randomness}: publish without --seed.", err=True)
+        _say(f"sfumato: {out} is {privacy.randomness}: publish without --seed.", err=True)
     if quiet:
         return
     if privacy is None:
-        groups = "groups" if claims.utility is None else "different boxes"
-        click.echo(f"{out}: {claims.rows:,} rows in {claims.groups:,} {groups}, verified.")
+        words = ("group",) if claims.utility is None else ("box", "different boxes")
+        groups = number_of(claims.groups, *words)
+        _say(f"{out}: {number_of(claims.rows, 'row')} in {groups}, verified.")
     elif privacy.sampling is not None:
-        rows = _number_of(claims.rows, "drawn row")
-        boxes = f"{claims.groups:,} {'box' if claims.groups == 1 else 'boxes'}"
+        rows = number_of(claims.rows, "drawn row")
+        boxes = number_of(claims.groups, "box", "boxes")
         nothing = "" if claims.rows else " Nothing was drawn often enough to be published."
-        click.echo(f"{out}: {rows} in {boxes}, verified.{nothing}")
+        _say(f"{out}: {rows} in {boxes}, verified.{nothing}")
     else:
-        click.echo(
-            f"{out}: counts in {_number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified."
-        )
+        _say(f"{out}: counts in {number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified.")
     for line in promises(release):
-        click.echo(f"  {line}")
+        _say(f"  {line}")
     figures = dict(release.certificate.figures)
     for found in figures.pop("imprecision", ()):
-        click.echo(
-            f"  select {found['where']}: {found['returned']:,} rows returned for {found['true']:,} "
+        _say(
+            f"  select {found['where']}: {number_of(found['returned'], 'row')} returned for {found['true']:,} "
             f"(imprecision {found['imprecision']:,})"
         )
     for word in ("utility", "tradeoff"):  # the owner has the one already, and the other stands above
         figures.pop(word, None)
     if whole := figures.get("io", {}).get("nonminimal"):
-        click.echo(f"  {whole:,} groups could perhaps be divided further: the sample was too small to tell.")
+        _say(
+            f"  {number_of(whole, 'group')} could perhaps be divided further: the sample was too small to tell."
+        )
     if verbose:
         for name, figure in figures.items():
             if isinstance(figure, dict):
                 told = {word: number for word, number in figure.items() if number != 0}
                 figure = ", ".join(f"{word} {_plain(number)}" for word, number in told.items())  # noqa: PLW2901
-            click.echo(f"  {name}: {figure}")
+            _say(f"  {name}: {figure}")
 
 
 @commands.command()
@@ -414,7 +480,7 @@ def verify(release: str, policy: Path | None, side_table: str | None, reading: R
     else:
         verdict = verifying.verify_folder(Path(release), side_table=side_table)
     for check in verdict.checks:
-        click.echo(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
+        _say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
     verdict.raise_if_failed()
 
 
@@ -430,9 +496,17 @@ def verify(release: str, policy: Path | None, side_table: str | None, reading: R
     metavar="TABLE",
     help="For a risk-utility release: further rows are optimized anew against it.",
 )
+@_overwrite
 @_reading_options
 def apply(
-    release: Path, table: str, out: Path, memory: str | None, side_table: str | None, reading: Reading
+    release: Path,
+    table: str,
+    out: Path,
+    memory: str | None,
+    side_table: str | None,
+    reading: Reading,
+    *,
+    overwrite: bool,
 ) -> None:
     """Recode further rows of TABLE with the recoding of RELEASE, a folder.
 
@@ -447,8 +521,10 @@ def apply(
     policy = Policy.read(release / "policy.yaml")
     size = None if memory is None else parse_size(memory)
     if isinstance(policy.method, RiskUtilityOptions):
-        n_rows = _generalize_anew(policy, table, out, side_table, reading, has_memory=size is not None)
-        click.echo(f"{out}: {_number_of(n_rows, 'row')} generalized anew. They carry no promise.")
+        n_rows = _generalize_anew(
+            policy, table, out, side_table, reading, has_memory=size is not None, overwrite=overwrite
+        )
+        _say(f"{out}: {number_of(n_rows, 'row')} generalized anew. They carry no promise.")
         return
     if side_table is not None:
         raise InputError(
@@ -456,19 +532,30 @@ def apply(
         )
     from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
 
-    n_rows = apply_to_file(release, policy.schema, table, out, memory=size, reading=reading)
-    click.echo(f"{out}: {_number_of(n_rows, 'row')} recoded. They carry no promise.")
+    n_rows = apply_to_file(
+        release, policy.schema, table, out, memory=size, reading=reading, overwrite=overwrite
+    )
+    _say(f"{out}: {number_of(n_rows, 'row')} recoded. They carry no promise.")
 
 
 def _generalize_anew(
-    policy: Policy, table: str, out: Path, side_table: str | None, reading: Reading, *, has_memory: bool
+    policy: Policy,
+    table: str,
+    out: Path,
+    side_table: str | None,
+    reading: Reading,
+    *,
+    has_memory: bool,
+    overwrite: bool,
 ) -> int:
     from sfumato.tradeoff.further import apply_to_file  # noqa: PLC0415
 
     if has_memory:
         raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
     with _progress_bar(quiet=False) as progress:
-        return apply_to_file(policy, table, out, side_table, reading=reading, progress=progress)
+        return apply_to_file(
+            policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
+        )
 
 
 def _learning_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -500,6 +587,7 @@ def _named(models: str | None) -> list[str] | None:
 @click.option("--test", help="A table of further rows to judge by, in place of folds.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
               help="File to write: .json (for publish --evaluation), .csv, .csv.gz or .parquet.")  # fmt: skip
+@_overwrite
 @_learning_options
 @_reading_options
 def evaluate(
@@ -515,6 +603,7 @@ def evaluate(
     threads: int | None,
     reading: Reading,
     *,
+    overwrite: bool,
     quiet: bool,
 ) -> None:
     """Measure on held-out rows what releases of TABLE are good for.
@@ -533,8 +622,8 @@ def evaluate(
     if out is not None and not out.name.endswith((".json", ".csv", ".csv.gz", ".parquet")):
         raise InputError("--out writes .json (for publish --evaluation), .csv, .csv.gz or .parquet.")
     if out is not None:
-        check_file_target(out)
         _check_own_file(out, table, policy, test)
+        check_file_target(out, overwrite=overwrite)
     chosen = Policy.read(policy)
     with _progress_bar(quiet=quiet) as progress:
         found = measure(
@@ -542,14 +631,14 @@ def evaluate(
             seed=seed, learners=learners, threads=threads, reading=reading, progress=progress,
         )  # fmt: skip
     if out is not None and out.suffix == ".json":
-        with replace_atomically(out) as temporary:
+        with replace_atomically(out, overwrite=overwrite) as temporary:
             temporary.write_text(found.to_json(), encoding="utf-8")
     elif out is not None:
-        write_table(show.as_table(found), out)
+        write_table(show.as_table(found), out, overwrite=overwrite)
     if not quiet:
-        click.echo(show.as_text(found))
+        _say(show.as_text(found))
         for line in _not_as_declared(table, chosen, reading):
-            click.echo(line)
+            _say(line)
 
 
 def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[str]:
@@ -579,8 +668,9 @@ def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[s
 )
 @click.option(
     "--out", default="frontier", show_default=True, type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the results; those of an earlier comparison in it are replaced.",
+    help="Folder for the results.",
 )  # fmt: skip
+@_overwrite
 @_learning_options
 @_reading_options
 def compare(
@@ -596,6 +686,7 @@ def compare(
     threads: int | None,
     reading: Reading,
     *,
+    overwrite: bool,
     quiet: bool,
 ) -> None:
     """Try settings on TABLE and show the risk-utility frontier.
@@ -608,7 +699,7 @@ def compare(
     from sfumato.policy import Policy  # noqa: PLC0415
 
     chosen, rules = comparing.parse_vary(vary), Policy.read(policy)
-    check_target(out)
+    check_target(out, overwrite=overwrite)
     with _progress_bar(quiet=quiet) as progress:
         found = comparing.compare(
             table, rules, chosen, folds=folds, models=_named(models),
@@ -616,8 +707,8 @@ def compare(
         )  # fmt: skip
     paths = write_comparison(found, out)
     if not quiet:
-        click.echo(comparing.as_text(found))
-        click.echo(f"\nWrote {', '.join(map(str, paths))}.")
+        _say(comparing.as_text(found))
+        _say(f"\nWrote {', '.join(map(str, paths))}.")
     if not found.met:
         raise PromiseError("None of these settings can be met; ask for less, or add rows.")
 
@@ -638,6 +729,7 @@ def generate() -> None:
     show_default=True,
     help="What labels the rows: C1 to C10 give classes, R7 and R10 numbers.",
 )
+@_overwrite
 @click.option("--seed", type=click.IntRange(min=0), help="Same seed, same rows.")
 @click.option(
     "--salary",
@@ -649,12 +741,20 @@ def generate() -> None:
     "--vary-constants", is_flag=True, help="Draw the constants of C1 to C6 at random, once for the table."
 )
 def agrawal(
-    rows: str, out: Path, function: str, seed: int | None, salary: str, *, vary_constants: bool
+    rows: str,
+    out: Path,
+    function: str,
+    seed: int | None,
+    salary: str,
+    *,
+    overwrite: bool,
+    vary_constants: bool,
 ) -> None:
     """The nine attributes of Agrawal et al. and a class."""
     from sfumato import generate as generating  # noqa: PLC0415
 
     n_rows = parse_count(rows)
+    _check_own_file(out)
     with _progress_bar(quiet=False) as progress:
         done = 0
 
@@ -670,9 +770,10 @@ def agrawal(
             seed=seed,
             salary=salary,
             vary_constants=vary_constants,
+            overwrite=overwrite,
             progress=count,
         )
-    click.echo(f"{out}: {n_rows:,} rows.")
+    _say(f"{out}: {number_of(n_rows, 'row')}.")
 
 
 def _check_own_file(out: Path, *inputs: object) -> None:
@@ -737,16 +838,44 @@ def _no_bar(_stage: str, _done: int, _total: int) -> None:
     pass
 
 
-def _announce_compiling(stage: str, _done: int, _total: int) -> None:
-    if stage.startswith("compiling"):
-        click.echo("Compiling the inner loops: once, for half a minute or so.", err=True)
+def _about_compiling() -> str:
+    """That the inner loops are compiled, and how often one has to wait for it."""
+    from sfumato.kernels.compile import cache_folder, wanted_folder  # noqa: PLC0415 - loaded by now
+
+    if cache_folder() is not None:
+        return "Compiling the inner loops: once for this version and machine, for half a minute or more."
+    return (
+        "Compiling the inner loops: in every run, for half a minute or more, because others can write to "
+        f"{wanted_folder().parent}, or you cannot. Name a folder of your own: NUMBA_CACHE_DIR=FOLDER."
+    )
+
+
+def _lines_about_compiling() -> Callable[[int, int], None]:
+    """Where output is piped: a line at the beginning, and one for each quarter of the functions."""
+    quarter = 0
+
+    def say(done: int, most: int) -> None:
+        nonlocal quarter
+        before, quarter = quarter, max(quarter, 4 * done // max(most, 1))
+        if done == 0:
+            _say(_about_compiling(), err=True)
+        elif quarter > before:
+            _say(f"Compiled {25 * quarter}% of what there is at most.", err=True)
+
+    return say
 
 
 @contextmanager
 def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on a terminal; when piped, a word where the user would wait for half a minute."""
-    if quiet or not sys.stderr.isatty():
-        yield _no_bar if quiet else _announce_compiling
+    from sfumato.kernels.watch import watch_compiling  # noqa: PLC0415
+
+    if quiet:
+        yield _no_bar
+        return
+    if not sys.stderr.isatty():
+        with watch_compiling(_lines_about_compiling()):
+            yield _no_bar
         return
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -768,7 +897,13 @@ def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
                 shown = stage
             bars.update(task, completed=done, total=total)
 
-        yield progress
+        def compiling(done: int, most: int) -> None:
+            if done == 0:
+                bars.console.print(_about_compiling(), style="dim")
+            progress("compiling (once)", done, most)
+
+        with watch_compiling(compiling):
+            yield progress
 
 
 __all__ = ["commands", "main", "parse_count", "parse_size", "run"]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sfumato import hierarchy, tables
 from sfumato.distinct import Dictionary, NumberFile, Numbers, at, places
-from sfumato.errors import HierarchyError, InputError, TableError
+from sfumato.errors import HierarchyError, InputError, TableError, number_of
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.problem import NO_NUMBER, Axes
 from sfumato.schema import Attribute, Kind, Role
@@ -631,7 +631,8 @@ def _refuse_unknown(
     if isinstance(attribute.hierarchy, Mapping) and "balanced" in attribute.hierarchy:
         way_out = "whole bounds mean whole numbers, so declare a step that the cells have"
     raise HierarchyError(
-        f"Column {attribute.name!r} has {n_cells:,} cells ({int(unknown.sum()):,} distinct values) that its "
+        f"Column {attribute.name!r} has {number_of(n_cells, 'cell')} "
+        f"({number_of(int(unknown.sum()), 'distinct value')}) that its "
         f"{what}; {way_out}."
     )
 

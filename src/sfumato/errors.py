@@ -22,6 +22,7 @@ No message holds the value of a cell: columns, counts and positions only.
 from __future__ import annotations
 
 import difflib
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ class RequirementUnreachable(PromiseError):  # noqa: N818 - reads as a sentence
     def __init__(self, requirement: object, *, best: str, n_rows: int) -> None:
         self.requirement, self.best, self.n_rows = requirement, best, n_rows
         super().__init__(
-            f"{requirement} cannot be met: even one single group of all {n_rows:,} rows has only {best}. "
+            f"{requirement} cannot be met: even one single group of all {number_of(n_rows, 'row')} has only {best}. "
             "Ask for less, or add rows."
         )
 
@@ -157,6 +158,28 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def number_of(n: int, thing: str, things: str = "") -> str:
+    """How many of something, in words.
+
+    >>> number_of(1, "cell"), number_of(1200, "row"), number_of(2, "box", "boxes")
+    ('1 cell', '1,200 rows', '2 boxes')
+    """
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+
+
+def printable(text: str) -> str:
+    r"""Text that does to a terminal what it says, and nothing else: what steers one is written as an escape.
+
+    >>> print(printable("job = '\x1b[2J'"))
+    job = '\x1b[2J'
+    """
+    steering = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(
+        ascii(letter)[1:-1] if unicodedata.category(letter) in steering and letter != "\n" else letter
+        for letter in text
+    )
 
 
 @contextmanager

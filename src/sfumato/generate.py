@@ -92,6 +92,7 @@ def write_agrawal(
     vary_constants: bool = False,
     constants: Constants | None = None,
     chunk_rows: int = 1_000_000,
+    overwrite: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Stream :func:`agrawal` to a .csv, .csv.gz or .parquet file, which appears when it is complete.
@@ -109,7 +110,7 @@ def write_agrawal(
         constants=constants,
         chunk_rows=chunk_rows,
     )
-    with replace_atomically(path) as unfinished:
+    with replace_atomically(path, overwrite=overwrite) as unfinished:
         write(_reporting(batches, progress), agrawal_schema(function), Path(unfinished))
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sfumato.cuts import Cuts
 from sfumato.declared import DeclaredRows, HeldRows, held
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
-from sfumato.kernels.compile import is_warm
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.privacy.ledger import COMPOSITION
@@ -65,7 +64,7 @@ def drawn_from(
     All that is random is drawn by ``chance``.
     """
     assert isinstance(policy.method, DiffGenOptions)
-    progress("encoding" if is_warm() else "compiling (once)", 0, 1)
+    progress("encoding", 0, 1)
     if spill is None:
         table: HeldRows | DeclaredRows = held(source, policy)
         rows: Rows = table

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from sfumato.declared import coded, tree_domains_of
 from sfumato.errors import InternalError
-from sfumato.kernels.compile import is_warm
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.privacy.ledger import COMPOSITION, Draw, Ledger
@@ -71,7 +70,7 @@ def drawn_from(
     """Draw rows of a table, and publish the boxes of those that are not alone; the policy is ``prepared``."""
     options, private = _options(policy)
     domains = tree_domains_of(policy.schema)
-    progress("encoding" if is_warm() else "compiling (once)", 0, 1)
+    progress("encoding", 0, 1)
     public = coded(side.source, domains)
     like_public, table = (
         problem_of(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError
+from sfumato.errors import TableError, number_of
 from sfumato.plain_yaml import dump, short
 from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import Guess, K, guess, percent, read_as
@@ -180,7 +180,8 @@ MANY = 12
 
 def _lines(draft: Draft) -> Iterator[str]:
     yield from _comment(
-        f"A draft by sfumato profile for a table of {draft.n_rows:,} rows and {len(draft.columns)} columns. "
+        f"A draft by sfumato profile for a table of {number_of(draft.n_rows, 'row')} and "
+        f"{number_of(len(draft.columns), 'column')}. "
         "Every role below is a guess from the column's name and the look of its cells, and the reason "
         "stands above it: read each one, you know the table better. No cell is quoted here."
     )
@@ -238,7 +239,7 @@ def _look(found: Guess) -> str:
     facts = found.facts
     if facts.shape in (Shape.NESTED, Shape.EMPTY):
         return ""
-    values = "1 value" if facts.n_distinct == 1 else f"{facts.n_distinct:,} values"
+    values = number_of(facts.n_distinct, "value")
     parts = [
         values + (f", {percent(facts.n_missing / facts.n_rows)} missing" if facts.n_missing else "") + "."
     ]

@@ -26,7 +26,7 @@ from sfumato import (
     verify_sampling,
     verify_tradeoff,
 )
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError, InternalError, number_of
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
 from sfumato.large_recoding import LargeRecoding
@@ -551,14 +551,14 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         f"risk on average {risk['mean']:.4g}, of the rows as they are {raw['mean']:.4g}; "
         f"at most {risk['greatest']:.4g} and {raw['greatest']:.4g}"
     )
-    yield f"proved best for their owners: {found['proved']:,} of {n_rows:,} rows"
+    yield f"proved best for their owners: {found['proved']:,} of {number_of(n_rows, 'row')}"
     yield f"optimizer {found['optimizer']}: {found['reason']}"
     if found["suppressed"]:
-        yield f"suppressed, published as roots alone: {found['suppressed']:,} rows"
+        yield f"suppressed, published as roots alone: {number_of(found['suppressed'], 'row')}"
     if found["raw"]:
-        yield f"published as they are, with all their quasi-identifiers: {found['raw']:,} rows"
+        yield f"published as they are, with all their quasi-identifiers: {number_of(found['raw'], 'row')}"
     if found["lacking"]:
-        yield f"not in the side table: {found['lacking']:,} rows, each counted beside those that it has"
+        yield f"not in the side table: {number_of(found['lacking'], 'row')}, each counted beside those that it has"
     if options.objective == LAGRANGIAN and found["raw"] + found["suppressed"] >= ALL_OR_NOTHING * n_rows:
         yield (
             f"The Lagrangian leaves rows as they are ({found['raw']:,} here) or suppresses them "
@@ -585,8 +585,7 @@ def _private_promises(privacy: Privacy) -> Iterator[str]:
         yield from _sampling_lines(privacy.sampling)
         return
     unspent = f", {privacy.unspent} unspent" if privacy.unspent else ""
-    n_draws = len(privacy.ledger)
-    yield f"ledger: {privacy.spent} spent on {n_draws:,} draw{'s' * (n_draws != 1)}{unspent}"
+    yield f"ledger: {privacy.spent} spent on {number_of(len(privacy.ledger), 'draw')}{unspent}"
 
 
 def _sampling_lines(found: Sampling) -> Iterator[str]:

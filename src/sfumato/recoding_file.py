@@ -349,17 +349,18 @@ def apply_to_file(
     *,
     memory: int | None = None,
     reading: Reading = AS_USUAL,
+    overwrite: bool = True,
 ) -> int:
     """Recode a table with the recoding of a release folder, some rows at a time; returns the number of rows.
 
     The file appears whole or not at all.
     """
+    check_file_target(out, overwrite=overwrite)
     recoding = recodings.read(folder, schema, memory=memory)
-    check_file_target(out)
     row_group = (
         tables.ROW_GROUP if memory is None else int(np.clip(memory // ROW_BYTES, 1 << 13, tables.ROW_GROUP))
     )
-    with Spill(out) as spill, TableWriter(out, row_group=row_group) as writer:
+    with Spill(out) as spill, TableWriter(out, row_group=row_group, overwrite=overwrite) as writer:
         source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))
         for part in recoding.stream(source, beside=out):
             writer.append(part)

@@ -37,7 +37,7 @@ import pyarrow as pa
 from sfumato import answers
 from sfumato import recoding as recodings
 from sfumato.answers import Answer
-from sfumato.errors import InputError, InternalError, TableError
+from sfumato.errors import InputError, InternalError, TableError, number_of
 from sfumato.filed import FiledRows
 from sfumato.hierarchy import Hierarchy
 from sfumato.machine import free_memory
@@ -688,12 +688,14 @@ class Release:
         if privacy is not None:
             promised = privacy.promise if privacy.is_secret else NO_PROMISE
             if privacy.sampling is not None:
-                return f"<Release of {claims.rows:,} drawn rows in {claims.groups:,} boxes: {promised}>"
-            return f"<Release of counts in {claims.groups:,} cells: {promised}>"
+                drawn, boxes = number_of(claims.rows, "drawn row"), number_of(claims.groups, "box", "boxes")
+                return f"<Release of {drawn} in {boxes}: {promised}>"
+            return f"<Release of counts in {number_of(claims.groups, 'cell')}: {promised}>"
         promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
         if claims.utility is not None and claims.utility.at_least is not None:
             promised = f"utility at least {claims.utility.at_least} of each row's"
-        return f"<Release of {claims.rows:,} rows in {claims.groups:,} groups: {promised}>"
+        rows, groups = number_of(claims.rows, "row"), number_of(claims.groups, "group")
+        return f"<Release of {rows} in {groups}: {promised}>"
 
     @property
     def table(self) -> Any:
@@ -853,7 +855,7 @@ def _check_replaceable(found: Path, folder: Path) -> None:
         raise InputError(f"The folder {folder} is no release, so it is not overwritten; name another one.")
     foreign = names - {*CERTIFIED, CERTIFICATE, *LITTER}
     if foreign:
-        files = "1 other file" if len(foreign) == 1 else f"{len(foreign):,} other files"
+        files = number_of(len(foreign), "other file")
         raise InputError(
             f"The folder {folder} holds more than a release ({files}), "
             "so it is not overwritten; move them away, or name another folder."

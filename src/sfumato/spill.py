@@ -6,6 +6,7 @@ lock is then free, and the next run beside it removes what it left.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import itertools
 import os
@@ -85,6 +86,22 @@ class Spill:
                 f"{what} needs about {size_of(n_bytes)} of disk beside the release, and {self.parent} has "
                 f"{size_of(free)} free; make room, or publish to another disk."
             )
+
+
+_kept: list[Spill] = []
+
+
+def keep_folder() -> Path:
+    """A new folder of temporary files for the rest of the process."""
+    _kept.append(Spill().__enter__())
+    return _kept[-1].folder
+
+
+@atexit.register
+def remove_kept() -> None:
+    """Remove the folders that were kept until now: the process ends."""
+    while _kept:
+        _kept.pop().__exit__(None, None, None)
 
 
 def remove_dead(parent: Path) -> None:

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from sfumato import objects
 from sfumato.errors import InternalError, TableError, did_you_mean
+from sfumato.renames import rename_new
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.text_encoding import (
     NAME_IT,
@@ -1400,9 +1401,9 @@ def hand_back(table: pa.Table, source: Source) -> Any:
     return table
 
 
-def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+def write_table(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
     """Write .csv, .csv.gz or .parquet; the file appears whole or not at all."""
-    with TableWriter(path) as writer:
+    with TableWriter(path, overwrite=overwrite) as writer:
         writer.append(table)
 
 
@@ -1411,7 +1412,7 @@ class TableWriter:
 
     Chunks have the same columns; each may have dictionaries of its own. The first chunk says what the types
     are, unless ``schema`` does. Parquet gathers small chunks: a row group has ``row_group`` rows (the last one
-    fewer), and that much is held in memory.
+    fewer), and that much is held in memory. A file that is there is replaced, unless ``overwrite`` is False.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "t.csv")
@@ -1423,9 +1424,14 @@ class TableWriter:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], schema: pa.Schema | None = None, *, row_group: int = ROW_GROUP
+        self,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | None = None,
+        *,
+        row_group: int = ROW_GROUP,
+        overwrite: bool = True,
     ) -> None:
-        self.path, self.n_rows = Path(path), 0
+        self.path, self.n_rows, self.overwrite = Path(path), 0, overwrite
         self._row_group = row_group
         self._schema = None if schema is None else compact(schema.empty_table()).schema
         self._name = self.path.name.lower()
@@ -1439,7 +1445,7 @@ class TableWriter:
         self._has_begun = False
 
     def __enter__(self) -> Self:
-        self._target = check_file_target(self.path)
+        self._target = check_file_target(self.path, overwrite=self.overwrite)
         self._temporary = _beside(self._target)
         try:
             with _writing(self.path):
@@ -1519,7 +1525,7 @@ class TableWriter:
             self._stream.close()
         _sync(self._file)
         self._file.close()
-        self._temporary.replace(self._target)
+        _take_place(self._temporary, self._target, self.path, overwrite=self.overwrite)
 
     def _close(self) -> None:
         """Whatever is still open, whether or not it can still be written."""
@@ -1543,19 +1549,38 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         raise InternalError("A chunk of a table has other types than those before it.") from None
 
 
-def check_file_target(path: str | os.PathLike[str]) -> Path:
+def check_file_target(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
     """Where ``path`` leads; raise if no file can be there. Ask before long work."""
     target = Path(path).resolve()  # a link stays a link
     if target.exists() and not target.is_file():
         raise TableError(f"{path} cannot be written: it is not a file.")
+    if target.exists() and not overwrite:
+        raise _in_the_way(path)
     if not target.parent.is_dir():
         raise TableError(f"{path} cannot be written: there is no folder {target.parent}; make it first.")
     return target
 
 
+def _in_the_way(path: str | os.PathLike[str]) -> TableError:
+    return TableError(f"{path} already exists; name another file, or allow it to be replaced (--overwrite).")
+
+
+def _take_place(temporary: Path, target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Give a complete file its name. Without ``overwrite`` one that appeared meanwhile stays as it is."""
+    if overwrite:
+        temporary.replace(target)
+        return
+    try:
+        rename_new(temporary, target)
+    except FileExistsError:
+        raise _in_the_way(path) from None
+
+
 @contextmanager
-def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replace_atomically(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
     """Yield a temporary name beside ``path``; rename it on success, remove it on any failure or Ctrl-C.
+
+    A file that is there already is replaced, or refused without ``overwrite``.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -1564,14 +1589,14 @@ def replace_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [path.name for path in folder.iterdir()]
     ['a.txt']
     """
-    target = check_file_target(path)
+    target = check_file_target(path, overwrite=overwrite)
     temporary = _beside(target)
     try:
         with _writing(path):
             yield temporary
             with temporary.open("rb+") as file:
                 _sync(file)
-            temporary.replace(target)
+            _take_place(temporary, target, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)
 

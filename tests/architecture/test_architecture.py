@@ -269,12 +269,16 @@ def other_random_sources(sources: dict[str, str], private: tuple[str, ...]) -> l
     ]
 
 
+COMPILING = ("sfumato.kernels.compile", "sfumato.kernels.watch")
+"""No kernels: where they are kept, and who is told when they are compiled."""
+
+
 def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
     allowed = ("__future__", "collections.abc", "math", "typing", "numpy", "numba", "sfumato.kernels")
     return [
         f"{module}, line {line}: a kernel must not import {name}."
         for module in sources
-        if unit(module) == "kernels" and module != "sfumato.kernels.compile"  # no kernel: where they are kept
+        if unit(module) == "kernels" and module not in COMPILING
         for name, line in imports_of(module, sources)
         if not within(name, *allowed)
     ]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commandline import POLICY, Outcome, command, environment, people
+from commandline import POLICY, Outcome, command, environment, people, without_compiling
 
 from sfumato import cli, publish
 from sfumato.policy import Policy
@@ -40,7 +40,7 @@ def sfumato(here, capsys, monkeypatch):
         capsys.readouterr()
         code = cli.run([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
+        return Outcome(code, captured.out, without_compiling(captured.err))
 
     return run
 
@@ -53,7 +53,7 @@ def sfumato_process(here):
         done = subprocess.run(
             command(*arguments), input=stdin, capture_output=True, check=False, timeout=300, env=environment()
         )
-        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Outcome(done.returncode, done.stdout.decode(), without_compiling(done.stderr.decode()))
 
     return run
 

@@ -490,7 +490,7 @@ def test_a_damaged_release_is_bad_input_or_a_failed_claim_but_never_a_bug(sfumat
             (damaged / name).write_bytes(text)
             done = sfumato("verify", damaged)
             assert done.code == 1, (name, text[:20])
-            done = sfumato("apply", damaged, "people.csv", "--out", "more.csv")
+            done = sfumato("apply", damaged, "people.csv", "--out", "more.csv", "--overwrite")
             assert done.code == (2 if name in ("recoding.json", "policy.yaml") else 0), (name, text[:20])
         shutil.rmtree(damaged)
 

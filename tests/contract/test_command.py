@@ -23,6 +23,8 @@ from commandline import POLICY, command, environment, names, on_terminal, people
 
 from sfumato import cli
 from sfumato.generate import AGRAWAL_SCHEMA, write_agrawal
+from sfumato.kernels.watch import tell
+from sfumato.methods import partition
 from sfumato.policy import Policy
 from sfumato.release import hashes_of
 from sfumato.tables import open_table, write_table
@@ -97,16 +99,27 @@ def test_a_reader_that_leaves_early_causes_no_complaint(here, table):
     assert (done.returncode, done.stderr) == (cli.CLOSED_PIPE, b"")
 
 
-def test_the_first_run_says_that_it_compiles_and_only_when_it_comes_to_that(
-    sfumato, table, policy, monkeypatch
+def test_the_first_run_says_that_it_compiles_how_far_it_is_and_how_often_one_waits(
+    here, table, policy, monkeypatch, capsys
 ):
-    monkeypatch.setattr("sfumato.mondrian.grow.is_warm", lambda: False)
-    done = sfumato("publish", table, "--policy", policy, "--out", "out")
-    assert (done.code, done.err.startswith("Compiling"), done.err.count("\n")) == (0, True, 1)
-    done = sfumato("publish", table, "--policy", policy, "--out", "quiet", "--quiet")
-    assert (done.code, done.err) == (0, "")
-    done = sfumato("publish", "nowhere.csv", "--policy", policy, "--out", "nothing")
-    assert (done.code, "nowhere.csv" in done.sentence) == (2, True)
+    def compile_first(*arguments, **options):
+        for done in range(9):
+            tell(done, 8)
+        return partition(*arguments, **options)
+
+    monkeypatch.setattr(sys.modules["sfumato.publish"], "partition", compile_first)
+    arguments = ["publish", str(table), "--policy", str(policy), "--out"]
+    assert cli.run([*arguments, "out"]) == 0
+    first, *quarters = capsys.readouterr().err.splitlines()
+    assert first.startswith("Compiling the inner loops: once for this version and machine")
+    assert [line.split()[1] for line in quarters] == ["25%", "50%", "75%", "100%"]
+    assert cli.run([*arguments, "quiet", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sfumato.kernels.compile.cache_folder", lambda: None)
+    assert cli.run([*arguments, "again"]) == 0
+    assert "in every run" in capsys.readouterr().err
+    assert cli.run([*arguments[:1], "nowhere.csv", *arguments[2:], "nothing"]) == 2
+    assert "Compiling" not in capsys.readouterr().err
 
 
 def test_a_draft_is_utf8_whatever_the_terminal_is(here):
@@ -538,12 +551,12 @@ def test_profile_without_a_file_prints_the_draft_and_nothing_else(sfumato, here,
     assert names(here) == ["people.csv"]
 
 
-def test_profile_replaces_a_draft_but_no_folder(sfumato, here, table):
+def test_profile_replaces_a_draft_where_that_is_allowed_but_no_folder(sfumato, here, table):
     (here / "draft.yaml").write_text("old")
-    assert sfumato("profile", table, "--out", "draft.yaml").code == 0
+    assert sfumato("profile", table, "--out", "draft.yaml", "--overwrite").code == 0
     assert "k-anonymity: 5" in (here / "draft.yaml").read_text()
     (here / "folder").mkdir()
-    done = sfumato("profile", table, "--out", "folder")
+    done = sfumato("profile", table, "--out", "folder", "--overwrite")
     assert (done.code, "folder" in done.sentence) == (2, True)
 
 
@@ -852,12 +865,6 @@ def test_apply_refuses_what_it_cannot_write_or_read(sfumato, here, release, tabl
         assert done.code == 2
         assert done.sentence
     assert not (here / "recoded.csv").exists()
-
-
-def test_apply_replaces_its_file(sfumato, here, release, table):
-    (here / "recoded.csv").write_text("old")
-    assert sfumato("apply", release, table, "--out", "recoded.csv").code == 0
-    assert "old" not in (here / "recoded.csv").read_text()
 
 
 def test_apply_reads_standard_input(sfumato, here, release, table):

@@ -99,7 +99,7 @@ def test_apply_needs_the_quasi_identifiers_alone(release, sfumato):
     write_table(people(8, seed=3).drop_columns(["name", "disease"]), release / "few.csv")
     assert sfumato("apply", "out", "few.csv", "--out", "o.csv", "--side-table", "people.csv").code == 0
     write_table(people(8, seed=3).drop_columns(["job"]), release / "fewer.csv")
-    done = sfumato("apply", "out", "fewer.csv", "--out", "o.csv", "--side-table", "people.csv")
+    done = sfumato("apply", "out", "fewer.csv", "--out", "other.csv", "--side-table", "people.csv")
     assert (done.code, "has no column 'job'" in done.sentence) == (2, True)
 
 

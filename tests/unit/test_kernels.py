@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -35,6 +36,7 @@ from sfumato.kernels.grow import arrange, shuffle_leaves
 from sfumato.kernels.grow import partition as move_rows
 from sfumato.kernels.problem import BLOCK, NO_NUMBER
 from sfumato.kernels.rules import fill_walk, product, segment_holds, variance_holds
+from sfumato.kernels.watch import watch_compiling
 from sfumato.mondrian.grow import partition, prepare
 from sfumato.requirement import (
     EntropyDiversity,
@@ -481,12 +483,81 @@ def test_compiled_kernels_are_kept_where_the_user_says_or_can_write(monkeypatch,
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert find().parent == tmp_path / "cache" / "sfumato"
+    assert stat.S_IMODE(find().stat().st_mode) == 0o700
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))  # nothing can be written below a file
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    assert find().parent == tmp_path
-    assert find().name.startswith("sfumato-kernels-")
+    assert find() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="asks who owns a folder, as POSIX does")
+class TestAFolderThatOthersCanWriteIsNotUsed:
+    """numba runs what it finds there."""
+
+    @pytest.fixture
+    def folder(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+        made = compilation.cache_folder.__wrapped__()
+        assert made is not None
+        return made
+
+    def is_used(self):
+        return compilation.cache_folder.__wrapped__() is not None
+
+    @pytest.mark.parametrize("mode", [0o770, 0o777, 0o702])
+    def test_because_of_its_mode(self, folder, mode):
+        folder.chmod(mode)
+        assert not self.is_used()
+
+    def test_unless_they_can_only_read_it_which_ends(self, folder):
+        folder.chmod(0o755)
+        assert self.is_used()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+    def test_because_it_is_somebody_elses(self, folder, monkeypatch):
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+        assert not self.is_used()
+
+    def test_because_it_is_a_link(self, folder, tmp_path):
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+        assert not self.is_used()
+
+    def test_because_they_can_put_another_one_in_its_place(self, folder):
+        folder.parent.chmod(0o777)
+        assert not self.is_used()
+        folder.parent.chmod(0o1777)  # as /tmp
+        assert self.is_used()
+
+    def test_and_then_kernels_work_all_the_same_and_leave_nothing_behind(self, folder, tmp_path):
+        folder.parent.chmod(0o777)
+        program = "import sfumato.kernels.ranks, sfumato.kernels.compile as c; print(c.cache_folder())"
+        environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout.strip()) == (0, b"None"), done.stderr
+        assert [path.name for path in tmp_path.iterdir()] == ["numba"]
+        assert list(folder.iterdir()) == []
+
+
+def test_whoever_watches_is_told_how_far_compiling_is():
+    told = []
+
+    @compilation.inner
+    def twice(number):
+        return 2 * number
+
+    @compilation.inner
+    def four_times(number):
+        return twice(twice(number))
+
+    with watch_compiling(lambda done, most: told.append((done, most))):
+        four_times.compile("int64(int64)")
+    four_times.compile("float64(float64)")  # nobody watches
+    counts = [done for done, _ in told]
+    assert counts[-1] - counts[0] >= 1
+    assert counts == sorted(counts)
+    assert all(done <= most for done, most in told)
 
 
 def test_the_code_for_a_missing_number_is_beyond_all_others():

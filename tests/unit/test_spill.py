@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -59,3 +61,24 @@ def test_the_folder_of_somebody_else_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
     remove_dead(tmp_path)
     assert theirs.exists()
+
+
+KEEP = """
+import os, sys, tempfile
+sys.path[:0] = {path!r}
+from sfumato import cli
+from sfumato.spill import keep_folder
+cli.run = lambda arguments: (keep_folder() / "props").write_text("Weka's") and 0
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["cli.main()", "cli.run([])"])
+def test_a_folder_that_is_kept_is_gone_when_the_process_is(tmp_path, end):
+    """By the command, which ends without Python's own end, and by a script."""
+    program = KEEP.format(path=sys.path, end=end)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False
+    )
+    assert done.returncode == 0
+    assert list(tmp_path.iterdir()) == []

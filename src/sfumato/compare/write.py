@@ -12,13 +12,20 @@ from sfumato.release import check_outside
 from sfumato.tables import replace_atomically, write_table
 
 
-def check_target(folder: Path) -> None:
-    """Raise before the work if its results could not be written, or its picture not drawn."""
+def check_target(folder: Path, *, overwrite: bool = True) -> None:
+    """Raise before the work if its results could not be written, or its picture not drawn.
+
+    With ``overwrite`` the files of an earlier comparison are replaced, and others stay.
+    """
     if find_spec("matplotlib") is None:
         raise MissingExtra("evaluate", "The picture of a comparison")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give another --out.")
     check_outside(folder)
+    if not overwrite and folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            f"The folder {folder} is not empty; name another one, or allow its frontier to be replaced (--overwrite)."
+        )
 
 
 def write_comparison(found: Comparison, folder: Path) -> tuple[Path, ...]:

@@ -7,9 +7,6 @@ back as whole arrays; no row is touched in Python.
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,6 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError, MissingExtra
 from sfumato.evaluate.features import Features
+from sfumato.spill import keep_folder
 
 MODELS = {
     "decision-tree": ("weka.classifiers.trees.J48", "-C 0.25 -M 2"),
@@ -88,7 +86,7 @@ def virtual_machine() -> Any:
             "-Xrs",  # Ctrl-C is Python's: Java would end at once, and the process with it or after it
             "-Djava.awt.headless=true",
             "-Dweka.packageManager.loadPackages=false",
-            f"-DWEKA_HOME={_own_folder()}",
+            f"-DWEKA_HOME={keep_folder()}",  # where it makes a folder for packages, and not in somebody's home
             "--enable-native-access=ALL-UNNAMED",
             classpath=_jars(),
             convertStrings=True,
@@ -112,13 +110,6 @@ def _check_knows_weka(java: Any) -> None:
         raise InputError(
             "A Java without Weka runs in this process already: evaluate with Weka in a process of its own."
         ) from None
-
-
-def _own_folder() -> str:
-    """Weka makes a folder for packages, if need be in the home of whoever runs it: here it is one that passes."""
-    folder = tempfile.mkdtemp(prefix="sfumato-weka-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _library(home: Path) -> Path:

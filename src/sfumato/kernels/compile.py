@@ -3,52 +3,113 @@
 Compiled code is kept on disk between runs, in a folder named after a hash of all kernel sources. numba
 itself looks only at the file of the function that is called and would go on using old callees; and it
 writes beside the source, which a read-only installation forbids. NUMBA_CACHE_DIR, if set, is obeyed.
+
+numba runs whatever it finds in that folder. So it is one that belongs to us and that nobody else can write,
+or none is used, and every run compiles for itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import stat
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
+
+from sfumato.kernels.watch import tell
 
 
 @cache
-def cache_folder() -> Path:
+def cache_folder() -> Path | None:
     """Where compiled kernels are kept: the user's cache, one folder per version of the sources.
 
-    Where that cannot be written, a folder of the user's own among the temporary ones.
+    None where it cannot be written, or somebody else could.
     """
+    folder = wanted_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if _is_ours_alone(folder) and os.access(folder, os.W_OK) else None
+    except OSError:
+        return None
+
+
+def wanted_folder() -> Path:
+    """The folder for compiled kernels, whether or not it can be used."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "sfumato"
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or users) / f"kernels-{digest.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    return Path(tempfile.mkdtemp(prefix="sfumato-kernels-"))
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or users) / f"kernels-{digest.hexdigest()[:16]}"
 
 
-def is_warm() -> bool:
-    """Have the kernels been compiled on this machine before?"""
-    return any(cache_folder().glob("**/*.nbi"))
+def _is_ours_alone(folder: Path) -> bool:
+    """Does the folder belong to us, can nobody else write it, and nobody put another one in its place?
 
+    One that others may only read is closed to them, too.
+    """
+    if not hasattr(os, "geteuid"):  # Windows: what is below the user's folder is the user's
+        return True
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        return False
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+    return all(_stays_in_place(parent.stat()) for parent in folder.resolve().parents)
+
+
+def _stays_in_place(parent: os.stat_result) -> bool:
+    """Whether only we and root can rename what is in a folder."""
+    if parent.st_uid not in (0, os.geteuid()):
+        return False
+    is_own_group = parent.st_gid == os.getegid()  # as where every user has a group of the same name
+    writers = parent.st_mode & (0o002 if is_own_group else 0o022)
+    return not writers or bool(parent.st_mode & stat.S_ISVTX)
+
+
+class _Listener(event.Listener):
+    """Counts the kernels that are compiled."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.done: set[str] = set()
+
+    def on_start(self, _event: Any) -> None:
+        if not self.done:
+            tell(0, len(self.known))
+
+    def on_end(self, found: Any) -> None:
+        name = _name_of(found.data["dispatcher"].py_func)
+        if name in self.known - self.done:
+            self.done.add(name)
+            tell(len(self.done), len(self.known))
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+_listener = _Listener()
+event.register("numba:compile", _listener)
 
 config: Any = numba.config
-config.CACHE_DIR = str(cache_folder())
+if cache_folder() is not None:
+    config.CACHE_DIR = str(cache_folder())
 
 njit: Any = numba.njit
 
-kernel = njit(cache=True, nogil=True, error_model="numpy")
-"""Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business."""
 
-inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Without the way in from Python, which takes longer to compile than most of them."""
+def kernel(function: Callable[..., Any]) -> Any:
+    """Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business."""
+    _listener.known.add(_name_of(function))
+    return njit(cache=cache_folder() is not None, nogil=True, error_model="numpy")(function)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Without the way in from Python, which takes longer to compile than most of them."""
+    _listener.known.add(_name_of(function))
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)

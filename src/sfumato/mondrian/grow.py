@@ -15,7 +15,6 @@ from sfumato import encoding, recoding, tables
 from sfumato.columns import ColumnsInMemory, wanted
 from sfumato.encoding import Domain
 from sfumato.engines.memory import MemoryEngine
-from sfumato.kernels.compile import is_warm
 from sfumato.kernels.grow import Nodes
 from sfumato.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.mondrian.problem import Problem
@@ -89,7 +88,7 @@ def partition(
         done += rows
         progress("splitting", done, source.n_rows)
 
-    progress("splitting" if is_warm() else "compiling (once)", 0, source.n_rows)
+    progress("splitting", 0, source.n_rows)
     nodes = problem.engine.grow(
         problem.axes,
         problem.targets,

@@ -24,7 +24,6 @@ from sfumato.engines.collect import Collector, Judge, State
 from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
 from sfumato.engines.rows import MOST_FILES, Block, Kept, Layout, Partitions, Rows, StoredRows
-from sfumato.kernels.compile import is_warm
 from sfumato.kernels.descend import Descent
 from sfumato.kernels.grow import Nodes
 from sfumato.kernels.problem import NODE, Axes
@@ -242,7 +241,7 @@ class Rothko:
 
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the leaves."""
-        self.progress("splitting" if is_warm() else "compiling (once)", 0, self.rows.n_rows)
+        self.progress("splitting", 0, self.rows.n_rows)
         state = self.judge.whole([domain.n_codes for domain in self.problem.domains])
         if self.ends is not None:
             state = Ends(self.problem.axes, self.ends).narrowed(state)

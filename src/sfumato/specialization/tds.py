@@ -30,7 +30,6 @@ from sfumato.engines.counts import ColumnCounts
 from sfumato.engines.order import RowsByCell, count_cells
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.errors import RequirementUnreachable
-from sfumato.kernels.compile import is_warm
 from sfumato.kernels.problem import Targets
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import Policy
@@ -71,7 +70,7 @@ def partition(
         domain, codes[a] = encoding.encode_axis(source, attribute)
         domains.append(domain)
     tables.give_back_memory()
-    progress("specializing" if is_warm() else "compiling (once)", 0, source.n_rows)
+    progress("specializing", 0, source.n_rows)
     chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
     grid = Grid.of(specialize(domains, chooser), domains)
     start, end = groups.start[: groups.n_groups], groups.end[: groups.n_groups]
@@ -254,7 +253,7 @@ def grow_on_disk(
     """
     progress("checking", 0, 1)
     k = _least_rows(rows.n_rows, policy)
-    progress("specializing" if is_warm() else "compiling (once)", 0, rows.n_rows)
+    progress("specializing", 0, rows.n_rows)
     grid, counts = _grid_on_disk(
         rows, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
     )

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
-from sfumato.kernels.compile import is_warm
 from sfumato.kernels.cube import Best, Space, count_at, keep_better, search
 from sfumato.machine import free_memory, n_cores
 from sfumato.partition import Progress, no_progress
@@ -88,7 +87,7 @@ def _best(tuples: Tuples, threads: int, progress: Progress) -> Best:
         spaces.put((space, best))
         return found
 
-    progress(STAGE if is_warm() else "compiling (once)", 0, len(tasks))
+    progress(STAGE, 0, len(tasks))
     with ThreadPoolExecutor(max_workers=threads) as pool:
         found = pool.map(work, tasks)
         out = next(found)

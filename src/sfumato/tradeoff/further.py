@@ -77,12 +77,13 @@ def apply_to_file(
     side_table: Any,
     *,
     reading: Reading = AS_USUAL,
+    overwrite: bool = True,
     progress: Progress = no_progress,
 ) -> int:
     """Write further rows to a file, which appears whole or not at all; returns their number."""
-    tables.check_file_target(out)
+    tables.check_file_target(out, overwrite=overwrite)
     rows = generalized(table, policy, side_table, reading=reading, progress=progress)
-    tables.write_table(rows, out)
+    tables.write_table(rows, out, overwrite=overwrite)
     return len(rows)
 
 

@@ -41,7 +41,6 @@ from sfumato.kernels.bracket import (
     fill_standing,
     high_is_best,
 )
-from sfumato.kernels.compile import is_warm
 from sfumato.kernels.marginal import HIGH, LEVEL, LOW, OPEN, TIED, fill_ends, fill_equal
 from sfumato.machine import n_cores
 from sfumato.partition import Progress, no_progress
@@ -188,7 +187,7 @@ class _Work:
         def one(part: slice) -> None:
             is_open[part] = self._ends(found, part)
 
-        progress("single columns" if is_warm() else "compiling (once)", 0, n)
+        progress("single columns", 0, n)
         with ThreadPoolExecutor(threads or n_cores()) as pool:
             for part, _ in zip(parts, pool.map(one, parts), strict=True):
                 progress("single columns", part.stop, n)
