@@ -405,7 +405,7 @@ def _publish(
 ) -> None:
     from sfumato.evaluate.result import Evaluation  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.publish import promises, publish_to  # noqa: PLC0415
+    from sfumato.publish import columns_with_formulas, promises, publish_to  # noqa: PLC0415
     from sfumato.reading import Reading  # noqa: PLC0415
 
     utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
@@ -433,6 +433,13 @@ def _publish(
         _say(f"{out}: counts in {number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified.")
     for line in promises(release):
         _say(f"  {line}")
+    if named := columns_with_formulas(release):
+        columns = ", ".join(map(repr, named))
+        _say(
+            f"sfumato: Cells of {columns} begin with =, @, +, - or a tab, which spreadsheets run as formulas; "
+            "output: {formulas: escape} puts ' before them.",
+            err=True,
+        )
     figures = dict(release.certificate.figures)
     for found in figures.pop("imprecision", ()):
         _say(
@@ -533,7 +540,14 @@ def apply(
     from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
 
     n_rows = apply_to_file(
-        release, policy.schema, table, out, memory=size, reading=reading, overwrite=overwrite
+        release,
+        policy.schema,
+        table,
+        out,
+        memory=size,
+        reading=reading,
+        overwrite=overwrite,
+        is_escaped=policy.escapes_formulas,
     )
     _say(f"{out}: {number_of(n_rows, 'row')} recoded. They carry no promise.")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True)
 class Counters:
-    """Counts of one run. ``as_figures`` is what the certificate says of them.
+    """Counts of one run. ``as_figures`` is what the certificate says of them: never how large the table was.
 
     >>> Counters(encoded_bytes=100, input_passes=2, bytes_read=100, bytes_written=100).as_figures()["reads"]
     3.0
@@ -40,7 +40,8 @@ class Counters:
 
     def as_figures(self) -> dict[str, int | float]:
         """By name, with reads and writes in units of all the encoded rows, as the paper counts [LDR08, 5.3]."""
-        counted = {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self) if field.name != "input_bytes"]
+        counted = {name.replace("_", "-"): getattr(self, name) for name in names}
         once = max(self.encoded_bytes, 1)
         return {
             **counted,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.formulas import read_escaped
 from sfumato.schema import Attribute, Role
 from sfumato.tables import Source, open_own_csv, open_table, texts
 
@@ -27,7 +28,7 @@ class FiledRows:
     r"""The rows of a release in a file, csv or parquet.
 
     ``path`` is where the file lies now: a release that is written may take it along. ``sha256`` is that of the
-    file, once somebody has computed it.
+    file, once somebody has computed it. ``is_escaped`` says that cells which are like formulas are marked in it.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "release.csv")
@@ -37,8 +38,10 @@ class FiledRows:
     (2, ['zip', 'job'], [None, 'nurse'])
     """
 
-    def __init__(self, path: Path, format_: str, *, n_rows: int | None = None) -> None:
-        self.path, self.format = Path(path), format_
+    def __init__(
+        self, path: Path, format_: str, *, n_rows: int | None = None, is_escaped: bool = False
+    ) -> None:
+        self.path, self.format, self.is_escaped = Path(path), format_, is_escaped
         self.sha256 = ""
         self._n_rows = n_rows
 
@@ -51,8 +54,10 @@ class FiledRows:
 
     def _open(self, *, lazy: bool = False) -> Source:
         if self.format == "csv":
-            return open_own_csv(self.path, lazy=lazy, may_be_empty=True)
-        return open_table(self.path, may_be_empty=True)
+            source = open_own_csv(self.path, lazy=lazy, may_be_empty=True)
+        else:
+            source = open_table(self.path, may_be_empty=True)
+        return read_escaped(source) if self.is_escaped else source
 
     @property
     def column_names(self) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import predicate, selection
+from sfumato import formulas, predicate, selection
 from sfumato.cuts import Cuts
 from sfumato.engines.rows import Block
 from sfumato.errors import InputError
@@ -108,7 +108,7 @@ def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, rand
             rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
                 returned[i] += int(selection.selected(condition, rows, chunk.groups.recoding, policy).sum())
-            writer.append(rows)
+            writer.append(formulas.escape(rows) if policy.escapes_formulas else rows)
             intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None
     return Written(

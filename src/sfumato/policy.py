@@ -83,6 +83,7 @@ class Output(StrEnum):
         return self in (Output.BOUNDS, Output.BOTH)
 
 
+KEEP, ESCAPE = "keep", "escape"
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
 
 
@@ -159,6 +160,8 @@ class Policy:
     """DiffGen: one row per cell and class with its count, or as many rows as counted (``EXPANDED``)."""
     title: str | None = None
     """What the report is headed with."""
+    formulas: str = KEEP
+    """Text cells that spreadsheets would run as formulas: kept, or escaped in every file (``ESCAPE``)."""
 
     def __post_init__(self) -> None:
         if self.output is Output.LABELS and self._aggregates:
@@ -176,6 +179,11 @@ class Policy:
         if isinstance(self.method, RiskUtilityOptions):
             return self.method.is_private
         return isinstance(self.method, DiffGenOptions)
+
+    @property
+    def escapes_formulas(self) -> bool:
+        """Do the files of the release hold ' before text that a spreadsheet would run?"""
+        return self.formulas == ESCAPE
 
     @property
     def has_counts(self) -> bool:
@@ -238,6 +246,7 @@ class Policy:
                 "values": str(self.output),
                 **({"rows": self.rows} if isinstance(self.method, DiffGenOptions) else {}),
                 **({} if self.keeps_recoding else {"recoding": False}),
+                **({} if self.formulas == KEEP else {"formulas": self.formulas}),
             },
             "missing": MISSING,
         }
@@ -293,6 +302,7 @@ def _policy(document: Document, folder: Path) -> Policy:
             keeps_recoding=output.get("recoding", True),
             rows=rows,
             title=None if mistakes.is_broken("title") else data.get("title"),
+            formulas=output.get("formulas", KEEP),
         )
     except (Misfit, PolicyMistakes) as error:
         positions = {"require": tuple(requirements), "workload": tuple(tasks)}

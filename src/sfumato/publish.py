@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sfumato import (
+    formulas,
     predicate,
     report,
     selection,
@@ -306,7 +307,7 @@ class _Job:
             figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
         figures["io"] = written.io
         tables.give_back_memory()
-        rows = FiledRows(written.path, file_format, n_rows=written.n_rows)
+        rows = FiledRows(written.path, file_format, n_rows=written.n_rows, is_escaped=policy.escapes_formulas)
         self.progress("verifying", 0, 1)
         found = examine(rows, policy, memory=memory, scratch=spill.folder)
         release = self._release(rows, source, written.recoding, found.measures, figures)
@@ -360,8 +361,8 @@ class _PrivateJob(_Job):
         path = spill.path("release").with_suffix(f".{file_format}")
         with tables.TableWriter(path) as writer:
             for part in drawn.tables():
-                writer.append(part)
-        rows = FiledRows(path, file_format, n_rows=writer.n_rows)
+                writer.append(formulas.escape(part) if self.policy.escapes_formulas else part)
+        rows = FiledRows(path, file_format, n_rows=writer.n_rows, is_escaped=self.policy.escapes_formulas)
         rows.sha256 = sha256_of(path)
         return self._of(drawn, source, rows, partial(_verified, memory=memory, scratch=spill.folder))
 
@@ -510,6 +511,17 @@ def _imprecision(
 
 def _surplus(task: Select, returned: int, true: int) -> dict[str, Any]:
     return {"where": task.where, "true": true, "returned": returned, "imprecision": returned - true}
+
+
+def columns_with_formulas(release: Release) -> tuple[str, ...]:
+    """The columns whose cells a spreadsheet would run, of a release that keeps them as they are.
+
+    Nothing is said of a differentially private one.
+    """
+    if release.policy.escapes_formulas or release.policy.is_private:
+        return ()
+    rows = release.rows
+    return formulas.columns_with_formulas(rows.tables() if isinstance(rows, FiledRows) else [rows])
 
 
 def promises(release: Release) -> Iterator[str]:
@@ -671,4 +683,4 @@ def _check_evaluated_rows(evaluation: Evaluation, n_rows: int) -> None:
         )
 
 
-__all__ = ["promises", "publish", "publish_to", "published_rows"]
+__all__ = ["columns_with_formulas", "promises", "publish", "publish_to", "published_rows"]

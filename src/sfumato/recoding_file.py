@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sfumato import formulas, tables
 from sfumato import recoding as recodings
-from sfumato import tables
 from sfumato.axes import Axis
 from sfumato.encoding import Domain, OrderedDomain, TreeDomain
 from sfumato.kernels.grow import Nodes
@@ -350,10 +350,11 @@ def apply_to_file(
     memory: int | None = None,
     reading: Reading = AS_USUAL,
     overwrite: bool = True,
+    is_escaped: bool = False,
 ) -> int:
     """Recode a table with the recoding of a release folder, some rows at a time; returns the number of rows.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all; cells that are like formulas are marked in it if it ``is_escaped``.
     """
     check_file_target(out, overwrite=overwrite)
     recoding = recodings.read(folder, schema, memory=memory)
@@ -363,5 +364,5 @@ def apply_to_file(
     with Spill(out) as spill, TableWriter(out, row_group=row_group, overwrite=overwrite) as writer:
         source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))
         for part in recoding.stream(source, beside=out):
-            writer.append(part)
+            writer.append(formulas.escape(part) if is_escaped else part)
     return writer.n_rows

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from sfumato import answers
+from sfumato import answers, formulas
 from sfumato import recoding as recodings
 from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError, number_of
@@ -749,7 +749,8 @@ class Release:
             known[RELEASES[self.format]] = self.rows.sha256
             _bring(self.rows.path, folder / RELEASES[self.format], within)
         else:
-            write_table(self.rows, folder / RELEASES[self.format])
+            rows = formulas.escape(self.rows) if self.policy.escapes_formulas else self.rows
+            write_table(rows, folder / RELEASES[self.format])
         _write_text(folder / POLICY, self.policy.to_yaml())
         if self.recoding is not None:
             self.recoding.write(folder)
@@ -775,7 +776,7 @@ class Release:
             raise InputError(f"{path} holds no rows: neither {' nor '.join(RELEASES.values())} is there.")
         policy = Policy.read(path / POLICY)
         has_recoding = (path / RECODINGS[0]).exists()
-        rows = FiledRows(path / RELEASES[format_], format_)
+        rows = FiledRows(path / RELEASES[format_], format_, is_escaped=policy.escapes_formulas)
         return cls(
             rows=rows if _is_large(rows.path) else rows.load(),
             certificate=certificate,

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from sfumato import verify_private, verify_risk, verify_sampling, verify_summary, verify_tradeoff
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
+from sfumato.formulas import read_escaped
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
 from sfumato.reading import AS_USUAL, Reading, open_as
@@ -143,7 +144,7 @@ def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measure
     """
     memory = _memory(memory)
     if isinstance(table, FiledRows):
-        source = _opened(table.path, table.format, memory)
+        source = _opened(table.path, table.format, memory, policy)
     else:
         source = table if isinstance(table, Source) else open_table(table, lazy=not _is_small(table, memory))
     return _examined(source, policy, memory, None, with_statistics=False).measures
@@ -158,7 +159,7 @@ def examine(
     """
     rows.sha256 = sha256_of(rows.path)
     memory = _memory(memory)
-    source = _opened(rows.path, rows.format, memory)
+    source = _opened(rows.path, rows.format, memory, policy)
     return replace(_examined(source, policy, memory, scratch), sha256=rows.sha256)
 
 
@@ -251,12 +252,12 @@ def _fits(source: Source, judged: Judged, memory: int) -> bool:
     return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
 
 
-def _opened(path: Path, word: str, memory: int) -> Source:
+def _opened(path: Path, word: str, memory: int, policy: Policy) -> Source:
     """The rows of a release folder; an InputError if they are not of the format that their name says."""
     source = open_own_csv(path, lazy=not _is_small(path, memory)) if word == "csv" else open_table(path)
     if source.kind != word:
         raise InputError(f"{path.name} is not {word} inside.")
-    return source
+    return read_escaped(source) if policy.escapes_formulas else source
 
 
 def _folder_for_files(source: Source) -> Path:
@@ -673,7 +674,8 @@ def _private(
     except (OSError, ValueError, RecursionError, csv.Error):
         yield Check(claim, False, "they are damaged")
         return
-    yield from verify_private.checks(policy, certificate, document, FiledRows(path, word), names)
+    rows = FiledRows(path, word, is_escaped=policy.escapes_formulas)
+    yield from verify_private.checks(policy, certificate, document, rows, names)
 
 
 def _boxes(
@@ -691,7 +693,7 @@ def _boxes(
         if not columns.passed:
             return
         missing = claimed.utility.missing if claimed.utility is not None else ()
-        rows = FiledRows(path, word)
+        rows = FiledRows(path, word, is_escaped=policy.escapes_formulas)
         boxes = verify_tradeoff.Boxes.of(rows, policy, missing)
         if policy.is_private:
             options = verify_tradeoff.options_of(policy)
@@ -725,7 +727,7 @@ def _rows(
 ) -> Iterator[Check]:
     claim = "the rows can be read and measured"
     try:
-        source = _opened(path, word, 0 if known else memory)
+        source = _opened(path, word, 0 if known else memory, policy)
         yield _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
         examined = known or _examined(source, policy, memory, scratch)
     except NoRoom:  # that is not the release's fault

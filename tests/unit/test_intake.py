@@ -107,6 +107,9 @@ def test_bytes_of_the_input_are_counted_pass_by_pass(tmp_path, spill):
     assert (spill.counters.input_passes, spill.counters.input_bytes) == (1, path.stat().st_size)
     list(found.blocks())
     assert (spill.counters.input_passes, spill.counters.input_bytes) == (2, 2 * path.stat().st_size)
+    figures = spill.counters.as_figures()
+    assert figures["input-passes"] == 2
+    assert "input-bytes" not in figures, "a release does not say how large the raw table is"
 
 
 def test_of_parquet_only_the_columns_that_are_read_are_counted(tmp_path, spill):

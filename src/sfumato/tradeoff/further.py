@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato import tables
+from sfumato import formulas, tables
 from sfumato.errors import InputError
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
@@ -83,7 +83,7 @@ def apply_to_file(
     """Write further rows to a file, which appears whole or not at all; returns their number."""
     tables.check_file_target(out, overwrite=overwrite)
     rows = generalized(table, policy, side_table, reading=reading, progress=progress)
-    tables.write_table(rows, out, overwrite=overwrite)
+    tables.write_table(formulas.escape(rows) if policy.escapes_formulas else rows, out, overwrite=overwrite)
     return len(rows)
 
 
