@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
+import laws
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
+import sfumato as sf
 from sfumato.declared import held
 from sfumato.policy import Policy
 from sfumato.privacy import mechanisms
@@ -30,6 +34,8 @@ TABLE_1A = (
     ("Dancer", 25, "N"),
 )
 
+TABLE_1B = (("Professional", "[18, 64]"),) * 4 + (("Artist", "[18, 64]"),) * 4
+
 FIGURE_1 = """
 attributes:
   job:
@@ -40,6 +46,9 @@ attributes:
 workload: [classify: class]
 method: {diffgen: %s}
 """
+FIGURE_1_BY_JOB = FIGURE_1.replace(
+    "{diffgen: %s}", "{mondrian: {split-only: [job]}}\nrequire: [k-anonymity: %d]"
+)
 
 
 class Scripted:
@@ -61,13 +70,21 @@ class Scripted:
         return counts.copy()
 
 
-def table_1a() -> pa.Table:
-    return pa.table({name: [row[i] for row in TABLE_1A] for i, name in enumerate(("job", "age", "class"))})
+class Noted(Scripted):
+    """Adds no noise, and notes what noise was to be added to."""
+
+    def discrete_laplace(self, counts, scale):
+        self.asked = counts.tolist(), scale
+        return counts.copy()
 
 
-def drawn(options: str, how=None):
+def table_1a(rows=TABLE_1A) -> pa.Table:
+    return pa.table({name: [row[i] for row in rows] for i, name in enumerate(("job", "age", "class"))})
+
+
+def drawn(options: str, how=None, rows=TABLE_1A):
     policy = Policy.parse(FIGURE_1 % options)
-    rows = held(open_table(table_1a()), policy)
+    rows = held(open_table(table_1a(rows)), policy)
     return draw(rows, rows.domains, len(rows.class_values), policy.method, how or mechanisms.noiseless())
 
 
@@ -86,9 +103,27 @@ def labels(found) -> list[list[str]]:
 # ---- Table 1 ---------------------------------------------------------------------------------------
 
 
-def test_table_1b_groups_of_four():
+def test_table_1b_the_4_anonymous_table():
+    """Row by row; one of 5 or more in each group is one group of all."""
+    release = sf.publish(table_1a(), Policy.parse(FIGURE_1_BY_JOB % 4))
+    recoded = release.recoding.apply(table_1a()).to_pylist()
+    assert tuple((row["job"], row["age"]) for row in recoded) == TABLE_1B
+    published = release.table.to_pylist()
+    assert Counter((row["job"], row["age"]) for row in published) == Counter(TABLE_1B)
+    in_5 = sf.publish(table_1a(), Policy.parse(FIGURE_1_BY_JOB % 5)).table.to_pylist()
+    assert {(row["job"], row["age"]) for row in in_5} == {("Any_Job", "[18, 64]")}
+
+
+def test_table_1b_groups_of_four_by_a_cut():
     found = drawn("{epsilon: 1, cuts: {job: [Professional, Artist]}}")
-    assert found.counts.sum(axis=1).tolist() == [4, 4]
+    assert labels(found)[0] == ["Professional", "Artist or missing"]
+    of_job = dict(zip(labels(found)[0], found.counts.tolist(), strict=True))
+    assert of_job == {"Professional": [2, 2], "Artist or missing": [2, 2]}  # Y and N
+    lawyers = tuple(row for row in TABLE_1A if row[0] == "Lawyer")  # one of each class
+    assert drawn("{epsilon: 1, cuts: {job: [Professional, Artist]}}", rows=lawyers).counts.tolist() == [
+        [1, 1],
+        [0, 0],
+    ]
 
 
 def test_table_1c_the_contingency_table():
@@ -152,19 +187,44 @@ def test_example_3_after_one_specialization():
 # ---- Examples 1 and 2 ------------------------------------------------------------------------------
 
 
+def counted(rows, epsilon="1"):
+    """What the program counts of each age below 40 and from 40 on, class by class, and the scale of its noise."""
+    how = Noted()
+    drawn(f"{{epsilon: {epsilon}, cuts: {{age: [40]}}}}", how, rows)
+    counts, scale = how.asked
+    return np.array(counts), scale
+
+
 def test_example_1_the_sensitivity_of_a_count_is_one():
-    count = sum(age < 40 for _, age, _ in TABLE_1A)
-    assert count == 7
-    without = [sum(age < 40 for _, age, _ in TABLE_1A[:i] + TABLE_1A[i + 1 :]) for i in range(len(TABLE_1A))]
-    assert max(abs(count - other) for other in without) == 1
+    """The number of rows with Age < 40, in all tables with a row less or a row more."""
+    counts, scale = counted(TABLE_1A)
+    assert counts.tolist() == [4, 3, 0, 1]  # Y and N below 40, Y and N from 40 on
+    assert counts[:2].sum() == sum(age < 40 for _, age, _ in TABLE_1A) == 7
+    neighbours = [TABLE_1A[:i] + TABLE_1A[i + 1 :] for i in range(len(TABLE_1A))]
+    neighbours += [(*TABLE_1A, row) for row in product(["Lawyer", "Dancer"], [18, 39, 40, 64], "YN")]
+    others = [counted(rows)[0] for rows in neighbours]
+    assert {abs(int(other[:2].sum()) - 7) for other in others} == {0, 1}
+    assert {int(abs(other - counts).sum()) for other in others} == {1}  # all four counts together
+    assert scale == 1  # so this is the noise that they get at epsilon 1
 
 
-def test_example_2_the_noisy_count_is_around_the_true_one():
-    """Mean within 6 standard errors: a false alarm once in 5e8 runs."""
-    epsilon = Fraction(1, 2)
-    noisy = mechanisms.seeded(2).discrete_laplace(np.full(20_000, 7), 1 / epsilon)
-    variance = 2 * math.exp(-0.5) / (1 - math.exp(-0.5)) ** 2
-    assert abs(noisy.mean() - 7) < 6 * math.sqrt(variance / 20_000)
+def fit_of_noise(noise, scale, reach=16):
+    """The p-value of a chi-square test against the discrete Laplace law."""
+    chances = laws.discrete_laplace(np.arange(-reach, reach + 1), scale)
+    chances[[0, -1]] += (1 - chances.sum()) / 2  # what lies beyond
+    seen = np.bincount(np.clip(noise, -reach, reach) + reach, minlength=len(chances))
+    return stats.chisquare(seen, len(noise) * chances).pvalue
+
+
+def test_example_2_the_noisy_count_is_the_true_one_and_noise_of_scale_1_over_epsilon():
+    """f(D) + Lap(1 / epsilon), of whole numbers; noise of another scale, or around another count, would be seen."""
+    counts, scale = counted(TABLE_1A, epsilon="0.5")
+    true = int(counts[:2].sum())
+    noisy = mechanisms.seeded(2).discrete_laplace(np.full(20_000, true), scale)
+    assert fit_of_noise(noisy - 7, 1 / 0.5) > 1e-6
+    for wrong in (0.9, 1.1):
+        assert fit_of_noise(noisy - 7, wrong / 0.5) < 1e-6
+    assert fit_of_noise(noisy - 8, 1 / 0.5) < 1e-6
 
 
 # ---- equations -------------------------------------------------------------------------------------
