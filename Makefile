@@ -86,6 +86,10 @@ if os.path.realpath(sys.prefix) == os.path.realpath(".venv"): print(sys._base_ex
     python=$${base:-$$python}
 }
 
+pinned() {  # these sections of constraints.txt, with their hashes
+    awk -v sections=" $$* " '/^# [a-z]+$$/ { is_asked = index(sections, " " $$2 " ") } is_asked && !/^#/' constraints.txt
+}
+
 new_venv() {  # a virtual environment with pip in the folder $$1, by venv or else by virtualenv
     rm -rf "$$1"
     mkdir -p "$$1"
@@ -100,7 +104,8 @@ new_venv() {  # a virtual environment with pip in the folder $$1, by venv or els
         for pip in "$$python -m pip" pip3 pip; do  # into a folder of its own: legal where Python is "externally managed"
             if ! $$pip --version >/dev/null 2>&1; then continue; fi
             rm -rf "$$1/.virtualenv"
-            PIP_REQUIRE_VIRTUALENV=0 $$pip install -c constraints.txt --target "$$1/.virtualenv" virtualenv || continue
+            pinned make > "$$1/.pins"
+            PIP_REQUIRE_VIRTUALENV=0 $$pip install --require-hashes -r "$$1/.pins" --target "$$1/.virtualenv" || continue
             PYTHONPATH="$$here/$$1/.virtualenv" "$$python" -m virtualenv "$$1" || continue
             rm -rf "$$1/.virtualenv"
             return
@@ -136,14 +141,17 @@ is_installed() {
     cat pyproject.toml constraints.txt | cmp -s - ".venv/.$$1"
 }
 
-install() {  # $$1 names the stamp, $$2 is the project with its extras
+install() {  # $$1 names the stamp, $$2 the sections of constraints.txt; the project itself is no file that has a hash
     venv
     if is_installed "$$1"; then return; fi
     size=$$(sed -n "s/^# download, $$1: //p" constraints.txt)
     echo "Installing sfumato ($$1) into .venv: downloads $${size:-some packages}, once."
     : > .venv/.unfinished
-    .venv/bin/python -m pip install -c constraints.txt setuptools
-    .venv/bin/python -m pip install -c constraints.txt --no-build-isolation -e "$$2"
+    pinned build > .venv/.pins
+    .venv/bin/python -m pip install --require-hashes -r .venv/.pins
+    pinned $$2 > .venv/.pins
+    .venv/bin/python -m pip install --require-hashes --no-build-isolation -r .venv/.pins
+    .venv/bin/python -m pip install --no-deps --no-build-isolation -e .
     cat pyproject.toml constraints.txt > ".venv/.$$1"
     rm .venv/.unfinished
 }
@@ -160,7 +168,8 @@ browser() {  # for the tests that look at reports; where it cannot be installed 
     echo "There is no browser, so tests that look at reports in one are skipped; install chromium to run them."
 }
 
-constraints() {  # wheels only, so that nobody needs a compiler; what is published as plain Python sources is built first
+constraints() {  # wheels only, so that nobody needs a compiler; what is published as plain Python sources is built first.
+    # The hashes are of all files that the registry offers for Linux, macOS and every supported Python.
     find_python
     work=build/constraints
     new_venv "$$work"
@@ -175,29 +184,32 @@ def extra(name):  # with the extras that it names itself, as in "sfumato[weka]"
         inner = line.removeprefix("sfumato[").removesuffix("]").split(",") if line.startswith("sfumato[") else ()
         yield from (further for each in inner for further in extra(each)) if inner else [line]
 for name, lines in {
+    "build": ["setuptools"],
     "core": project["dependencies"],
     "evaluate": project["dependencies"] + [*extra("evaluate")],
     "dev": project["dependencies"] + [*extra("dev")],
-    "make": ["setuptools", "virtualenv"],
+    "make": ["virtualenv"],
 }.items():
     pathlib.Path(sys.argv[1], name + ".in").write_text("\n".join(lines) + "\n")
 END
-    for part in dev evaluate core make; do
+    for part in dev evaluate core make build; do
         touch "$$work/pins"
         "$$work/bin/python" -m pip download --only-binary :all: -d "$$work/$$part" -c "$$work/pins" -r "$$work/$$part.in"
         for wheel in "$$work/$$part"/*.whl; do basename "$$wheel"; done | awk -F - '{ print $$1 "==" $$2 }' >> "$$work/pins"
     done
+    "$$work/bin/python" .ci/constraints.py check "$$work/dev"
     for version in 3.12 3.13 3.14; do
         echo "Checking that Python $$version can install the same versions."
         "$$work/bin/python" -m pip install -q --dry-run --ignore-installed --only-binary :all: --python-version $$version \
             --target "$$work/none" -c "$$work/pins" -r "$$work/dev.in"
     done
-    "$$work/bin/python" - "$$work" > "$$work/constraints.txt" <<'END'
+    "$$work/bin/python" - "$$work" > "$$work/list" <<'END'
 import pathlib, sys
 work = pathlib.Path(sys.argv[1])
-wheels = {part: sorted((work / part).glob("*.whl")) for part in ("core", "evaluate", "dev", "make")}
+wheels = {part: sorted((work / part).glob("*.whl")) for part in ("build", "core", "evaluate", "dev", "make")}
 def size(part): return f"about {sum(wheel.stat().st_size for wheel in wheels[part]) / 1e6:.0f} MB"
-print("# The exact versions that make installs: the core, the extras, and the tools that install them.")
+print("# The exact versions that make installs, and nothing else: each with the SHA-256 of its files for Linux, macOS")
+print("# and every supported Python. First setuptools, then the core, the extras, and what makes virtual environments.")
 print("# Renew with `make constraints PYTHON=python3.11`: it resolves pyproject.toml anew with the oldest")
 print("# Python that is supported, so that every newer one finds the same versions. Then `make lint test`.")
 for part in ("core", "evaluate", "dev"): print(f"# download, {part}: {size(part)}")
@@ -208,15 +220,16 @@ for part in wheels:
         if name not in seen: print(f"{name.replace('_', '-').lower()}=={version}")
         seen.add(name)
 END
+    "$$work/bin/python" .ci/constraints.py hash < "$$work/list" > "$$work/constraints.txt"
     mv "$$work/constraints.txt" constraints.txt
     rm -rf "$$work"
     echo "constraints.txt is new."
 }
 
 case $$1 in
-    core) install core . ;;
-    evaluate) install evaluate '.[evaluate]'; cp .venv/.evaluate .venv/.core ;;
-    dev) install dev '.[dev]'; cp .venv/.dev .venv/.core; cp .venv/.dev .venv/.evaluate ;;
+    core) install core core ;;
+    evaluate) install evaluate 'core evaluate'; cp .venv/.evaluate .venv/.core ;;
+    dev) install dev 'core evaluate dev'; cp .venv/.dev .venv/.core; cp .venv/.dev .venv/.evaluate ;;
     browser) browser ;;
     constraints) constraints ;;
 esac
