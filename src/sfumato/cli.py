@@ -662,7 +662,9 @@ def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[s
 
     if not policy.is_private or table == "-":  # stdin has been read
         return
-    found = not_as_declared(open_as(table, policy.schema, reading, is_private=True), policy)
+    source = open_as(table, policy.schema, reading, is_private=True)
+    policy = policy.expand(source.names)
+    found = not_as_declared(source, policy)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     cells = [f"{name} {n:,}" for name, n in found.items() if name in quasi]
     if cells:

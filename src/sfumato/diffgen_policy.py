@@ -190,7 +190,8 @@ def check_declarations(
             )
     for attribute in schema:
         with mistakes.collect():
-            _check_column(attribute, is_class=attribute.name == target, has_class=target is not None)
+            is_class = target is not None and schema.declares(attribute, target)
+            _check_column(attribute, is_class=is_class, has_class=target is not None)
     for position, name in enumerate(published):
         with mistakes.collect():
             if name in published[:position]:

@@ -156,7 +156,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("xyz", ["age"])
     ''
     """
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    near = nearest(word, known)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -180,6 +180,11 @@ def printable(text: str) -> str:
         ascii(letter)[1:-1] if unicodedata.category(letter) in steering and letter != "\n" else letter
         for letter in text
     )
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """The known word that looks most like it, if any does."""
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
 
 
 @contextmanager

@@ -10,22 +10,30 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sfumato import diffgen_policy, plain_yaml, policy_file, predicate, tradeoff_policy
 from sfumato import hierarchy as hierarchies
 from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
-from sfumato.errors import PolicyError, did_you_mean
+from sfumato.errors import PolicyError, did_you_mean, nearest
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
-from sfumato.policy_file import BrokenAttribute, Document, declared_column, is_number, json_schema
-from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, PolicyMistakes, mistakes_of
+from sfumato.policy_file import (
+    BrokenAttribute,
+    Document,
+    declared_column,
+    is_number,
+    json_schema,
+    sentence_of,
+)
+from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes, mistakes_of
 from sfumato.requirement import (
     EntropyDiversity,
     KAnonymity,
@@ -53,6 +61,9 @@ MISSING = "own-value"
 
 MAX_HEIGHT = 90
 """Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
+
+MOST_NAMED = 10
+"""Columns that an error names; of more, the number is said."""
 
 MAX_TITLE = 200
 """Characters of a title: more is no heading."""
@@ -162,12 +173,15 @@ class Policy:
     """What the report is headed with."""
     formulas: str = KEEP
     """Text cells that spreadsheets would run as formulas: kept, or escaped in every file (``ESCAPE``)."""
+    origin: Origin = field(default_factory=Origin, compare=False, repr=False)
+    """The file, and the lines of its columns, so that what a table lacks is told with its line."""
 
     def __post_init__(self) -> None:
-        if self.output is Output.LABELS and self._aggregates:
-            object.__setattr__(self, "output", Output.SUMMARY)
-        mistakes = Mistakes()
-        _collect_mistakes(self, mistakes)
+        mistakes = Mistakes(_wrong_types(self))
+        if not mistakes.found:
+            if self.output is Output.LABELS and self._aggregates:
+                object.__setattr__(self, "output", Output.SUMMARY)
+            _collect_mistakes(self, mistakes)
         if len(mistakes.found) == 1 and mistakes.found[0].kind is PolicyError:
             raise Misfit(mistakes.found[0].where, mistakes.found[0].sentence)
         if mistakes.found:
@@ -227,9 +241,17 @@ class Policy:
         return _policy(policy_file.from_plain(mapping), Path(folder))
 
     @classmethod
-    def of(cls, given: Policy | str | Path) -> Policy:
-        """A policy as it is, or the one in a file."""
-        return given if isinstance(given, Policy) else cls.read(given)
+    def of(cls, given: Policy | Mapping[str, Any] | str | Path) -> Policy:
+        """A policy as it is, the one in plain mappings and lists, or the one in a file."""
+        if isinstance(given, Policy):
+            return given
+        if isinstance(given, Mapping):
+            return cls.from_dict(given)
+        if not isinstance(given, str | PathLike):
+            raise PolicyError(
+                "A policy is a sf.Policy, a dict laid out as its YAML document, or the path of one."
+            )
+        return cls.read(given)
 
     def as_dict(self) -> dict[str, Any]:
         """The policy in plain mappings and lists: every choice spelled out, no outside file needed.
@@ -255,22 +277,58 @@ class Policy:
         """``as_dict`` as a YAML document."""
         return plain_yaml.dump(self.as_dict())
 
+    def expand(self, names: Iterable[str]) -> Policy:
+        """The policy with its patterns of columns replaced by the columns of a table that they stand for."""
+        schema = self.schema.expand(names)
+        if schema is self.schema:
+            return self
+        try:
+            return replace(self, schema=schema)
+        except (Misfit, PolicyMistakes) as error:
+            raise self.origin.error(mistakes_of(error)) from None
+
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise unless the policy names exactly these columns of a table."""
         table, named = tuple(names), self.schema.names()
         in_table, in_policy = frozenset(table), frozenset(named)
         lacking = [name for name in named if name not in in_table]
-        if lacking:
-            hint = (
-                did_you_mean(lacking[0], table) or " Check how it is spelled, or leave it out of the policy."
-            )
-            raise PolicyError(f"The table has no {_columns(lacking)} that the policy names.{hint}")
-        unnamed = [name for name in table if name not in in_policy]
+        missing = [_lacking(name, table) for name in lacking]
+        meant = {near for name in lacking for near in nearest(name, table)}
+        unnamed = [name for name in table if name not in in_policy and name not in meant]
         if unnamed:
+            missing.append(Mistake((), _unnamed(unnamed)))
+        if len(missing) > 1:
+            raise PolicyMistakes(missing, self.origin)
+        if lacking:
+            line = self.origin.line(("attributes", lacking[0]))
+            at = "" if line is None else f" (line {line})"
             raise PolicyError(
-                f"The policy does not name {_columns(unnamed)} of the table. "
-                "Add each under attributes; the role drop leaves a column out."
+                f"The table has no column {short(lacking[0])} that the policy names{at}.{_near(lacking[0], table)}"
             )
+        if unnamed:
+            raise PolicyError(_unnamed(unnamed))
+
+
+def _lacking(name: str, table: Sequence[str]) -> Mistake:
+    return Mistake(("attributes", name), f"the table has no such column.{_near(name, table)}")
+
+
+def _near(name: str, table: Sequence[str]) -> str:
+    return did_you_mean(name, table) or " Check how it is spelled, or leave it out of the policy."
+
+
+def _unnamed(names: Sequence[str]) -> str:
+    """The columns that the policy forgot, up to ten of them, and the way out."""
+    if len(names) == 1:
+        listed = f"column {short(names[0])}"
+    else:
+        more = len(names) - MOST_NAMED
+        shown = [short(name) for name in names[:MOST_NAMED]]
+        listed = f"{len(names):,} columns: {', '.join(shown)}" + (f" and {more:,} more" if more > 0 else "")
+    return (
+        f"The table has {listed}, which the policy does not name. Add each under attributes; the line "
+        '"*": {role: drop} there leaves out all that are not named.'
+    )
 
 
 # --- from plain data to values ----------------------------------------------------------------------------
@@ -303,6 +361,7 @@ def _policy(document: Document, folder: Path) -> Policy:
             rows=rows,
             title=None if mistakes.is_broken("title") else data.get("title"),
             formulas=output.get("formulas", KEEP),
+            origin=document.origin.of_columns(),
         )
     except (Misfit, PolicyMistakes) as error:
         positions = {"require": tuple(requirements), "workload": tuple(tasks)}
@@ -549,6 +608,22 @@ def _bound_as_plain(bound: float, kind: Kind) -> float | str:
 
 
 # --- what must hold of the values -------------------------------------------------------------------------
+
+
+def _wrong_types(policy: Policy) -> Iterator[Mistake]:
+    """What is no schema, no requirement or no task at all, in the words of the published schema."""
+    if not isinstance(policy.schema, Schema):
+        yield Mistake(("attributes",), sentence_of("properties", "attributes"))
+    for key, item, given, kinds in (
+        ("require", "requirement", policy.requirements, Requirement),
+        ("workload", "task", policy.workload, Task),
+    ):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            yield Mistake((key,), sentence_of("properties", key))
+            continue
+        for position, one in enumerate(given):
+            if not isinstance(one, kinds):
+                yield Mistake((key, position), sentence_of("$defs", item))
 
 
 def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
@@ -851,8 +926,3 @@ def _check_splittable(name: str, schema: Schema, path: Where) -> None:
 def _exact(number: float) -> Fraction:
     """The number that its decimal text says, so that 0.1 goes ten times into 1."""
     return Fraction(str(number))
-
-
-def _columns(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"column {short(names[0])}{more}"

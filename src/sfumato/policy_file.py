@@ -262,6 +262,15 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
+def sentence_of(part: str, word: str) -> str:
+    """What the schema says of a value that does not fit there.
+
+    >>> sentence_of("properties", "title")
+    'must be one line of 1 to 200 characters, such as Stays of 2024.'
+    """
+    return str(_schema()[part][word]["errorMessage"])
+
+
 def _later(_validator: Any, later: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     """The keyword ``x-later``: this place, or these words, belong to a later version."""
     if later is True or (isinstance(instance, str) and instance in later):
@@ -427,10 +436,10 @@ class BrokenAttribute(Attribute):
 
 def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
     """The column of that name; a :class:`Misfit` if the policy declares none."""
-    if name not in schema:
+    attribute = schema.find(name)
+    if attribute is None:
         hint = did_you_mean(name, schema.names())
         raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
-    attribute = schema[name]
     if isinstance(attribute, BrokenAttribute):
         raise Unsure(path, f"column {short(name)} has mistakes of its own.")
     return attribute

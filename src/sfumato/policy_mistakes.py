@@ -80,6 +80,12 @@ class Origin:
             where = where[:-1]
         return self.lines.get(where)
 
+    def of_columns(self) -> Origin:
+        """The same with the lines of columns alone."""
+        return Origin(
+            self.name, {w: n for w, n in self.lines.items() if len(w) == 2 and w[0] == "attributes"}
+        )
+
     def line_of(self, mistake: Mistake) -> int | None:
         return self.line(mistake.where) if mistake.line is None else mistake.line
 

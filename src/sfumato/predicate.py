@@ -496,7 +496,8 @@ def _check_order(attribute: Attribute, at: int) -> None:
 
 def _quasi_identifier(token: _Token, schema: Schema) -> Attribute:
     name = token.text
-    if name not in schema:
+    attribute = schema.find(name)
+    if attribute is None:
         names = [attribute.name for attribute in schema.quasi_identifiers]
         alike = [known for known in names if known.casefold() == name.casefold()]
         hint = f" Did you mean {alike[0]!r}?" if alike else did_you_mean(name, names)
@@ -504,7 +505,6 @@ def _quasi_identifier(token: _Token, schema: Schema) -> Attribute:
             f"The predicate asks for column {short(name)} (character {token.at}), "
             f"which the policy does not name.{hint}"
         )
-    attribute = schema[name]
     if attribute.role is not Role.QUASI_IDENTIFIER:
         raise PolicyError(
             f"The predicate asks for column {short(name)} (character {token.at}), which has the role "

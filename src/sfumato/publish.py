@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -65,7 +65,7 @@ FREE = 0.6
 
 def publish(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | Mapping[str, Any] | str | Path,
     *,
     evaluation: Evaluation | None = None,
     seed: int | None = None,
@@ -78,7 +78,9 @@ def publish(
     reading: Reading = AS_USUAL,
     progress: Progress = no_progress,
 ) -> Release:
-    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path; so may the policy be.
+    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
+
+    The policy may be a path, too, or a dict that is laid out as its YAML document is.
 
     Without a ``seed`` the order of the published rows is secret; with one it can be repeated. An
     ``evaluation`` of the same policy goes into the certificate's figures and the report. ``engine`` is auto, memory
@@ -133,7 +135,7 @@ def publish(
 def publish_to(
     folder: str | PathLike[str],
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | Mapping[str, Any] | str | Path,
     *,
     overwrite: bool = False,
     evaluation: Evaluation | None = None,
@@ -218,7 +220,11 @@ class _Job:
         self.frame = self._open(table) if self.path is None else None  # some can be read but once
 
     def _open(self, table: Any, **options: Any) -> Source:
-        return open_as(table, self.policy.schema, self.reading, is_private=self.policy.is_private, **options)
+        source = open_as(
+            table, self.policy.schema, self.reading, is_private=self.policy.is_private, **options
+        )
+        self.policy = self.policy.expand(source.names)
+        return source
 
     def budget(self, engine: str, memory: int | None) -> int | None:
         """The memory of a run on disk; None if the table is published in memory."""
@@ -265,8 +271,8 @@ class _Job:
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
-        policy = self.policy
         source = self.frame or self._open(self.path)
+        policy = self.policy
         _check(policy, source, self.evaluation)
         groups = partition(source, policy, threads=self.threads, progress=self.progress)
         tables.give_back_memory()
@@ -285,8 +291,8 @@ class _Job:
         """The release of a table of any size; its rows are in a file of the spill folder."""
         from sfumato.large import write_rows  # noqa: PLC0415 - most tables are not large
 
-        policy = self.policy
         source = self.frame or self._open(self.path, lazy=True, spool=spill.path("stdin"))
+        policy = self.policy
         _check(policy, source, self.evaluation)
         file_format = self.file_format or tables.release_format(source)
         written = write_rows(

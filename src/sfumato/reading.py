@@ -98,6 +98,7 @@ def open_as(
     if is_private:
         options = {"may_be_empty": True, "any_text": True, **options}
     source = tables.open_table(table, encoding=reading.encoding, **options)
+    schema = schema.expand(source.names)
     if not is_private:
         reading = recognize(source, schema, reading)
     return in_usual_notation(source, schema, reading, is_private=is_private)
@@ -119,7 +120,7 @@ def in_usual_notation(
     """
     rewrite = {
         attribute.name: partial(_rewritten, attribute=attribute, change=change, is_private=is_private)
-        for attribute in schema
+        for attribute in schema.expand(source.names)
         if attribute.name in source.names and (change := _change(attribute, reading))
     }
     if not rewrite:

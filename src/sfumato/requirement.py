@@ -45,6 +45,28 @@ class GroupStats:
     variance: NDArray[np.float64] | None = None
 
 
+# The sentences are those of the policy's schema, so that code and command line say the same.
+
+
+def _check_whole(what: str, given: object, example: str = "") -> None:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise PolicyError(f"{what}: must be a whole number of at least 1{example}.")
+
+
+def _check_number(what: str, given: float, *, least: float) -> None:
+    if not _is_number(given) or given < least:
+        raise PolicyError(f"{what}: must be a number of at least {least}.")
+
+
+def _check_column(word: str, given: object) -> None:
+    if not isinstance(given, str):
+        raise PolicyError(f"{word} of: must be the name of one column.")
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+
+
 @dataclass(frozen=True, slots=True)
 class KAnonymity:
     """Every published group holds at least ``k`` rows [LDR08, definition 2.1].
@@ -60,8 +82,7 @@ class KAnonymity:
     figure: ClassVar[str] = "smallest group"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise PolicyError("k-anonymity needs a whole number of at least 1.")
+        _check_whole(self.word, self.k, ", such as 5")
 
     def __str__(self) -> str:
         return f"{self.k}-anonymity"
@@ -99,8 +120,8 @@ class EntropyDiversity:
     figure: ClassVar[str] = "least entropy, as an effective number of values"
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.l) or self.l < 1:
-            raise PolicyError(f"entropy-diversity of {self.of!r} needs a number l of at least 1.")
+        _check_column(self.word, self.of)
+        _check_number(f"{self.word} l", self.l, least=1)
 
     def __str__(self) -> str:
         return f"entropy {self.l:g}-diversity of {self.of!r}"
@@ -150,10 +171,10 @@ class RecursiveDiversity:
     figure: ClassVar[str] = "least c that the groups satisfy (below the c asked for)"
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.c) or self.c <= 0:
-            raise PolicyError(f"recursive-diversity of {self.of!r} needs a number c above 0.")
-        if not isinstance(self.l, int) or isinstance(self.l, bool) or self.l < 1:
-            raise PolicyError(f"recursive-diversity of {self.of!r} needs a whole number l of at least 1.")
+        _check_column(self.word, self.of)
+        if not _is_number(self.c) or self.c <= 0:
+            raise PolicyError(f"{self.word} c: must be a number above 0.")
+        _check_whole(f"{self.word} l", self.l)
 
     def __str__(self) -> str:
         return f"recursive ({self.c:g}, {self.l})-diversity of {self.of!r}"
@@ -216,8 +237,8 @@ class VarianceDiversity:
     figure: ClassVar[str] = "least variance"
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.at_least) or self.at_least < 0:
-            raise PolicyError(f"variance-diversity of {self.of!r} needs a number at-least of 0 or more.")
+        _check_column(self.word, self.of)
+        _check_number(f"{self.word} at-least", self.at_least, least=0)
 
     def __str__(self) -> str:
         return f"variance diversity of at least {self.at_least:g} of {self.of!r}"

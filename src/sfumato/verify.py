@@ -429,7 +429,7 @@ def judged(found: Measures) -> Verdict:
 
 
 def verify_table(
-    table: Any, policy: Policy, *, memory: int | None = None, reading: Reading = AS_USUAL
+    table: Any, policy: Policy | Mapping[str, Any], *, memory: int | None = None, reading: Reading = AS_USUAL
 ) -> Verdict:
     """Judge a table by its cells as they stand: a path or frame of any kind, made by any tool.
 
@@ -439,6 +439,7 @@ def verify_table(
     not fit in ``memory`` is judged in portions. ``reading`` says how its text is written; quasi-identifiers are
     compared as they stand all the same.
     """
+    policy = Policy.of(policy)
     if policy.is_private:
         raise InputError(
             "No table shows by itself that it is differentially private: that lies in how it was drawn. "
@@ -450,8 +451,11 @@ def verify_table(
             "Verify the release folder, with --side-table for the risk."
         )
     memory = _memory(memory)
-    compared = Schema(tuple(a for a in policy.schema if a.role is not Role.QUASI_IDENTIFIER))
+    compared = Schema(
+        tuple(Attribute(a.name, a.role) if a.role is Role.QUASI_IDENTIFIER else a for a in policy.schema)
+    )
     source = open_as(table, compared, reading, lazy=not _is_small(table, memory))
+    policy = policy.expand(_names_before(source.names, policy))
     _check_columns(source.names, policy)
     found = _examined(source, policy, memory, None)
     return Verdict(
@@ -480,6 +484,21 @@ def _check_columns(names: Sequence[str], policy: Policy) -> None:
                 as_declared.pop(bound, None)
             as_declared[attribute.name] = None
     policy.check_columns([*as_declared, *optional])
+
+
+def _names_before(names: Sequence[str], policy: Policy) -> list[str]:
+    """The columns that patterns of the policy may stand for: bounds and statistics are none, what they are of is."""
+    exact, loose = frozenset(policy.schema.names()), policy.schema.expand(names)
+    added = {name for a in loose for name in verify_summary.names_of(a, policy.statistics)}
+    added |= {name for _, columns in _cells(policy.schema, names) for name in columns if len(columns) > 1}
+    added |= {name for a in loose.quasi_identifiers for name in _bounds(a) if set(_bounds(a)) <= set(names)}
+    kept = [name for name in names if name in exact or name not in added]
+    for low in [name for name in kept if name.endswith("_low") and name not in exact]:
+        base = low.removesuffix("_low")
+        high, known = f"{base}_high", policy.schema.expand([base]).find(base)
+        if high in kept and base not in kept and known and known.role is Role.QUASI_IDENTIFIER:
+            kept = [name for name in kept if name not in (low, high)] + [base]
+    return kept
 
 
 def _removed(source: Source, policy: Policy) -> Check:

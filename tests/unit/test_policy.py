@@ -882,15 +882,189 @@ def test_a_table_with_the_columns_of_the_policy_is_accepted_in_any_order():
     ("names", "sentence"),
     [
         (["age", "jobs"], "The table has no column 'job' that the policy names. Did you mean 'jobs'?"),
-        (["x"], "The table has no column 'age' and 1 more that the policy names. Check how"),
         (["age", "job", "zip"],
-         "The policy does not name column 'zip' of the table. Add each under attributes; the role drop leaves a column out."),
-        (["age", "job", "zip", "a", "b"], "The policy does not name column 'zip' and 2 more of the table. Add each"),
+         "The table has column 'zip', which the policy does not name. Add each under attributes; the line \"*\": {role: drop} there leaves out all that are not named."),
+        (["age", "job", "zip", "a", "b"], "The table has 3 columns: 'zip', 'a', 'b', which the policy does not name. Add each"),
+        (["age", "job", *(f"c{i}" for i in range(12))], "The table has 12 columns: 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more, which"),
     ],
 )  # fmt: skip
 def test_a_table_with_other_columns_is_refused_by_name(names, sentence):
     with pytest.raises(PolicyError, match="^" + re.escape(sentence)):
         Policy(Schema((AGE, JOB))).check_columns(names)
+
+
+def test_everything_that_table_and_policy_do_not_share_is_told_at_once():
+    policy = Policy.parse(
+        "attributes:\n  age: {role: quasi-identifier}\n  job: {role: other}\n  zip: {role: drop}\nrequire: []"
+    )
+    with pytest.raises(PolicyMistakes) as caught:
+        policy.check_columns(["age", "jobs", "x", "y"])
+    assert str(caught.value).split("\n") == [
+        "The policy has 3 mistakes:",
+        """  The table has 2 columns: 'x', 'y', which the policy does not name. Add each under attributes; the line "*": {role: drop} there leaves out all that are not named.""",
+        "  line 3: column 'job': the table has no such column. Did you mean 'jobs'?",
+        "  line 4: column 'zip': the table has no such column. Check how it is spelled, or leave it out of the policy.",
+    ]
+    with pytest.raises(
+        PolicyError, match=r"^The table has no column 'zip' that the policy names \(line 4\)\."
+    ):
+        policy.check_columns(["age", "job"])
+
+
+# --- patterns ---------------------------------------------------------------------------------------------
+
+PATTERNS = """
+attributes:
+  age:       {role: quasi-identifier, type: number}
+  "*":       {role: drop}
+  lab_*_mg:  {role: quasi-identifier, type: number, bounds: [0, 10]}
+  lab_*:     {role: sensitive, type: number}
+  lab_zip:   {role: other}
+  "*_id":    {role: identifier}
+require:
+  - variance-diversity: {at-least: 1, of: lab_7}
+workload:
+  - select: lab_1_mg > 5
+"""
+
+
+def test_a_name_wins_over_patterns_the_first_pattern_over_others_and_a_star_takes_the_rest():
+    table = ["age", "lab_7", "lab_1_mg", "lab_zip", "lab_id", "my_id", "id", "LAB_1", "lab_"]
+    policy = Policy.parse(PATTERNS).expand(table)
+    policy.check_columns(table)
+    assert {a.name: (str(a.role), str(a.kind)) for a in policy.schema} == {
+        "age": ("quasi-identifier", "number"),
+        "lab_7": ("sensitive", "number"),
+        "lab_": ("sensitive", "number"),
+        "lab_id": ("sensitive", "number"),
+        "lab_1_mg": ("quasi-identifier", "number"),
+        "lab_zip": ("other", "category"),
+        "my_id": ("identifier", "category"),
+        "id": ("drop", "category"),
+        "LAB_1": ("drop", "category"),
+    }
+    assert policy.schema["lab_1_mg"].bounds == (0, 10)
+
+
+def test_patterns_are_written_and_read_as_they_are():
+    policy = Policy.parse(PATTERNS)
+    assert Policy.from_dict(policy.as_dict()) == Policy.parse(policy.to_yaml()) == policy
+    assert policy.expand(["age", "lab_7", "lab_1_mg"]).expand(["other"]).schema.names() == (
+        "age", "lab_1_mg", "lab_7", "lab_zip",
+    )  # fmt: skip
+
+
+def test_a_column_whose_name_has_a_star_is_itself():
+    policy = Policy.parse("attributes:\n  a*: {role: quasi-identifier}\n  '*': {role: drop}\nrequire: []")
+    assert [(a.name, str(a.role)) for a in policy.expand(["a*", "ab"]).schema] == [
+        ("a*", "quasi-identifier"),
+        ("ab", "drop"),
+    ]
+
+
+def test_what_a_star_alone_would_take_is_not_declared():
+    text = "attributes:\n  age: {role: quasi-identifier}\n  ill: {role: sensitive}\n  '*': {role: drop}\n"
+    assert refusal(text + "require: [entropy-diversity: {l: 2, of: il}]").endswith(
+        "column 'il' does not stand under attributes. Did you mean 'ill'?"
+    )
+
+
+def test_a_table_without_a_column_that_a_pattern_promised_is_refused():
+    with pytest.raises(PolicyError, match="column 'lab_7' does not stand under attributes"):
+        Policy.parse(PATTERNS).expand(["age", "lab_1_mg", "lab_zip"])
+
+
+def test_a_pattern_of_a_private_policy_declares_its_domain():
+    text = (
+        "attributes:\n  age: {role: quasi-identifier, type: number, bounds: [0, 9], step: 1}\n  lab_*: DECLARED\n"
+        "  inc*: {role: other, values: [low, high]}\n  '*': {role: drop}\n"
+        "workload: [classify: income]\nmethod: {diffgen: {epsilon: 1}}"
+    )
+    declared = "{role: quasi-identifier, type: number, bounds: [0, 9], step: 1}"
+    policy = Policy.parse(text.replace("DECLARED", declared)).expand(["age", "lab_1", "income", "x"])
+    assert policy.schema.names() == ("age", "lab_1", "income", "x")
+    assert "line 3: column 'lab_*': diffgen reads no domain" in refusal(
+        text.replace("DECLARED", "{role: quasi-identifier}")
+    )
+
+
+# --- policies in code -------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_given_as_a_value_a_dict_or_a_path(folder):
+    plain = {"attributes": {"age": {"role": "quasi-identifier"}}, "require": [{"k-anonymity": 2}]}
+    policy = Policy.from_dict(plain)
+    (folder / "policy.yaml").write_text(policy.to_yaml())
+    assert Policy.of(policy) is policy
+    assert (
+        Policy.of(plain)
+        == Policy.of(folder / "policy.yaml")
+        == Policy.of(str(folder / "policy.yaml"))
+        == policy
+    )
+    for wrong in (5, None, ["age"]):
+        with pytest.raises(PolicyError, match=r"^A policy is a sf\.Policy, a dict"):
+            Policy.of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "written"),
+    [
+        (lambda: KAnonymity("5"), "k-anonymity: '5'"),
+        (lambda: KAnonymity(2.5), "k-anonymity: 2.5"),
+        (lambda: KAnonymity(True), "k-anonymity: true"),
+        (lambda: KAnonymity(None), "k-anonymity: "),
+        (lambda: EntropyDiversity("3", of="disease"), "entropy-diversity: {l: '3', of: disease}"),
+        (lambda: EntropyDiversity(None, of="disease"), "entropy-diversity: {l: , of: disease}"),
+        (lambda: EntropyDiversity(2, of=["disease"]), "entropy-diversity: {l: 2, of: [disease]}"),
+        (
+            lambda: RecursiveDiversity("2", 3, of="disease"),
+            "recursive-diversity: {c: '2', l: 3, of: disease}",
+        ),
+        (
+            lambda: RecursiveDiversity(2, 3.5, of="disease"),
+            "recursive-diversity: {c: 2, l: 3.5, of: disease}",
+        ),
+        (lambda: VarianceDiversity("1", of="salary"), "variance-diversity: {at-least: '1', of: salary}"),
+        (lambda: Policy(Schema((AGE,)), KAnonymity(5)), None),
+        (lambda: Policy(Schema((AGE,)), (5,)), "5"),
+    ],
+)
+def test_a_wrong_requirement_has_one_sentence_in_code_and_on_the_command_line(make, written):
+    with pytest.raises(PolicyError) as caught:
+        make()
+    in_code = (
+        str(caught.value).removeprefix("Policy: ").removeprefix("requirement 1: ").removeprefix("require: ")
+    )
+    in_file = refusal(rest("require: k-anonymity" if written is None else f"require: [{written}]"))
+    assert in_file.endswith(in_code)
+    assert len(in_code) > 20
+
+
+def test_type_is_the_word_in_code_too():
+    number = Attribute("age", "quasi-identifier", type="number")
+    assert number == Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER) == replace(number, step=None)
+    assert (number.type, replace(number, kind=Kind.DATE).type) == (Kind.NUMBER, Kind.DATE)
+    for word in ("type", "kind"):
+        assert Schema.of(age={"role": "quasi-identifier", word: "number"}).attributes == (number,)
+    assert Schema.of(x={"role": "other", "missing-values": ["?"], "values": ["a"]})["x"] == Attribute(
+        "x", Role.OTHER, values=("a",), missing_values=("?",)
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"role": "quasi"}, {"role": "quasi-identifer"}, {"role": "other", "type": "numbr"}, {"role": 7},
+        {"type": "number"}, {"role": "other", "tpye": "number"}, {"role": "other", "foo": 1},
+    ],
+)  # fmt: skip
+def test_a_wrong_word_for_a_column_has_one_sentence_in_code_and_in_a_dict(given):
+    with pytest.raises(PolicyError) as in_dict:
+        Policy.from_dict({"attributes": {"x": given, "age": {"role": "quasi-identifier"}}, "require": []})
+    with pytest.raises(PolicyError) as in_code:
+        Schema.of(x=given)
+    assert str(in_code.value) == str(in_dict.value)
 
 
 @pytest.mark.parametrize(

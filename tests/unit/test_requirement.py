@@ -133,19 +133,19 @@ def test_k_is_a_whole_number_of_at_least_1(k):
 
 @pytest.mark.parametrize("number", [0.5, math.nan, math.inf])
 def test_l_of_entropy_diversity_is_a_number_of_at_least_1(number):
-    with pytest.raises(PolicyError, match="'disease' needs a number l of at least 1"):
+    with pytest.raises(PolicyError, match="entropy-diversity l: must be a number of at least 1"):
         EntropyDiversity(number, of="disease")
 
 
 @pytest.mark.parametrize(("c", "number"), [(0, 2), (-1, 2), (math.nan, 2), (2, 0), (2, 1.5), (2, True)])
 def test_c_is_above_0_and_l_of_recursive_diversity_is_whole(c, number):
-    with pytest.raises(PolicyError, match="'disease' needs a"):
+    with pytest.raises(PolicyError, match=r"recursive-diversity [cl]: must be a"):
         RecursiveDiversity(c, number, of="disease")
 
 
 @pytest.mark.parametrize("least", [-1, math.nan, math.inf])
 def test_a_variance_is_a_finite_number_of_at_least_0(least):
-    with pytest.raises(PolicyError, match="'salary' needs a number at-least of 0 or more"):
+    with pytest.raises(PolicyError, match="variance-diversity at-least: must be a number of at least 0"):
         VarianceDiversity(least, of="salary")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sfumato import methods
@@ -26,7 +27,7 @@ from sfumato.reading import AS_USUAL, Reading
 
 def compare(
     table: Any,
-    policy: Policy,
+    policy: Policy | Mapping[str, Any] | str | Path,
     vary: Mapping[str, Sequence[str]],
     *,
     folds: int = 3,
@@ -44,6 +45,7 @@ def compare(
     setting with a problem, not an error.
     ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
     """
+    policy = Policy.of(policy)
     chosen = combinations(policy, vary)
     trial = trial_of(
         table,
@@ -56,6 +58,7 @@ def compare(
         threads=threads,
         reading=reading,
     )
+    policy = trial.policy
     count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
     raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))
     count.next()

@@ -14,7 +14,7 @@ frequent class, the mean): what a release costs, and what it is worth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -247,7 +247,7 @@ def _of_workload(groups: Partition, policy: Policy, part: Part, trial: Trial) ->
 
 def evaluate(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | Mapping[str, Any] | str | Path,
     *,
     folds: int = 10,
     test: Any = None,
@@ -282,6 +282,7 @@ def evaluate(
         table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
         learners=learners, threads=threads, reading=reading,
     )  # fmt: skip
+    policy = trial.policy
     tick = _ticker(progress, 2 * trial.n_fits)
     released, found = score_release(trial, policy, tick)
     raw, nothing = score_raw(trial, tick), score_nothing(trial)

@@ -127,6 +127,8 @@ class Trial:
     learners: str
     learn_from: str | None
     seed: int
+    policy: Policy
+    """The policy that the rows were read by, its patterns replaced by the columns of the table."""
     threads: int | None = None
 
     @property
@@ -164,9 +166,10 @@ def trial_of(
         )
     if seed < 0:
         raise InputError("The seed must be a whole number of at least 0.")
+    source = _opened(table, policy, reading)
+    policy = policy.expand(source.names)
     goals = goals_of(policy, models)
     _check_points(policy, learn_from)
-    source = _opened(table, policy, reading)
     policy.check_columns(source.names)
     source = source.held()
     tested = None if test is None else _opened(test, policy, reading).held()
@@ -181,7 +184,9 @@ def trial_of(
     held = {"folds": int(folds)} if tested is None else {"test_rows": tested.n_rows}
     protocol = {**held, "rows": source.n_rows, "seed": int(seed), "learners": learners}
     selections = tuple(task.where for task in policy.selections)
-    return Trial(source, parts, cells, goals, selections, protocol, learners, learn_from, seed, threads)
+    return Trial(
+        source, parts, cells, goals, selections, protocol, learners, learn_from, seed, policy, threads
+    )
 
 
 def _opened(table: Any, policy: Policy, reading: Reading) -> Source:
