@@ -9,6 +9,7 @@ import ast
 import itertools
 import math
 import re
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -374,24 +375,50 @@ def test_a_row_has_more_than_h_to_the_k_generalizations():
     assert chance >= 1 / (h + 1) ** k
 
 
+def outputs(codes, chosen, objective, *, t, working):
+    """The chance of each output of Algorithm 3, as a multiset, if just these rows of the table are drawn."""
+    problem = table([TWO], *([code] for code in codes), floor=1.0)
+    laws = []
+    for row in chosen:
+        one = int(problem.of_row[row])
+        found = exponential.Generalizations.of(problem, one)
+        chance = exponential.chances(problem, one, objective, found, t=t, working=working)
+        laws.append(list(zip(("AB"[codes[row]], "*"), chance.tolist(), strict=True)))
+    total = Counter()
+    for picked in itertools.product(*laws):
+        total[tuple(sorted(x for x, _ in picked))] += math.prod(p for _, p in picked)
+    return total
+
+
 def test_p_1_and_p_2_are_swapped():
-    """(15) sums over sets that hold a_0, (16) over those that do not; claims 1 and 2 use them the other way round."""
-    table_, a_0, beta, i = ("a_0", "b"), "a_0", 0.5, 1
-    sets = [set(chosen) for chosen in itertools.combinations(table_, i)]
-    chance = {"a_0": 0.0, "b": 1.0}  # that the row gives the output G; a_0 never does
+    """(15) sums over sets that hold a_0, (16) over those that do not; claims 1 and 2 use them the other way round.
 
-    def total(wanted):
-        return sum(
-            math.prod(chance[row] for row in chosen) * (1 - beta) ** i * beta ** (len(table_) - i)
-            for chosen in sets
-            if wanted(chosen)
-        )
-
-    without = math.prod([chance["b"]]) * (1 - beta)  # Pr[A(D-) = G]
-    assert (
-        not total(lambda chosen: a_0 in chosen) >= beta * without
-    )  # claim 1: P_1 >= beta Pr[A(D-) = G], at eta = 0
-    assert total(lambda chosen: a_0 not in chosen) >= beta * without
+    They say of all outputs of i rows that P_1 is beta Pr[A(D-) = G] but for a factor e^(2 epsilon' eta i / m).
+    """
+    codes, beta, t, objective = [0, 0, 0, 1, 1], 0.5, 2, Lagrangian(Fraction(3))
+    given = exponential.parameters(
+        table([TWO], *([code] for code in codes), floor=1.0), objective, epsilon=1.0, delta=1e-6, beta=beta
+    )
+    m, a_0 = len(codes), 0
+    everything = 0.0
+    for i in range(m + 1):
+        with_it, without_it, less = Counter(), Counter(), Counter()
+        share = (1 - beta) ** i * beta ** (m - i)
+        for chosen in itertools.combinations(range(m), i):
+            found = outputs(codes, chosen, objective, t=t, working=given.working)
+            of = with_it if a_0 in chosen else without_it
+            of.update({output: share * chance for output, chance in found.items()})
+        for chosen in itertools.combinations(range(m - 1), i):
+            found = outputs(codes[1:], chosen, objective, t=t, working=given.working)
+            less.update({output: share / beta * chance for output, chance in found.items()})
+        everything += sum(with_it.values()) + sum(without_it.values())
+        factor = math.exp(2 * given.working * given.eta * i / m) * (1 + 1e-12)
+        for output, chance in less.items():
+            assert beta * chance / factor <= without_it[output] <= beta * chance * factor
+        if i == 1:
+            assert with_it["B",] == 0 < beta * less["B",]  # as printed: a_0 is no B
+            assert without_it["B",] != beta * less["B",]  # the factor is needed: what B gets depends on a_0
+    assert everything == pytest.approx(1)  # (14): P_1 and P_2 together are Pr[A(D) = G]
 
 
 def upper_tail(n: int, p: float, above_: float) -> float:
