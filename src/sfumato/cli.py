@@ -868,15 +868,15 @@ def _about_compiling() -> str:
 
 def _lines_about_compiling() -> Callable[[int, int], None]:
     """Where output is piped: a line at the beginning, and one for each quarter of the functions."""
-    quarter = 0
+    quarter = -1
 
     def say(done: int, most: int) -> None:
         nonlocal quarter
         before, quarter = quarter, max(quarter, 4 * done // max(most, 1))
-        if done == 0:
+        if before < 0:
             _say(_about_compiling(), err=True)
         elif quarter > before:
-            _say(f"Compiled {25 * quarter}% of what there is at most.", err=True)
+            _say(f"Compiled {25 * quarter}% of all that could be needed.", err=True)
 
     return say
 
@@ -913,10 +913,14 @@ def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
                 shown = stage
             bars.update(task, completed=done, total=total)
 
+        is_said = False
+
         def compiling(done: int, most: int) -> None:
-            if done == 0:
+            nonlocal is_said
+            if not is_said:
                 bars.console.print(_about_compiling(), style="dim")
-            progress("compiling (once)", done, most)
+                is_said = True
+            progress("compiling", done, most)
 
         with watch_compiling(compiling):
             yield progress

@@ -103,7 +103,7 @@ def test_the_first_run_says_that_it_compiles_how_far_it_is_and_how_often_one_wai
     here, table, policy, monkeypatch, capsys
 ):
     def compile_first(*arguments, **options):
-        for done in range(9):
+        for done in (0, 0, *range(9)):  # the functions that a function calls begin before any is done
             tell(done, 8)
         return partition(*arguments, **options)
 
