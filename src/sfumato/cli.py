@@ -431,8 +431,10 @@ def _publish(
         _say(f"{out}: {rows} in {boxes}, verified.{nothing}")
     else:
         _say(f"{out}: counts in {number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified.")
-    for line in promises(release):
+    for line in (*promises(release), *release.remarks):
         _say(f"  {line}")
+    for notice in release.notices:
+        _say(f"warning: {notice}", err=True)
     if named := columns_with_formulas(release):
         columns = ", ".join(map(repr, named))
         _say(

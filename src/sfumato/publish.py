@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import partial
 from os import PathLike
@@ -39,12 +40,13 @@ from sfumato.privacy import account, mechanisms
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.reading import AS_USUAL, Reading, open_as
-from sfumato.release import Certificate, Privacy, Release, Sampling, check_target, sha256_of
+from sfumato.release import Certificate, Claims, Privacy, Release, Sampling, check_target, percent, sha256_of
 from sfumato.schema import Role
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
 from sfumato.tradeoff_policy import LAGRANGIAN
 from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
+from sfumato.verify_cells import Detail
 from sfumato.verify_checks import Check, Verdict
 from sfumato.workload import Select
 
@@ -284,8 +286,10 @@ class _Job:
                 _imprecision(task, source, policy, groups, rows) for task in policy.selections
             ]
         recoding = groups.recoding if policy.keeps_recoding else None
-        release = self._release(rows, source, recoding, measure(rows, policy), figures)
-        return self._reported(replace(release, check=_verified))
+        measures = measure(rows, policy)
+        release = self._release(rows, source, recoding, measures, figures)
+        notices = tuple(_notices(measures, partial(_reason, source, policy, groups)))
+        return self._reported(replace(release, check=_verified, notices=notices))
 
     def on_disk(self, memory: int, spill: Spill) -> Release:
         """The release of a table of any size; its rows are in a file of the spill folder."""
@@ -318,7 +322,7 @@ class _Job:
         found = examine(rows, policy, memory=memory, scratch=spill.folder)
         release = self._release(rows, source, written.recoding, found.measures, figures)
         check = partial(_verified, memory=memory, known=found, scratch=spill.folder)
-        return self._reported(replace(release, check=check))
+        return self._reported(replace(release, check=check, notices=tuple(_notices(found.measures))))
 
     def _release(
         self,
@@ -335,11 +339,12 @@ class _Job:
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         return Release(
             rows,
-            Certificate.of(self.policy, claims(measures), figures=figures),
+            Certificate.of(self.policy, claims(measures), figures=figures, made=day_of_making(self.seed)),
             self.policy,
             recoding,
             format=self.file_format or tables.release_format(source),
             kind=source.kind,
+            remarks=tuple(_remarks(claims(measures), measures.details)),
         )
 
     def _reported(self, release: Release) -> Release:
@@ -431,10 +436,20 @@ class _TradeoffJob(_Job):
         missing = found.encoded.with_missing
         boxes = verify_tradeoff.Boxes.of(found.rows, found.policy, missing)
         certificate = Certificate.of(
-            found.policy, verify_tradeoff.claims_of(boxes), figures={verify_tradeoff.TRADEOFF: found.figures}
+            found.policy,
+            verify_tradeoff.claims_of(boxes),
+            figures={verify_tradeoff.TRADEOFF: found.figures},
+            made=day_of_making(self.seed),
         )
         verdict = verify_tradeoff.checks(boxes, certificate.claims, certificate.figures)
-        return self._certified(found.rows, certificate, found.policy, source, verdict)
+        release = self._certified(found.rows, certificate, found.policy, source, verdict)
+        details = boxes.details()
+        measures = Measures(certificate.claims.rows, certificate.claims.groups, (), details)
+        return replace(
+            release,
+            remarks=tuple(_remarks(certificate.claims, details)),
+            notices=tuple(_notices(measures, advice=RAISE_UTILITY)),
+        )
 
     def _certified(
         self,
@@ -500,6 +515,72 @@ def _job(table: Any, policy: Policy, *options: Any, side_table: Any = None) -> _
             + ("leave out --seed." if policy.is_private else "leave out --ledger.")
         )
     return job
+
+
+def day_of_making(seed: int | None) -> date | None:
+    """The day for certificate and report: that of SOURCE_DATE_EPOCH, or today; none of a run that can be repeated."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if not given:
+        return None if seed is not None else datetime.now(UTC).date()
+    try:
+        return datetime.fromtimestamp(int(given), UTC).date()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            "SOURCE_DATE_EPOCH must be a number of seconds since 1970, such as 1735689600; mend it, or unset it."
+        ) from None
+
+
+# ---- what is left ------------------------------------------------------------------------------------
+
+
+ASK_FOR_LESS = "ask for less, give hierarchies more levels, or drop another quasi-identifier"
+RAISE_UTILITY = "raise utility-at-least, give smaller weights, or hierarchies with more levels"
+
+NEARLY_ALL = 0.95
+"""A column that is ``*`` in this share of the rows tells nearly nothing."""
+
+
+def _hidden(details: Mapping[str, Detail]) -> dict[str, str]:
+    """The columns that are ``*`` nearly everywhere, and in how many rows, in per cent."""
+    return {
+        name: percent(detail.nothing, detail.rows)
+        for name, detail in details.items()
+        if detail.rows and detail.nothing >= NEARLY_ALL * detail.rows
+    }
+
+
+def _remarks(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
+    """How much published rows tell; all of it follows from them."""
+    yield f"cells of the quasi-identifiers: {claimed.cells}"
+    if hidden := _hidden(details):
+        columns = ", ".join(f"{name} {share}" for name, share in hidden.items())
+        yield f"* nearly everywhere (share of the rows): {columns}"
+    for name, n_rows in claimed.one_value.items():
+        yield (
+            f"{percent(n_rows, claimed.rows)} of the rows stand in groups that share one value of {name!r}: "
+            "no diversity of it is required"
+        )
+
+
+def _notices(
+    measures: Measures, reason: Callable[[str], str] | None = None, advice: str = ASK_FOR_LESS
+) -> Iterator[str]:
+    """What the owner should know of a release that tells little, and what to try."""
+    hidden = _hidden(measures.details)
+    if measures.groups == 1 and measures.rows > 1:
+        yield f"All {measures.rows:,} rows are one group: the quasi-identifiers tell nothing of any of them."
+    for name, share in hidden.items():
+        yield f"{name!r} is * in {share} of the rows{': ' + reason(name) if reason else ''}."
+    if hidden:
+        yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {advice}."
+
+
+def _reason(source: Source, policy: Policy, groups: Partition, name: str) -> str:
+    """Which requirement keeps a column whole, and how near a split comes to being allowed."""
+    from sfumato.refusals import refusals_of  # noqa: PLC0415 - most releases tell something
+
+    found = refusals_of(source, policy, groups, name)
+    return "; ".join(map(str, found)) or "no requirement alone refuses to split it in most groups"
 
 
 def _verified(folder: Path, **known: Any) -> None:

@@ -10,7 +10,8 @@
       report.html                      for people
 
 The folder is put together under a temporary name and renamed when it is complete and checked. Nothing in it
-tells when, where or from which seed it was made: the same release gives the same bytes.
+tells where or from which seed it was made; the certificate may tell the day, but not of a differentially private
+release.
 """
 
 from __future__ import annotations
@@ -136,13 +137,54 @@ class UtilityClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class CellsClaim:
+    """How many of ``all`` published cells of quasi-identifiers are exact or narrowed; the others tell nothing (``*``).
+
+    An empty cell tells that a value is missing, and counts as exact.
+    """
+
+    exact: int
+    narrowed: int
+    all: int
+
+    def __str__(self) -> str:
+        """The shares, for people.
+
+        >>> str(CellsClaim(exact=1, narrowed=7, all=1000))
+        '0.1% exact, 0.7% narrowed, 99.2% *'
+        """
+        parts = {"exact": self.exact, "narrowed": self.narrowed, "*": self.nothing}
+        return ", ".join(f"{percent(n, self.all)} {word}" for word, n in parts.items())
+
+    @property
+    def nothing(self) -> int:
+        return self.all - self.exact - self.narrowed
+
+    def as_dict(self) -> dict[str, int]:
+        return {"exact": self.exact, "narrowed": self.narrowed, "all": self.all}
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in per cent with one decimal; 0 and 100 only if it is nothing or everything.
+
+    >>> percent(1, 3), percent(1, 10_000), percent(9_999, 10_000), percent(3, 3)
+    ('33.3%', '0.1%', '99.9%', '100%')
+    """
+    if part in (0, whole):
+        return "100%" if part else "0%"
+    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """What can be checked from the release folder alone.
 
     ``sha256`` is empty until the release is written: it is of the files, not of the rows. The groups of a
     differentially private release are the cells of its grid, and ``counted`` is the sum of its counts. Those of a
     risk-utility release are the distinct boxes, its suppressed rows are published as roots throughout, and it has a
-    claim of ``utility``.
+    claim of ``utility``. ``cells`` says how much is left; a differentially private release and one of an older version
+    has none. ``one_value`` counts, for each column of which no diversity is required, the rows of groups that share one
+    value of it.
     """
 
     rows: int
@@ -152,16 +194,20 @@ class Claims:
     sha256: Mapping[str, str] = field(default_factory=dict)
     counted: int | None = None
     utility: UtilityClaim | None = None
+    cells: CellsClaim | None = None
+    one_value: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         hashes = {name: self.sha256[name] for name in CERTIFIED if name in self.sha256}
         if self.counted is not None:
             return {"rows": self.rows, "cells": self.groups, "counted": self.counted, "sha256": hashes}
+        cells = {} if self.cells is None else {"cells": self.cells.as_dict()}
         if self.utility is not None:
             return {
                 "rows": self.rows,
                 "suppressed": self.suppressed,
                 "groups": self.groups,
+                **cells,
                 "utility": self.utility.as_dict(),
                 "missing": list(self.utility.missing),
                 "sha256": hashes,
@@ -178,6 +224,8 @@ class Claims:
             "rows": self.rows,
             "suppressed": self.suppressed,
             "groups": self.groups,
+            **cells,
+            **({"one-value": dict(self.one_value)} if self.one_value else {}),
             "requirements": requirements,
             "sha256": hashes,
         }
@@ -272,7 +320,8 @@ def _version() -> str:
 class Certificate:
     """What a release says about itself, for machines.
 
-    ``claims`` can be recomputed from the folder; ``figures`` are statements of the run that cannot.
+    ``claims`` can be recomputed from the folder; ``figures`` are statements of the run that cannot, and so is the day
+    on which it was ``made``. A differentially private release tells none.
 
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: []}")
     >>> certificate = Certificate.of(policy, Claims(rows=10, groups=2))
@@ -287,6 +336,7 @@ class Certificate:
     missing: str = MISSING
     version: str = field(default_factory=_version)
     privacy: Privacy | None = None
+    made: date | None = None
 
     @classmethod
     def of(
@@ -296,6 +346,7 @@ class Certificate:
         *,
         figures: Mapping[str, Any] | None = None,
         privacy: Privacy | None = None,
+        made: date | None = None,
     ) -> Certificate:
         return cls(
             policy.as_dict(),
@@ -304,6 +355,7 @@ class Certificate:
             dict(figures or {}),
             missing_rule(policy),
             privacy=privacy,
+            made=made,
         )
 
     @property
@@ -319,6 +371,7 @@ class Certificate:
         document = {
             "sfumato": self.version,
             "format": FORMAT,
+            **({"made": self.made.isoformat()} if self.made else {}),
             **({"promise": NO_PROMISE} if self.promises_nothing else {}),
             "method": self.method,
             "policy": self.policy,
@@ -335,7 +388,7 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
         """The certificate in a JSON text. An InputError says what is wrong with one that is none."""
-        data = _fields(_parsed(text), "it", _CERTIFICATE, optional=("promise", "privacy"))
+        data = _fields(_parsed(text), "it", _CERTIFICATE, optional=("made", "promise", "privacy"))
         if data["format"] != FORMAT:
             raise _rubbish(f"format is {data['format']}, and this version reads {FORMAT} only")
         privacy = _privacy(data["privacy"]) if "privacy" in data else None
@@ -347,6 +400,7 @@ class Certificate:
             data["missing"],
             data["sfumato"],
             privacy,
+            _made(data, is_private=privacy is not None),
         )
         if data.get("promise") != (NO_PROMISE if found.promises_nothing else None):
             why = "where nothing is required" if privacy is None else "where the randomness is not secret"
@@ -389,6 +443,7 @@ def missing_rule(policy: Policy) -> str:
 _CERTIFICATE: dict[str, tuple[type, ...]] = {
     "sfumato": (str,),
     "format": (int,),
+    "made": (str,),
     "promise": (str,),
     "method": (dict,),
     "policy": (dict,),
@@ -401,6 +456,8 @@ _CLAIMS: dict[str, tuple[type, ...]] = {
     "rows": (int,),
     "suppressed": (int,),
     "groups": (int,),
+    "cells": (dict,),
+    "one-value": (dict,),
     "requirements": (list,),
     "sha256": (dict,),
 }
@@ -414,10 +471,13 @@ _CLAIMS_OF_BOXES: dict[str, tuple[type, ...]] = {
     "rows": (int,),
     "suppressed": (int,),
     "groups": (int,),
+    "cells": (dict,),
     "utility": (dict,),
     "missing": (list,),
     "sha256": (dict,),
 }
+_OPTIONAL_CLAIMS = ("cells", "one-value")
+_CELLS: dict[str, tuple[type, ...]] = {"exact": (int,), "narrowed": (int,), "all": (int,)}
 _UTILITY: dict[str, tuple[type, ...]] = {
     "measure": (str,),
     "at-least": (str, type(None)),
@@ -521,8 +581,24 @@ def _fields(
     return value
 
 
+def _made(data: Mapping[str, Any], *, is_private: bool) -> date | None:
+    if "made" not in data:
+        return None
+    if is_private:
+        raise _rubbish("'made' is told of a differentially private release")
+    try:
+        found = date.fromisoformat(data["made"])
+    except ValueError:
+        found = None
+    if found is None or found.isoformat() != data["made"]:
+        raise _rubbish("'made' must be a day such as 2024-03-05")
+    return found
+
+
 def _claims_by_method(value: Any, method: Mapping[str, Any], *, is_private: bool) -> Claims:
     if RiskUtilityOptions.name in method:
+        if is_private and "cells" in value:
+            raise _rubbish("'cells' is claimed of a differentially private release")
         return _claims_of_boxes(value)
     return _claims_of_cells(value) if is_private else _claims(value)
 
@@ -535,7 +611,13 @@ def _claims(value: Any) -> Claims:
         requirements=tuple(_claim(item) for item in data["requirements"]),
         suppressed=data["suppressed"],
         sha256=data["sha256"],
+        cells=_cells_claim(data),
+        one_value=data.get("one-value", {}),
     )
+
+
+def _cells_claim(data: Mapping[str, Any]) -> CellsClaim | None:
+    return CellsClaim(**_fields(data["cells"], "'cells'", _CELLS)) if "cells" in data else None
 
 
 def _claims_of_cells(value: Any) -> Claims:
@@ -555,16 +637,25 @@ def _claims_of_boxes(value: Any) -> Claims:
     at_least = None if utility["at-least"] is None else _fraction(utility, "at-least")
     claimed = UtilityClaim(utility["measure"], at_least, mean, least, tuple(data["missing"]))
     return Claims(
-        data["rows"], data["groups"], suppressed=data["suppressed"], sha256=data["sha256"], utility=claimed
+        data["rows"],
+        data["groups"],
+        suppressed=data["suppressed"],
+        sha256=data["sha256"],
+        utility=claimed,
+        cells=_cells_claim(data),
     )
 
 
 def _counted(value: Any, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
     """``claims`` whose numbers are none below 0, and whose hashes are hashes."""
-    data = _fields(value, "'claims'", kinds)
+    data = _fields(value, "'claims'", kinds, optional=_OPTIONAL_CLAIMS if "groups" in kinds else ())
     for name, allowed in kinds.items():
         if allowed == (int,) and data[name] < 0:
             raise _rubbish(f"{name!r} is below 0")
+    for name in _OPTIONAL_CLAIMS:
+        numbers = data[name].values() if "groups" in kinds and name in data else ()
+        if any(type(n) is not int or n < 0 for n in numbers):
+            raise _rubbish(f"{name!r} must hold whole numbers of 0 or more")
     for name, digest in data["sha256"].items():
         if name not in CERTIFIED or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
             raise _rubbish("'sha256' must give 64 hexadecimal digits for files of a release")
@@ -665,7 +756,8 @@ class Release:
 
     ``rows`` is as it will be on disk (a table, or rows in a file if they are too many), ``table`` the same in
     the kind of frame that came in. ``format`` (csv or parquet) is that of the file, ``report`` is HTML, and
-    ``check`` judges every folder before it appears.
+    ``check`` judges every folder before it appears. ``remarks`` say how much is left, from published rows;
+    ``notices`` are for the owner alone. Neither is written.
     """
 
     rows: pa.Table | FiledRows
@@ -676,6 +768,8 @@ class Release:
     kind: str = "pyarrow"
     report: str | None = None
     check: Callable[[Path], None] | None = field(default=None, compare=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    notices: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:

@@ -28,7 +28,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -66,13 +66,15 @@ from sfumato.requirement import (
     Requirement,
     VarianceDiversity,
 )
-from sfumato.schema import Attribute, Role, Schema
+from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, as_stored, numbers, open_own_csv, open_table
 from sfumato.tradeoff_policy import RiskUtilityOptions
-from sfumato.verify_checks import Check, Verdict, equal, without_stop
+from sfumato.verify_cells import Detail, DistinctCells, claim_of
+from sfumato.verify_checks import Check, Verdict, equal, what_is_left, without_stop
 from sfumato.verify_groups import Codes, Groups, cells_of, codes_of, group, summed
 from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
 from sfumato.verify_summary import Finding
+from sfumato.workload import Classify
 
 ENTROPY_TOLERANCE = 1e-12
 """In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
@@ -115,6 +117,10 @@ class Measures:
     rows: int
     groups: int
     requirements: tuple[Measured, ...]
+    details: Mapping[str, Detail] = field(default_factory=dict)
+    """How much the cells of each quasi-identifier tell."""
+    one_value: Mapping[str, int] = field(default_factory=dict)
+    """Of each column without a required diversity, the rows of groups that share one value of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +128,13 @@ class Examined:
     """What was found in published rows that were judged by a policy.
 
     ``sha256`` is that of their file, where they came from one: whoever finds the same file again need not read
-    all rows again.
+    all rows again. ``cells`` are those of each quasi-identifier.
     """
 
     measures: Measures
     statistics: tuple[Finding, ...]
     policy: Policy
+    cells: Mapping[str, DistinctCells] = field(default_factory=dict)
     sha256: str = ""
 
 
@@ -169,7 +176,9 @@ def _examined(
     judged = _judged_columns(source.names, policy, with_statistics=with_statistics)
     if _fits(source, judged, memory):
         codes = [cells_of(source.column(name), name) for name in judged.cells]
-        return _found(Evidence(source, group(codes)), policy, with_statistics=with_statistics)
+        return _merged(
+            [_found(Evidence(source, group(codes)), policy, with_statistics=with_statistics)], source
+        )
     portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
     try:
         n_rows = rows_at_once(memory, len(judged.names))
@@ -188,12 +197,21 @@ def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bo
     of = {item: schema[item.of] for item in policy.requirements if not isinstance(item, KAnonymity)}
     is_mean = {item: isinstance(item, VarianceDiversity) for item in of}
     numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
+    bare = [attribute for attribute in undiversified(policy) if attribute.name in names]
+    numbers_of += [attribute for attribute in bare if attribute.kind is Kind.NUMBER]
     if with_statistics:
         others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
         numbers_of += [a for a in others if {*verify_summary.names_of(a, policy.statistics)} & {*names}]
     return Judged(
         cells=[*boxes, *statistics],
-        values=list(dict.fromkeys(attribute.name for item, attribute in of.items() if not is_mean[item])),
+        values=list(
+            dict.fromkeys(
+                [
+                    *(attribute.name for item, attribute in of.items() if not is_mean[item]),
+                    *(attribute.name for attribute in bare if attribute.kind is not Kind.NUMBER),
+                ]
+            )
+        ),
         numbers=list({attribute.name: attribute for attribute in numbers_of}.values()),
     )
 
@@ -203,7 +221,48 @@ def _found(evidence: Evidence, policy: Policy, *, with_statistics: bool) -> Exam
     measured = tuple(_measured(requirement, evidence, policy.schema) for requirement in policy.requirements)
     has_any = with_statistics and policy.statistics
     statistics = tuple(verify_summary.checks(evidence, policy)) if has_any else ()
-    return Examined(Measures(int(groups.size.sum()), groups.n, measured), statistics, policy)
+    one_value = {
+        attribute.name: _rows_of_one_value(evidence, attribute)
+        for attribute in undiversified(policy)
+        if attribute.name in evidence.source.names or attribute.name in evidence.moments
+    }
+    measures = Measures(int(groups.size.sum()), groups.n, measured, one_value=one_value)
+    return Examined(measures, statistics, policy, _distinct_cells(evidence, policy.schema))
+
+
+def _distinct_cells(evidence: Evidence, schema: Schema) -> dict[str, DistinctCells]:
+    source, one_row = evidence.source, pa.array(evidence.groups.one_row())
+    return {
+        attribute.name: DistinctCells.of(
+            [source.column(name).take(one_row) for name in names], evidence.groups.size
+        )
+        for attribute, names in _cells(schema, source.names)
+    }
+
+
+def undiversified(policy: Policy) -> tuple[Attribute, ...]:
+    """The sensitive columns and classes, published as they are, of which no diversity is required."""
+    diverse = {requirement.of for requirement in policy.requirements}
+    classes = {name for task in policy.workload if isinstance(task, Classify) for name in task.targets}
+    return tuple(
+        attribute
+        for attribute in policy.schema.published
+        if (attribute.role is Role.SENSITIVE or (attribute.role is Role.OTHER and attribute.name in classes))
+        and attribute.name not in diverse
+    )
+
+
+def _rows_of_one_value(evidence: Evidence, attribute: Attribute) -> int:
+    """How many rows stand in groups whose rows all have the same value; missing is a value like others."""
+    groups = evidence.groups
+    if attribute.name in evidence.moments:
+        moments = evidence.moments[attribute.name]
+        least, most = moments.ends
+        is_one = (moments.count == 0) | ((moments.count == groups.size) & (least == most))
+    else:
+        values = codes_of(evidence.source.column(attribute.name), attribute)
+        is_one = np.bincount(_counts(groups, values).group, minlength=groups.n) == 1
+    return int(groups.size[is_one].sum())
 
 
 def _merged(parts: Sequence[Examined], source: Source) -> Examined:
@@ -224,7 +283,11 @@ def _merged(parts: Sequence[Examined], source: Source) -> Examined:
         Finding(found[0].claim, sum(item.n_wrong for item in found), groups)
         for found in zip(*(part.statistics for part in parts), strict=True)
     )
-    return Examined(Measures(rows, groups, requirements), statistics, parts[0].policy)
+    policy = parts[0].policy
+    one_value = {name: sum(found.one_value[name] for found in measures) for name in measures[0].one_value}
+    cells = {name: DistinctCells.joined([part.cells[name] for part in parts]) for name in parts[0].cells}
+    details = {name: found.detail(policy.schema[name]) for name, found in cells.items()}
+    return Examined(Measures(rows, groups, requirements, details, one_value), statistics, policy)
 
 
 def _worst(requirement: Requirement, achieved: Any) -> float:
@@ -275,7 +338,13 @@ def claims(found: Measures) -> Claims:
         Claim(item.requirement.as_policy(), item.requirement.figure, float(f"{item.achieved:.12g}"))
         for item in found.requirements
     )
-    return Claims(rows=found.rows, groups=found.groups, requirements=requirements)
+    return Claims(
+        rows=found.rows,
+        groups=found.groups,
+        requirements=requirements,
+        cells=claim_of(found.details.values()),
+        one_value=found.one_value,
+    )
 
 
 def _cells(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
@@ -765,6 +834,7 @@ def _rows(
     yield from _promises(found)
     for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
         yield _same_figure(item, claimed_item.achieved)
+    yield from what_is_left(claimed, claims(found))
     yield from _summaries(examined)
 
 

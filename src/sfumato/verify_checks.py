@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sfumato.errors import InputError, VerificationFailed
+from sfumato.release import Claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,22 @@ def equal(claim: str, claimed: int, found: int, why: str = "") -> Check:
     """A number that is claimed, and what was found in its place."""
     detail = "" if claimed == found else why or f"there are {found:,}"
     return Check(claim.format(f"{claimed:,}"), claimed == found, detail)
+
+
+def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
+    """How much the published cells tell, and who shares one value; older certificates claim nothing of it."""
+    if claimed.cells is not None and found.cells is not None:
+        is_same = claimed.cells == found.cells
+        detail = "" if is_same else f"they are {found.cells}"
+        yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
+    for name, n_rows in claimed.one_value.items():
+        claim = f"{{}} rows stand in groups that share one value of {name!r}"
+        if name not in found.one_value:
+            yield Check(
+                claim.format(f"{n_rows:,}"), False, "the policy has no such column without a diversity"
+            )
+        else:
+            yield equal(claim, n_rows, found.one_value[name])
 
 
 def without_stop(error: InputError) -> str:

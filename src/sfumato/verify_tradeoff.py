@@ -15,7 +15,7 @@ That the optimizer found the best box is not checked: that would take the raw ro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError
 from sfumato.filed import FiledRows, distinct_lines
+from sfumato.hierarchy_files import Label
 from sfumato.policy import Policy
 from sfumato.release import Claims, UtilityClaim
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import numbers, ordered
 from sfumato.tradeoff_policy import THRESHOLD, RiskUtilityOptions
-from sfumato.verify_checks import Check, equal
+from sfumato.verify_cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
+from sfumato.verify_checks import Check, equal, what_is_left
 from sfumato.verify_groups import labels_of
 from sfumato.verify_nodes import Cell, Column
 
@@ -157,6 +159,16 @@ class Boxes:
             [np.isin(np.arange(column.tree.n_nodes), column.tree.leaf_nodes) for column in self.columns]
         )
 
+    def details(self) -> dict[str, Detail]:
+        """How much the cells of each column tell."""
+        found = {}
+        for a, (column, own) in enumerate(zip(self.columns, self.nodes, strict=True)):
+            level = level_of(column.attribute)
+            levels = [_strictest(nodes, column, level) for nodes in own]
+            rows = np.bincount(self.of_line[:, a], weights=self.count, minlength=len(own)).astype(np.int64)
+            found[column.attribute.name] = Detail.of(levels, rows)
+        return found
+
     def _rows_of(self, is_such: Sequence[NDArray[np.bool_]]) -> tuple[int, int]:
         """Rows all of whose nodes are such: by every reading, and by some."""
         surely, maybe = (
@@ -167,6 +179,12 @@ class Boxes:
             for fold in (np.all, np.any)
         )  # fmt: skip
         return int(self.count[surely].sum()), int(self.count[maybe].sum())
+
+
+def _strictest(nodes: Sequence[int], column: Column, level: Callable[[Label], int]) -> int:
+    """How much a label tells that may stand for these nodes, by the reading that tells least."""
+    levels = [NOTHING if node == 0 else level(column.tree.labels[node]) for node in nodes]
+    return max((found for found in levels if found != MISSING), default=MISSING if levels else NARROWED)
 
 
 def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
@@ -287,7 +305,8 @@ def claims_of(boxes: Boxes) -> Claims:
         measure_word(options), promised_share(options), _digits(mean), _digits(least), boxes.missing
     )
     _, suppressed = boxes.suppressed()
-    return Claims(boxes.n_rows, boxes.n_groups, suppressed=suppressed, utility=claim)
+    cells = None if boxes.policy.is_private else claim_of(boxes.details().values())
+    return Claims(boxes.n_rows, boxes.n_groups, suppressed=suppressed, utility=claim, cells=cells)
 
 
 def _digits(number: float | None) -> float | None:
@@ -317,6 +336,7 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
     yield equal("the release holds {} rows", claimed.rows, found.rows)
     yield equal("the rows form {} groups", claimed.groups, found.groups)
     yield equal("{} rows are suppressed", claimed.suppressed, found.suppressed)
+    yield from what_is_left(claimed, found)
     yield from utility_checks(claimed.utility, found.utility, utilities)
     yield from promise_checks(utilities, options)
     yield from _figure_checks(figures.get(TRADEOFF), boxes, utilities, found)

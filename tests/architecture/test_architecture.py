@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 
 LAYERS = """
     cli, __main__, workbench
-    publish, large
+    publish, refusals, large
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     report
     compare
@@ -29,7 +29,7 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake, declared, stream
     engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff | privacy
-    verify_summary, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
+    verify_summary, verify_cells, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct

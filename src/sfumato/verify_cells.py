@@ -1,0 +1,224 @@
+"""How much the published cells of quasi-identifiers tell: the value, a part of its range, or nothing.
+
+Everything is read from the labels and the policy. A cell is
+
+- *exact* if it is a single value;
+- *nothing* (``*``) if it is the root of its hierarchy, or a range over all that the column has: its declared bounds,
+  or without bounds the least and the greatest end that is published;
+- *missing* if it is empty: that tells that there was no value;
+- *narrowed* otherwise. So is a label that cannot be read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import hierarchy as hierarchies
+from sfumato.hierarchy_files import ROOT
+from sfumato.release import CellsClaim
+from sfumato.schema import Attribute, Kind, Role
+from sfumato.tables import texts
+from sfumato.verify_groups import codes_of, group, summed
+
+Ints = NDArray[np.int64]
+Ends = tuple[float, float]
+Range = Ends | str | None
+"""The two ends of a range; the label where they cannot be read; None where a cell is missing."""
+
+EXACT, NARROWED, NOTHING, MISSING = range(4)
+OR_MISSING = " or missing"
+
+_RANGE = re.compile(r"[\[(](.+), (.+)[\])]")
+_DAY = re.compile(r"\d{4,}-\d\d-\d\d")
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How many rows have a cell of each kind in one column."""
+
+    exact: int
+    narrowed: int
+    nothing: int
+    missing: int
+
+    @property
+    def rows(self) -> int:
+        return self.exact + self.narrowed + self.nothing + self.missing
+
+    @classmethod
+    def of(cls, levels: Sequence[int], rows: Ints) -> Detail:
+        """Of cells of these levels, each of which so many rows have.
+
+        >>> Detail.of([EXACT, NOTHING, EXACT], np.array([5, 3, 1]))
+        Detail(exact=6, narrowed=0, nothing=3, missing=0)
+        """
+        counts = np.zeros(4, dtype=np.int64)
+        np.add.at(counts, np.array(levels, dtype=np.int64), rows)
+        return cls(*counts.tolist())
+
+
+def claim_of(details: Iterable[Detail]) -> CellsClaim:
+    """What a certificate claims of all quasi-identifiers together."""
+    held = list(details)
+    return CellsClaim(
+        exact=sum(detail.exact + detail.missing for detail in held),
+        narrowed=sum(detail.narrowed for detail in held),
+        all=sum(detail.rows for detail in held),
+    )
+
+
+# ---- the distinct cells of a column ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctCells:
+    """The distinct cells of one quasi-identifier, and how many ``rows`` have each.
+
+    ``columns`` are texts: its label, its two bounds, or all three, in this order.
+    """
+
+    columns: tuple[pa.Array, ...]
+    rows: Ints
+
+    @classmethod
+    def of(cls, columns: Iterable[Any], rows: Ints) -> DistinctCells:
+        held = [texts(column, Attribute("", Role.OTHER)) for column in columns]
+        found = group([codes_of(column, Attribute("", Role.OTHER)) for column in held])
+        one = pa.array(found.one_row())
+        plain = (column.take(one).cast(pa.string()) for column in held)
+        return cls(tuple(plain), summed(rows, found.of_row, found.n))
+
+    @classmethod
+    def joined(cls, parts: Sequence[DistinctCells]) -> DistinctCells:
+        if len(parts) == 1:
+            return parts[0]
+        columns = [pa.concat_arrays(same) for same in zip(*(part.columns for part in parts), strict=True)]
+        return cls.of(columns, np.concatenate([part.rows for part in parts]))
+
+    def detail(self, attribute: Attribute) -> Detail:
+        """How much these cells tell."""
+        if attribute.is_ordered:
+            return Detail.of(_ordered_levels(list(self._ends(attribute)), attribute.bounds), self.rows)
+        level = level_of(attribute)
+        return Detail.of([level(label) for label in self.columns[0].to_pylist()], self.rows)
+
+    def _ends(self, attribute: Attribute) -> Iterable[Range]:
+        read = _days if attribute.kind is Kind.DATE else float
+        if len(self.columns) != 2:
+            return [_parsed(label, read) for label in self.columns[0].to_pylist()]
+        lows, highs = (column.to_pylist() for column in self.columns)
+        both = zip(lows, highs, strict=True)  # no low end where missing belongs to the range
+        outer = [_parsed(low, read) for low in lows if low]
+        least = min((ends[0] for ends in outer if isinstance(ends, tuple)), default=-math.inf)
+        if attribute.bounds is not None:
+            least = attribute.bounds[0]
+        return [_from_bounds(low, high, least, read) for low, high in both]
+
+
+# ---- ranges ------------------------------------------------------------------------------------------
+
+
+class _OrMissing(tuple[float, float]):
+    """The ends of a range that a missing value may stand in, too."""
+
+    __slots__ = ()
+
+
+def _parsed(label: str | None, read: Callable[[str], float]) -> Range:
+    """The ends of a range, or of a single value; a label that cannot be read stays as it is.
+
+    >>> _parsed("[17, 24] or missing", float), _parsed("25", float), _parsed("young", float), _parsed(None, float)
+    ((17.0, 24.0), (25.0, 25.0), 'young', None)
+    """
+    if not label:
+        return None
+    plain = label.removesuffix(OR_MISSING)
+    found = _RANGE.fullmatch(plain)
+    try:
+        ends = (read(found[1]), read(found[2])) if found else (read(plain), read(plain))
+    except ValueError:
+        return label
+    return ends if plain == label else _OrMissing(ends)
+
+
+def _from_bounds(low: str | None, high: str | None, least: float, read: Callable[[str], float]) -> Range:
+    if not high:
+        return None
+    try:
+        return (read(low), read(high)) if low else _OrMissing((least, read(high)))
+    except ValueError:
+        return high
+
+
+def _days(text: str) -> float:
+    return float(date.fromisoformat(text).toordinal() - _EPOCH)
+
+
+def _ordered_levels(cells: Sequence[Range], bounds: Ends | None) -> list[int]:
+    known = [ends for ends in cells if isinstance(ends, tuple)]
+    if bounds is None and known:
+        bounds = min(low for low, _ in known), max(high for _, high in known)
+    least, most = bounds or (0.0, 0.0)
+
+    def level(ends: Range) -> int:
+        if ends is None:
+            return MISSING
+        if isinstance(ends, str):
+            return NARROWED if ends.strip(ROOT) else NOTHING
+        if ends[0] == ends[1] and not isinstance(ends, _OrMissing):
+            return EXACT
+        return NOTHING if ends[0] <= least and ends[1] >= most else NARROWED
+
+    return [level(ends) for ends in cells]
+
+
+# ---- labels of hierarchies ---------------------------------------------------------------------------
+
+
+def level_of(attribute: Attribute) -> Callable[[str | None], int]:
+    """Tells of a label of the column's hierarchy how much it tells.
+
+    >>> [level_of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 5}))(x) for x in ("53715", "53***", "*", None)]
+    [0, 1, 2, 3]
+    """
+    is_value, root = _values_of(attribute)
+
+    def level(label: str | None) -> int:
+        if not label:
+            return MISSING
+        if label == root or not label.strip(ROOT):
+            return NOTHING
+        return EXACT if is_value(label) else NARROWED
+
+    return level
+
+
+def _values_of(attribute: Attribute) -> tuple[Callable[[str], bool], str | None]:
+    """Whether a label is a single value of the column, and the label of the root."""
+    match attribute.hierarchy:
+        case None | "flat":
+            return lambda _label: True, ROOT
+        case {"mask": _}:
+            return lambda label: not label.endswith(ROOT), ROOT
+        case {"dates": levels}:
+            return lambda label: levels[0] == "day" and _DAY.fullmatch(label) is not None, ROOT
+    tree = hierarchies.build(attribute, ())
+    if isinstance(attribute.hierarchy, Mapping) and attribute.hierarchy.keys() & {"intervals", "balanced"}:
+        return lambda label: not label.startswith("["), tree.labels[0]
+    widest: dict[str | None, int] = {}
+    for label, n_leaves in zip(tree.labels, (tree.high - tree.low).tolist(), strict=True):
+        widest[label] = max(n_leaves, widest.get(label, 0))
+    return lambda label: widest.get(label) == 1, tree.labels[0]
+
+
+__all__ = ["Detail", "DistinctCells", "claim_of", "level_of"]
