@@ -536,16 +536,11 @@ def day_of_making(seed: int | None) -> date | None:
 ASK_FOR_LESS = "ask for less, give hierarchies more levels, or drop another quasi-identifier"
 RAISE_UTILITY = "raise utility-at-least, give smaller weights, or hierarchies with more levels"
 
-NEARLY_ALL = 0.95
-"""A column that is ``*`` in this share of the rows tells nearly nothing."""
-
 
 def _hidden(details: Mapping[str, Detail]) -> dict[str, str]:
     """The columns that are ``*`` nearly everywhere, and in how many rows, in per cent."""
     return {
-        name: percent(detail.nothing, detail.rows)
-        for name, detail in details.items()
-        if detail.rows and detail.nothing >= NEARLY_ALL * detail.rows
+        name: percent(detail.nothing, detail.rows) for name, detail in details.items() if detail.is_hidden
     }
 
 

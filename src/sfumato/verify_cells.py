@@ -37,6 +37,9 @@ Range = Ends | str | None
 EXACT, NARROWED, NOTHING, MISSING = range(4)
 OR_MISSING = " or missing"
 
+NEARLY_ALL = 0.95
+"""A column that is ``*`` in this share of the rows tells nearly nothing."""
+
 _RANGE = re.compile(r"[\[(](.+), (.+)[\])]")
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -54,6 +57,11 @@ class Detail:
     @property
     def rows(self) -> int:
         return self.exact + self.narrowed + self.nothing + self.missing
+
+    @property
+    def is_hidden(self) -> bool:
+        """Is the column ``*`` nearly everywhere?"""
+        return self.rows > 0 and self.nothing >= NEARLY_ALL * self.rows
 
     @classmethod
     def of(cls, levels: Sequence[int], rows: Ints) -> Detail:
@@ -215,10 +223,10 @@ def _values_of(attribute: Attribute) -> tuple[Callable[[str], bool], str | None]
     tree = hierarchies.build(attribute, ())
     if isinstance(attribute.hierarchy, Mapping) and attribute.hierarchy.keys() & {"intervals", "balanced"}:
         return lambda label: not label.startswith("["), tree.labels[0]
-    widest: dict[str | None, int] = {}
-    for label, n_leaves in zip(tree.labels, (tree.high - tree.low).tolist(), strict=True):
-        widest[label] = max(n_leaves, widest.get(label, 0))
-    return lambda label: widest.get(label) == 1, tree.labels[0]
+    n_leaves = (tree.high - tree.low).tolist()
+    sets = {label for label, n in zip(tree.labels, n_leaves, strict=True) if n > 1}
+    values = {tree.labels[node] for node in tree.leaf_nodes.tolist()} - sets
+    return values.__contains__, tree.labels[0]
 
 
 __all__ = ["Detail", "DistinctCells", "claim_of", "level_of"]

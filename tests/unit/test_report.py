@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import itertools
 import re
 import xml.etree.ElementTree as ET
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import filed as filed_rows
-from sfumato import hierarchy, tables
+from sfumato import hierarchy, tables, verify_cells
 from sfumato.cuts import Cuts
 from sfumato.evaluate.result import ACCURACY, ERROR, Evaluation, Score, paired_test
 from sfumato.filed import FiledRows
@@ -25,6 +26,7 @@ from sfumato.publish import publish
 from sfumato.recoding import OrderedAxis, Recoding, TreeAxis
 from sfumato.release import Release
 from sfumato.report import distributions, facts, pictures, plane, render, ticks, use_pictures, uses, view
+from sfumato.report.page import share
 from sfumato.schema import Attribute, Kind, Role
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
@@ -244,7 +246,7 @@ def test_every_requirement_stands_with_what_was_asked_and_achieved(page, release
     claims = release.certificate.claims.requirements
     for promise, claim in zip(facts.promises_of(release), claims, strict=True):
         assert promise.holds
-        assert f"{promise.name} {promise.asked} {promise.achieved} {promise.margin}" in words
+        assert f"{promise.name} ✓ holds {promise.asked} {promise.achieved} {promise.margin}" in words
         assert f"{claim.achieved:.4g}" in promise.achieved
     assert "All 2 promises hold for all 600 rows." in words
     assert "does not hold" not in words
@@ -311,7 +313,9 @@ def test_groups_are_the_rows_that_agree_in_their_quasi_identifiers(output, is_sh
 
 def test_levels_of_detail_are_those_of_the_published_cells(release):
     source = tables.open_table(release.rows)
-    told = facts.attributes_of(release.policy, source, source, groups_of(release), {})
+    told = facts.attributes_of(
+        release.policy, source, source, groups_of(release), facts.details_of(release.policy, source, None), {}
+    )
     found = {fact.attribute.name: fact for fact in told}
     for name in ("age", "zip", "sex"):
         cells = release.rows.column(name).to_pylist()
@@ -334,7 +338,7 @@ def level_of(cell: str | None) -> str:
     if cell is None:
         return "missing"
     if cell in ("*", "*****", "[0, 110]", "[0, 110] or missing"):
-        return "whole range"
+        return "nothing (*)"
     return "narrowed" if "*" in cell or "[" in cell or "or missing" in cell else "exact value"
 
 
@@ -380,10 +384,10 @@ def level_of(cell: str | None) -> str:
 )
 def test_a_node_is_exact_if_it_is_a_single_value_of_the_column(given, values, exact):
     nodes = hierarchy.build(given, values).with_missing()
-    level = facts.node_levels(TreeAxis(given, nodes, True))
-    assert {label for label, at in zip(nodes.labels, level, strict=True) if at == facts.EXACT} == exact
-    assert level[0] == facts.WHOLE
-    assert level[-1] == facts.MISSING
+    level = [verify_cells.level_of(given)(label) for label in nodes.labels]
+    assert {label for label, at in zip(nodes.labels, level, strict=True) if at == verify_cells.EXACT} == exact
+    assert level[0] == verify_cells.NOTHING
+    assert level[-1] == verify_cells.MISSING
 
 
 def test_the_report_tells_which_rows_may_hide_a_missing_value(page, release):
@@ -1039,3 +1043,128 @@ require: [k-anonymity: 2]
     chosen = np.sort(seen.rows.column("n").to_numpy())
     assert len({*chosen.tolist()}) == 1000
     assert abs(chosen / n - np.linspace(0, 1, 1000)).max() < 0.06  # Kolmogorov and Smirnov, p < .002
+
+
+# ---- what a first reader sees ------------------------------------------------------------------------
+
+
+def head_of(html: str) -> str:
+    return Page(html.split("<main>", maxsplit=1)[0]).words()
+
+
+def test_the_first_lines_say_how_much_is_left(release):
+    cells = release.certificate.claims.cells
+    exact, narrowed = share(cells.exact, cells.all), share(cells.narrowed, cells.all)
+    assert f"the quasi-identifiers {exact} are exact, {narrowed} are narrowed" in head_of(render(release))
+
+
+def test_a_release_of_one_group_is_not_headed_like_a_good_one():
+    made = release_of([{"k-anonymity": 400}])
+    head = head_of(made.report)
+    assert "The promise holds, but all rows are one group." in head
+    assert (
+        "Nearly everywhere * : age (100 % of the rows), zip (100 % of the rows), sex (100 % of the rows)"
+        in (head.replace("*:", "* :"))
+    )
+    assert 'class="verdict none"' in made.report
+    assert "refuses" not in made.report
+
+
+def test_the_first_lines_say_how_many_rows_share_one_sensitive_value():
+    made = release_of([{"k-anonymity": 2}])
+    n = made.certificate.claims.one_value["disease"]
+    assert n > 0
+    assert f"{share(n, 600)} of the rows stand in groups that share one value of disease" in head_of(
+        made.report
+    )
+
+
+def test_no_such_share_is_told_where_a_diversity_is_required(release):
+    assert "share one value" not in head_of(render(release))
+
+
+def test_the_title_of_the_policy_heads_the_report():
+    nasty = "Stays <b>& more</b> of 2024"
+    own = replace(policy(), title=nasty)
+    page = Page(publish(people(), own, seed=1).report)
+    assert page.words().count(nasty) >= 2  # in the head and as the heading
+    assert not page.all("b")
+
+
+def test_a_report_with_a_seed_has_no_date_and_is_the_same_every_time():
+    one, other = (publish(people(), policy(), seed=5).report for _ in range(2))
+    assert one == other
+    assert "Release report of" not in one
+
+
+def test_the_histogram_begins_at_the_smallest_group():
+    for smallest, largest in ((10, 500), (10, 40), (3, 3), (7, 10_000)):
+        bars = pictures.bars_of(np.array([smallest] * 5 + [smallest + 3] * 90 + [largest]))
+        assert bars[0].first == smallest
+        assert sum(bar.n_groups for bar in bars) == 96
+        assert bars[-1].last >= largest
+
+
+def lightness(colour: str) -> float:
+    """L* of CIELAB, from 0 (black) to 100 (white)."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    y = float(linear @ [0.2126, 0.7152, 0.0722])
+    return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
+
+
+def test_the_colours_of_the_painting_are_one_scale_that_reads_in_grey():
+    light = [lightness(colour) for colour in pictures.PALETTE]
+    steps = -np.diff(light)
+    assert steps.min() >= 15
+    hues = [colorsys.rgb_to_hsv(*bytes.fromhex(colour[1:]))[0] for colour in pictures.PALETTE]
+    assert max(hues) <= 1 / 6  # all between red and yellow
+    assert sorted(hues[1:], reverse=True) == hues[1:]
+
+
+def test_the_caption_names_what_the_picture_leaves_out(page):
+    words = page.words()
+    assert "The picture leaves out" in words
+    assert "groups that differ only there lie on top of each other" in words
+
+
+def test_removed_columns_are_one_line_and_no_rows_of_the_table():
+    drop = {"role": "drop"}
+    words = Page(publish(people(), policy(charge=drop), seed=1).report).words()
+    assert "Removed: id (identifier), charge (drop)." in words
+    assert "identifier removed" not in words
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("numbers", [[0.0, 1.0, 2.0, 7.0], [5e-324, 0.0, 1.5], [1e-300, 2e-300]])
+def test_numbers_of_any_size_are_drawn_without_a_warning(numbers, seed):
+    random = np.random.default_rng(seed)
+    columns = {
+        name: pa.array(random.choice(numbers, 40), mask=random.random(40) < 0.3 * (name == "x"))
+        for name in "xy"
+    }
+    attributes = {
+        "x": {"role": "quasi-identifier", "type": "number", "bounds": [-1.79e308, 1.79e308]},
+        "y": {"role": "quasi-identifier", "type": "number"},
+    }
+    made = publish(
+        pa.table(columns),
+        Policy.from_dict({"attributes": attributes, "require": [{"k-anonymity": 2}]}),
+        seed=1,
+    )
+    assert (
+        "nan"
+        not in re.sub(r"<style>.*?</style>", "", made.report, flags=re.DOTALL)
+        .lower()
+        .split("certificate.json")[0]
+    )
+
+
+def test_many_rows_have_the_same_report_in_memory_and_in_a_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(view, "SMALL", 100)
+    made = release_of()
+    made.write(tmp_path / "out")
+    read = Release.read(tmp_path / "out")
+    filed = replace(read, rows=FiledRows(tmp_path / "out" / "release.parquet", "parquet"))
+    assert "This release is large" in made.report
+    assert render(read) == render(filed) == made.report

@@ -65,7 +65,8 @@ def test_the_ledger_is_shown_line_by_line_and_adds_up(release):
     assert sum(part.share for part in parts) == privacy.epsilon
     assert sum(part.part for part in parts) == pytest.approx(1)
     words = words_of(render(release))
-    assert f"{privacy.spent} was spent, and {privacy.unspent} is left and will not be used" in words
+    spent, unspent = private.rounded(privacy.spent), private.rounded(privacy.unspent)
+    assert f"{spent} was spent, and {unspent} is left and will not be used" in words
     assert words.count(" discrete Laplace ") >= 1
     for name in ("age", "rate", "born"):
         assert f"split point {name} exponential" in words
@@ -77,8 +78,8 @@ def test_a_noisy_number_of_rows_is_told_as_it_was_drawn():
     release = sf.publish(PEOPLE, the_policy(), seed=2)
     (result,) = (draw["result"] for draw in release.certificate.privacy.ledger if draw["draw"] == "rows")
     words = words_of(release.report)
-    assert f"rows about {result:,} discrete Laplace 1 1/100 100 1.0 %" in words
-    assert "number of rows 1/100 (1 %)" in words
+    assert f"rows about {result:,} discrete Laplace 1 0.01 100 1.0 %" in words
+    assert "number of rows 0.01 (1 %)" in words
 
 
 def test_a_long_ledger_is_cut_short():
@@ -192,3 +193,9 @@ def sf_privacy():
     return sf.publish(
         PEOPLE, the_policy(columns=("sex",), cuts={"sex": "leaves"}), seed=1
     ).certificate.privacy
+
+
+def test_no_long_fraction_stands_in_the_ledger():
+    words = words_of(sf.publish(PEOPLE, the_policy(), seed=2).report).split("The certificate")[0]
+    assert not re.search(r"\d/\d", words)
+    assert "about " in words

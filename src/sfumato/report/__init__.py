@@ -5,7 +5,7 @@ Nothing here looks at the table that the release was made from. The same release
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -19,16 +19,18 @@ from sfumato.report.distribution_picture import draw, remark
 from sfumato.report.distributions import distributions_of
 from sfumato.report.facts import (
     LEVELS,
+    REMOVED,
     AttributeFacts,
     Counted,
     Groups,
     Promise,
     attributes_of,
+    details_of,
     groups_of,
     n_rows,
     promises_of,
 )
-from sfumato.report.page import Verdict, listed, options_of, share, shown, template
+from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.plane import Plane, plane_of
 from sfumato.report.private import render_private
@@ -45,8 +47,9 @@ from sfumato.report.uses import (
 )
 from sfumato.report.view import View, view_of
 from sfumato.requirement import KAnonymity
-from sfumato.schema import Role
+from sfumato.schema import Role, Schema
 from sfumato.tradeoff_policy import RiskUtilityOptions
+from sfumato.verify_cells import Detail
 
 
 def render(release: Release) -> str:
@@ -62,7 +65,8 @@ def render(release: Release) -> str:
     groups = groups_of(view.cells, release.policy, recoding, view.weight)
     promises = promises_of(release)
     sizes = Sizes.of(release, view, groups)
-    facts = _facts(release, view, groups)
+    details = details_of(release.policy, view.cells, view.weight)
+    facts = _facts(release, view, groups, details)
     plane = plane_of(groups.leaves) if groups.leaves else None
     bars = bars_of(groups.size)
     selections = selections_of(release.certificate.figures)
@@ -77,11 +81,13 @@ def render(release: Release) -> str:
         is_too_large=release.recoding is not None and groups.leaves is None and view.is_large,
         bars=bars,
         histogram=histogram(bars),
-        facts=facts,
+        facts=[fact for fact in facts if fact.happened != REMOVED],
+        removed=[fact for fact in facts if fact.happened == REMOVED],
+        hidden=hidden_of(details),
         missing=[fact for fact in facts if fact.n_missing or fact.n_hidden],
         plane=plane,
         painting=paint(plane) if plane else None,
-        caption=caption(plane, groups) if plane else "",
+        caption=caption(plane, groups, release.policy.schema) if plane else "",
         utility=utility_of(release.certificate.figures),
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),
@@ -143,21 +149,33 @@ def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
             "Do not publish this release; see below which figure falls short.",
         )
     every = "The promise holds" if len(promises) == 1 else f"All {len(promises)} promises hold"
+    if n_groups == 1 and n > 1:
+        return Verdict(
+            "none",
+            f"{every}, but all rows are one group.",
+            f"Of none of the {n_rows(n)} do the quasi-identifiers tell anything: they are the same for everybody.",
+        )
     return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{n_rows(n)}.", shared)
 
 
-def caption(plane: Plane, groups: Groups) -> str:
+def caption(plane: Plane, groups: Groups, schema: Schema) -> str:
     """What the picture of the partition shows, and what it leaves out."""
     n, n_groups = len(plane.rectangles), len(groups.size)
     if plane.is_whole and n == n_groups:
         return f"Each of the {n:,} rectangles holds one group: the picture is the whole partition."
     if plane.is_whole:
         return f"The {n:,} rectangles hold {n_groups:,} groups; the narrowest are drawn together."
-    overlap = "Other attributes were split too, so boxes of different groups overlap here. "
+    sides = [scale.name for scale in (plane.x, plane.y) if scale is not None]
+    others = [name for name in schema.names(Role.QUASI_IDENTIFIER) if name not in sides]
+    left_out = (
+        f"The picture leaves out {listed(others)}: groups that differ only there lie on top of each other. "
+        if not plane.is_flat
+        else "Narrow groups are drawn together. "
+    )
     return (
-        f"{'' if plane.is_flat else overlap}The {n:,} rectangles stand for {n_groups:,} groups. Each line is a "
-        "place where boxes end, chosen so that as few boxes as possible reach across it; rows of a box that does "
-        "are counted on both sides, in proportion."
+        f"{left_out}So {n:,} rectangles stand for {n_groups:,} groups. A line is drawn where many groups end. "
+        "The rows of a group that reaches across a line are divided between both sides, in proportion: how many "
+        "rows a rectangle has is an estimate, and no rectangle is a group."
     )
 
 
@@ -233,9 +251,11 @@ class Sizes:
         return cls(view.n_rows, n_groups, smallest, float(np.median(size)), mean, int(size.max()))
 
 
-def _facts(release: Release, view: View, groups: Groups) -> list[AttributeFacts]:
+def _facts(
+    release: Release, view: View, groups: Groups, details: Mapping[str, Detail]
+) -> list[AttributeFacts]:
     known = {name: Counted(view.n_distinct.get(name), n) for name, n in view.missing.items()}
-    facts = attributes_of(release.policy, view.cells, view.rows, groups, known)
+    facts = attributes_of(release.policy, view.cells, view.rows, groups, details, known)
     if view.one_in == 1:
         return facts
     return [  # of some groups: their labels are not all, and their rows stand for more

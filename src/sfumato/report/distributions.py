@@ -20,7 +20,7 @@ from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.encoding import EXACT_LIMIT
 from sfumato.policy import Policy
 from sfumato.report.facts import Groups, Leaves
-from sfumato.report.plane import line_of, stretches
+from sfumato.report.plane import divisor, line_of, stretches
 from sfumato.report.view import View
 from sfumato.schema import Attribute, Kind, Role
 
@@ -124,9 +124,12 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
     is_point = first == last
     inside, _ = np.histogram(first[is_point], edges, weights=rows[is_point])
     if not is_point.all():
-        start, width, weight = first[~is_point], (last - first)[~is_point], rows[~is_point]
+        unit = divisor(np.concatenate([edges, first, last]))
+        start, end, weight = first[~is_point] / unit, last[~is_point] / unit, rows[~is_point]
         with np.errstate(over="ignore"):  # of a box that is almost a point: all of it lies on one side
-            below = [np.clip((edge - start) / width, 0.0, 1.0) @ weight for edge in edges.tolist()]
+            width = np.maximum(end - start, np.finfo(np.float64).tiny)
+            parts = [(edge - start) / width for edge in (edges / unit).tolist()]
+            below = [np.clip(part, 0.0, 1.0) @ weight for part in parts]
         inside = inside + np.diff(below)
     return Density(axis, edges, inside, round(rows.sum() - inside.sum()))
 
@@ -159,7 +162,7 @@ def _window(axis: OrderedAxis, first: float, last: float) -> tuple[float, float]
 
 def _edges(axis: OrderedAxis, low: float, high: float) -> Floats:
     """Bins as wide as a whole number of steps, so that each holds as many values as the next."""
-    if axis.grid is None:
+    if axis.grid is None or not math.isfinite(high - low):
         scale = 1.0 if math.isfinite(high - low) else 2.0
         return scale * np.linspace(low / scale, high / scale, MOST_BINS + 1)
     width = axis.grid * math.ceil((high - low) / axis.grid / MOST_BINS - 1e-9)

@@ -7,8 +7,8 @@ where a stretch of equal boxes ends and the next one begins; from there on it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato import hierarchy
 from sfumato.axes import Axis, TreeAxis
 from sfumato.cuts import Cuts
 from sfumato.policy import Policy
@@ -31,6 +30,7 @@ from sfumato.requirement import (
 )
 from sfumato.schema import Attribute, Role
 from sfumato.tables import Source
+from sfumato.verify_cells import Detail, DistinctCells
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -295,10 +295,12 @@ def _ordinal(n: int) -> str:
 
 # ---- attributes ------------------------------------------------------------------------------------
 
-LEVELS = ("exact value", "narrowed", "whole range", "missing")
+LEVELS = ("exact value", "narrowed", "nothing (*)", "missing")
 """How much a published cell tells; a missing cell tells that the value was missing."""
 
-EXACT, NARROWED, WHOLE, MISSING = range(len(LEVELS))
+
+REMOVED = "removed"
+"""What happened to identifiers, and to columns that were dropped."""
 
 
 class Counted(NamedTuple):
@@ -324,20 +326,36 @@ class AttributeFacts:
     levels: tuple[int, ...] | None = None
 
 
+def details_of(policy: Policy, cells: Source, weight: Ints | None) -> dict[str, Detail]:
+    """How much the cells of each quasi-identifier tell; ``weight`` is as in ``groups_of``."""
+    rows = np.ones(cells.n_rows, dtype=np.int64) if weight is None else weight
+    return {
+        attribute.name: DistinctCells.of(
+            [cells.column(name) for name in cells_of(attribute, cells)], rows
+        ).detail(attribute)
+        for attribute in policy.schema.quasi_identifiers
+    }
+
+
 def attributes_of(
-    policy: Policy, cells: Source, rows: Source, groups: Groups, known: Mapping[str, Counted]
+    policy: Policy,
+    cells: Source,
+    rows: Source,
+    groups: Groups,
+    details: Mapping[str, Detail],
+    known: Mapping[str, Counted],
 ) -> list[AttributeFacts]:
     """What became of each column. Columns that are published as they are may be ``known`` already."""
     out = []
     for attribute in policy.schema:
         if attribute.role is Role.QUASI_IDENTIFIER:
-            out.append(_generalized(attribute, cells, groups))
+            out.append(_generalized(attribute, cells, groups, details[attribute.name]))
         elif attribute.name in known:
             out.append(AttributeFacts(attribute, "published as it is", *known[attribute.name]))
         elif attribute.name in rows.names:
             out.append(_as_it_is(attribute, rows.column(attribute.name)))
         else:
-            out.append(AttributeFacts(attribute, "removed"))
+            out.append(AttributeFacts(attribute, REMOVED))
     return out
 
 
@@ -351,92 +369,31 @@ def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
     return AttributeFacts(attribute, "published as it is", n_distinct, n_missing)
 
 
-def _generalized(attribute: Attribute, source: Source, groups: Groups) -> AttributeFacts:
+def _generalized(attribute: Attribute, source: Source, groups: Groups, detail: Detail) -> AttributeFacts:
     columns = [groups.cells[name] for name in cells_of(attribute, source)]
     is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
     n_distinct = len(np.unique(_joint(columns))) - bool(is_empty.any())
-    if groups.leaves is None:
-        return AttributeFacts(attribute, "generalized", n_distinct, int(groups.length[is_empty].sum()))
-    return _with_levels(attribute, n_distinct, groups.leaves)
-
-
-def _with_levels(attribute: Attribute, n_distinct: int, leaves: Leaves) -> AttributeFacts:
-    recoding = leaves.recoding
-    a = [axis.attribute.name for axis in recoding.axes].index(attribute.name)
-    axis, low, high = recoding.axes[a], leaves.low[:, a], leaves.high[:, a]
-    level = _levels(axis, low, high)
-    rows = np.bincount(level, weights=leaves.rows, minlength=len(LEVELS)).astype(np.int64)
-    n_hidden = int(leaves.rows[_hides_missing(axis, low, level)].sum())
-    if rows[EXACT] + rows[MISSING] == rows.sum():
+    if detail.exact + detail.missing == detail.rows:
         happened = "published as it is"
-    elif rows[WHOLE] == rows.sum():
-        happened = "hidden"
     else:
-        happened = "generalized"
-    return AttributeFacts(
-        attribute,
-        happened,
-        n_distinct,
-        int(rows[MISSING]),
-        n_hidden,
-        recoding.n_splits()[attribute.name],
-        tuple(rows.tolist()),
-    )
+        happened = "hidden" if detail.nothing == detail.rows else "generalized"
+    levels = (detail.exact, detail.narrowed, detail.nothing, detail.missing)
+    found = AttributeFacts(attribute, happened, n_distinct, detail.missing, levels=levels)
+    return found if groups.leaves is None else _with_recoding(found, groups.leaves)
 
 
-def _levels(axis: Axis, low: Floats, high: Floats) -> Ints:
-    if isinstance(axis, TreeAxis):
-        return node_levels(axis)[low.astype(np.int64)]
-    first, last = axis.ends(low, high)
-    is_whole = np.isnan(low) & np.isposinf(high)
-    may_be_missing = np.isnan(low) & axis.has_missing
-    is_exact = (first == last) & ~may_be_missing
-    choices = [(np.isneginf(high), MISSING), (is_exact, EXACT), (is_whole, WHOLE)]
-    return np.select([when for when, _ in choices], [level for _, level in choices], NARROWED)
+def _with_recoding(fact: AttributeFacts, leaves: Leaves) -> AttributeFacts:
+    """What the recoding tells beside the cells."""
+    recoding, name = leaves.recoding, fact.attribute.name
+    a = [axis.attribute.name for axis in recoding.axes].index(name)
+    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], leaves.low[:, a], leaves.high[:, a])].sum())
+    return replace(fact, n_hidden=n_hidden, n_splits=recoding.n_splits()[name])
 
 
-def node_levels(axis: TreeAxis) -> Ints:
-    """The level of detail of each node of a hierarchy.
-
-    >>> from sfumato.hierarchy import Hierarchy
-    >>> from sfumato.schema import Schema
-    >>> (sex,) = Schema.of(sex="quasi-identifier")
-    >>> [LEVELS[i] for i in node_levels(TreeAxis(sex, Hierarchy.flat(["f", "m"]).with_missing(), True))]
-    ['whole range', 'exact value', 'exact value', 'missing']
-    """
-    tree = axis.nodes
-    level = np.full(tree.n_nodes, NARROWED)
-    values = _values(axis.attribute)
-    for node, label in enumerate(tree.labels):
-        if label is None:
-            level[node] = MISSING
-        elif node == 0 or not label.strip("*"):
-            level[node] = WHOLE
-        elif values(label, int(tree.depth[node])):
-            level[node] = EXACT
-    return level
-
-
-def _values(attribute: Attribute) -> Callable[[str, int], bool]:
-    """Tells of a label and its depth if it is a single value of the column, rather than a set of them."""
-    match attribute.hierarchy:
-        case None | "flat":
-            return lambda _label, _depth: True
-        case {"mask": _}:
-            return lambda label, _depth: not label.endswith("*")
-        case {"dates": levels}:
-            return lambda _label, depth: levels[0] == "day" and depth == len(levels)
-        case {"intervals": _} | {"balanced": _}:
-            return lambda label, _depth: not label.startswith("[")
-    whole = hierarchy.build(attribute, ())
-    leaves = {(whole.labels[node], int(whole.depth[node])) for node in whole.leaf_nodes.tolist()}
-    return lambda label, depth: (label, depth) in leaves
-
-
-def _hides_missing(axis: Axis, low: Floats, level: Ints) -> NDArray[np.bool_]:
+def _hides_missing(axis: Axis, low: Floats, high: Floats) -> NDArray[np.bool_]:
     """Boxes that a missing value may stand in, among others."""
     if not axis.has_missing:
         return np.zeros(len(low), dtype=np.bool_)
     if isinstance(axis, TreeAxis):
-        return np.asarray((low == 0) & (level != MISSING))
-    return np.asarray(np.isnan(low) & (level != MISSING))
+        return np.asarray((low == 0) & (axis.nodes.labels[0] is not None))
+    return np.asarray(np.isnan(low) & ~np.isneginf(high))

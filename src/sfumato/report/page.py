@@ -12,6 +12,7 @@ import jinja2
 from sfumato.release import Certificate, Release
 from sfumato.report.facts import n_rows
 from sfumato.report.svg import plain
+from sfumato.verify_cells import Detail
 
 LONGEST_TREE = 2_000
 """Characters of a hierarchy beyond which the certificate in the report leaves it out."""
@@ -59,6 +60,11 @@ def share(part: int, whole: int) -> str:
     if 0 < percent < 1:
         return "< 1 %"
     return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def hidden_of(details: Mapping[str, Detail]) -> list[tuple[str, str]]:
+    """The columns that are ``*`` nearly everywhere, and in how many of the rows."""
+    return [(name, share(own.nothing, own.rows)) for name, own in details.items() if own.is_hidden]
 
 
 def listed(names: list[str], most: int = 6) -> str:

@@ -23,12 +23,13 @@ from sfumato.report.ticks import Tick, nice_step, ticks_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-WHITE, YELLOW, RED, BLUE, BLACK = "#faf7f0", "#f5cf1b", "#d2261e", "#1d3f92", "#14130f"
-PALETTE = (WHITE, YELLOW, RED, BLUE)
-"""From fewest to most rows per area; also from light to dark, so that it reads without colours."""
+BLACK = "#14130f"
+PALETTE = ("#faf7f0", "#f2c53d", "#cf661d", "#7a1a10")
+"""From fewest to most rows per area: one scale from cream to dark red, in even steps of lightness, so that it also reads
+without colours."""
 
 SHARES = (0.5, 0.75, 0.9)
-"""The share of the painting up to each colour (half by area, half by rectangles): much white, a little blue."""
+"""The share of the painting up to each colour (half by area, half by rectangles): much that is light, a little dark."""
 
 SAME = 0.004
 """Densities whose logarithms are closer than this get the same colour."""
@@ -204,21 +205,24 @@ class Bar:
 def bars_of(size: Ints) -> list[Bar]:
     """Group sizes in at most about 24 bars of one width, but for the last, which takes the longest groups.
 
+    The first begins at the smallest group.
+
     >>> [(bar.label, bar.n_groups) for bar in bars_of(np.array([10, 10, 12]))]
     [('10', 2), ('11', 0), ('12', 1)]
+    >>> bars_of(np.array([10, 10, 500]))[0].label
+    '10 – 29'
     """
     low, high = int(size.min()), int(size.max())
     usual = int(np.quantile(size, 0.99, method="higher"))
     reach = high if high - low <= 1.5 * (usual - low) + 1 else usual
     width = max(int(nice_step(reach - low + 1, 24)), 1)
-    first = low if width == 1 else low // width * width
-    starts = np.arange(first, reach + 1, width)
-    at = np.minimum((size - first) // width, len(starts) - 1)
+    starts = np.arange(low, reach + 1, width)
+    at = np.minimum((size - low) // width, len(starts) - 1)
     n_groups = np.bincount(at, minlength=len(starts))
     n_rows = np.bincount(at, weights=size, minlength=len(starts))
     ends = [*(starts[1:] - 1).tolist(), max(int(starts[-1]) + width - 1, high)]
     return [
-        Bar(max(int(start), 1), int(end), int(groups), int(rows))
+        Bar(int(start), int(end), int(groups), int(rows))
         for start, end, groups, rows in zip(starts, ends, n_groups, n_rows, strict=True)
     ]
 
@@ -286,11 +290,11 @@ def _is_open(bars: Sequence[Bar]) -> bool:
 def level_bar(levels: Sequence[int]) -> Markup:
     """Rows per level of detail as one bar, from exact to nothing told."""
     total, width, x, parts = max(sum(levels), 1), 150.0, 0.0, []
-    for name, rows in zip(LEVELS, levels, strict=True):
+    for name, shade, rows in zip(LEVELS, ("exact", "narrowed", "whole", "missing"), levels, strict=True):
         long = width * rows / total
         if rows:
             about = tag("title", f"{name}: {rows:,} rows")
-            parts.append(tag("rect", about, x=x, width=long, height=14, class_=f"level {name.split()[0]}"))
+            parts.append(tag("rect", about, x=x, width=long, height=14, class_=f"level {shade}"))
         x += long
     told = ", ".join(
         f"{name} {100 * rows / total:.0f} %" for name, rows in zip(LEVELS, levels, strict=True) if rows

@@ -31,6 +31,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 
+LARGEST = float(np.finfo(np.float64).max)
+
 MISSING_STRIP = 0.05
 """Width of the strip for missing values, before the ordered ones, as a share of their range."""
 
@@ -164,7 +166,7 @@ def missing_strip(axis: Axis) -> float:
     if isinstance(axis, TreeAxis) or not axis.has_missing:
         return 0.0
     low, high = line_of(axis)
-    return MISSING_STRIP * (high - low)
+    return min(MISSING_STRIP * 2 * (high / 2 - low / 2), low + LARGEST)
 
 
 def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -181,11 +183,26 @@ def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> Scale:
     start, end = line_of(axis)
     edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
-    length = np.diff(edges) / (edges[-1] - edges[0])
+    length = _lengths(edges)
     mass = _spread(rows, np.searchsorted(edges, first), np.searchsorted(edges, last), length)
     is_even = isinstance(axis, TreeAxis) or _half_of(mass, length) >= CROWDED
     place = np.cumsum(length if is_even else 0.4 * length + 0.6 * mass)
     return Scale(axis, edges, np.append(0.0, place / place[-1]), is_even)
+
+
+def _lengths(edges: Floats) -> Floats:
+    """From each edge to the next, as a share of the whole; quarters keep differences of large numbers finite.
+
+    >>> _lengths(np.array([-1.7e308, 0, 1.7e308])), _lengths(np.array([0, 5e-324]))
+    (array([0.5, 0.5]), array([1.]))
+    """
+    ends = edges / divisor(edges)
+    return np.asarray(np.diff(ends) / (ends[-1] - ends[0]))
+
+
+def divisor(numbers: Floats) -> float:
+    """What numbers must be divided by for their differences to be finite: 1, or 4 of very large ones."""
+    return 4.0 if np.abs(numbers).max() > LARGEST / 4 else 1.0
 
 
 def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
@@ -200,7 +217,8 @@ def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
 
 def _half_of(mass: Floats, length: Floats) -> float:
     """The least length that holds half of the rows."""
-    order = np.argsort(-mass / length, kind="stable")
+    density = np.divide(mass, length, out=np.zeros(len(mass)), where=length > 0)
+    order = np.argsort(-density, kind="stable")
     n = int(np.searchsorted(np.cumsum(mass[order]), 0.5)) + 1
     return float(length[order][:n].sum())
 

@@ -79,7 +79,7 @@ def render_private(release: Release, privacy: Privacy) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    return template("private.html", class_bar=class_bar, listed=listed)
+    return template("private.html", class_bar=class_bar, listed=listed, rounded=rounded)
 
 
 # ---- the promise -----------------------------------------------------------------------------------
@@ -109,6 +109,19 @@ def decimal(number: Fraction) -> str:
     """
     text = f"{float(number):.12g}"
     return text if Fraction(text) == number else str(number)
+
+
+def rounded(number: Fraction) -> str:
+    """A fraction for people: as it is if a few digits say it, else about. The certificate has it exactly.
+
+    >>> rounded(Fraction(1, 10)), rounded(Fraction(4194304000, 231)), rounded(Fraction(99, 700))
+    ('0.1', 'about 18,157,160', 'about 0.1414')
+    """
+    text = decimal(number)
+    if "/" not in text:
+        return text
+    value = float(number)
+    return f"about {value:,.0f}" if 1000 <= abs(value) < 1e15 else f"about {value:.4g}"
 
 
 def factor(epsilon: Fraction) -> str:
@@ -205,7 +218,10 @@ def budget_bar(privacy: Privacy) -> Markup:
         shares.append((UNSPENT, "", privacy.unspent))
     for name, of, share in shares:
         long = width * float(share / privacy.epsilon)
-        about = tag("title", f"{name}{': ' + shortened(of, 80) if of else ''}, {share} of {privacy.epsilon}")
+        about = tag(
+            "title",
+            f"{name}{': ' + shortened(of, 80) if of else ''}, {rounded(share)} of {decimal(privacy.epsilon)}",
+        )
         pieces.append(tag("rect", about, x=x, width=long, height=height, class_=f"part {name.split()[0]}"))
         x += long
     told = ", ".join(f"{part.name} {100 * part.part:.0f} %" for part in parts_of(privacy))

@@ -48,7 +48,7 @@ def nice_step(span: float, most: int) -> float:
 
 
 def _ordered_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
-    if not scale.is_even:
+    if not scale.is_even or not math.isfinite(axis.high - axis.low):
         yield from _edge_ticks(scale, axis, most)
     elif axis.attribute.kind is Kind.DATE:
         yield from _date_ticks(scale, axis, most)

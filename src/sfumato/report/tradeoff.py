@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.release import Release
-from sfumato.report.page import Verdict, listed, options_of, share, shown, template
+from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
 from sfumato.report.tradeoff_pictures import (
     Place,
     Span,
@@ -69,6 +69,7 @@ def render_tradeoff(release: Release) -> str:
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
         unknown=utilities if isinstance(utilities, str) else None,
         columns=columns_of(boxes),
+        hidden=hidden_of(boxes.details()),
         can_be_recounted=boxes.factor is not None,
         alike=alike,
         n_alone=alike[0].n,

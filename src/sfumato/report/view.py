@@ -1,6 +1,6 @@
-"""What a report looks at: the published rows, or as much of them as stands for all where they are in a file.
+"""What a report looks at: the published rows, or as much of them as stands for all where they are very many.
 
-Of rows in a file one pass gathers, in bounded memory, the distinct cells of the quasi-identifiers with their
+Of more than ``SMALL`` rows one pass gathers, in bounded memory, the distinct cells of the quasi-identifiers with their
 number of rows (those of one group in two, four, ... where they are too many), how many cells are missing, and a
 uniform sample of the other columns. The same rows give the same sample.
 """
@@ -8,14 +8,14 @@ uniform sample of the other columns. The same rows give the same sample.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.filed import FiledRows
+from sfumato.filed import ROWS_AT_ONCE, FiledRows
 from sfumato.policy import Policy
 from sfumato.randomness import seeded
 from sfumato.report.facts import cells_of
@@ -26,7 +26,7 @@ from sfumato.verify_portions import Judged, Lines, hashes, lines_of
 Ints = NDArray[np.int64]
 
 SMALL = 100_000
-"""Rows in a file that are few enough to be loaded."""
+"""Rows that are few enough to be looked at all at once."""
 
 MOST_GROUPS = 1 << 17
 SAMPLE = 100_000
@@ -71,21 +71,22 @@ class View:
 
 def view_of(rows: pa.Table | FiledRows, policy: Policy) -> View:
     """What the report of these rows looks at."""
-    if isinstance(rows, FiledRows):
-        if rows.n_rows > SMALL:
-            return _gathered(rows, policy)
-        rows = rows.load()
-    source = open_table(rows)
+    n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
+    if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
+        return _gathered(rows, policy)
+    source = open_table(rows.load() if isinstance(rows, FiledRows) else rows)
     return View(source, source, source.n_rows)
 
 
-def _gathered(rows: FiledRows, policy: Policy) -> View:
-    source = rows.source()
+def _gathered(rows: pa.Table | FiledRows, policy: Policy) -> View:
+    source = rows.source() if isinstance(rows, FiledRows) else open_table(rows)
     cells = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     published = [a for a in policy.schema.published if a.role is not Role.QUASI_IDENTIFIER]
     others = [attribute for attribute in published if attribute.name in source.names]
     groups, sample = _Groups(cells), _Sample(others)
-    for table in rows.tables([*cells, *sample.names]):
+    wanted = [*cells, *sample.names]
+    parts = rows.tables(wanted) if isinstance(rows, FiledRows) else _parts(rows.select(wanted))
+    for table in parts:
         groups.add(table)
         sample.add(table)
     lines = groups.lines()
@@ -100,6 +101,11 @@ def _gathered(rows: FiledRows, policy: Policy) -> View:
         sample.missing,
         {name: None if known is None else len(known) for name, known in sample.distinct.items()},
     )
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """Some rows at a time, in their order."""
+    return (rows.slice(start, ROWS_AT_ONCE) for start in range(0, rows.num_rows, ROWS_AT_ONCE))
 
 
 # ---- groups ----------------------------------------------------------------------------------------
