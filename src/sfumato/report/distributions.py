@@ -127,7 +127,7 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
         unit = divisor(np.concatenate([edges, first, last]))
         start, end, weight = first[~is_point] / unit, last[~is_point] / unit, rows[~is_point]
         with np.errstate(over="ignore"):  # of a box that is almost a point: all of it lies on one side
-            width = np.maximum(end - start, np.finfo(np.float64).tiny)
+            width = np.maximum(end - start, np.finfo(np.float64).smallest_subnormal)
             parts = [(edge - start) / width for edge in (edges / unit).tolist()]
             below = [np.clip(part, 0.0, 1.0) @ weight for part in parts]
         inside = inside + np.diff(below)
