@@ -709,8 +709,8 @@ def compare(
 ) -> None:
     """Try settings on TABLE and show the risk-utility frontier.
 
-    Writes frontier.csv, frontier.json, frontier.png and frontier.svg. For the owner's eyes: none of it is
-    in a release.
+    Writes frontier.csv, frontier.json and frontier.svg, and frontier.png where matplotlib is installed.
+    For the owner's eyes: none of it is in a release.
     """
     from sfumato import compare as comparing  # noqa: PLC0415
     from sfumato.compare.write import check_target, write_comparison  # noqa: PLC0415

@@ -22,8 +22,8 @@ LAYERS = """
     cli, __main__, workbench
     publish, refusals, large
     profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
-    report
     compare
+    report
     evaluate | risk
     methods, private, private_sampling
     mondrian | specialization | tradeoff

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import struct
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -240,7 +242,8 @@ def test_the_knee_is_where_more_privacy_costs_more_than_the_error_bars():
     dip = made({"2": 0.90, "5": 0.85, "10": 0.90, "50": 0.7})  # what is lost at k=5 is back at k=10
     assert advice.knee(advice.series(dip)[0][1], "ill", "tree").choices == {"k": "10"}
     text = " ".join(guidance(same_noise))
-    assert "up to k=5 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at k=50" in text
+    assert "Take k=5 (90.0% ± 2.5; largest risk 1 in 5, mean 1 in 10)." in text
+    assert "More privacy costs more than the error bars: 70.0% at k=50." in text
 
 
 def test_the_knee_of_an_error_is_where_it_rises():
@@ -254,9 +257,7 @@ def test_settings_stand_in_the_order_of_their_numbers():
 
 
 def test_what_costs_nothing_is_advised_and_so_is_nothing_where_nothing_is_gained():
-    assert "More privacy costs nothing that these folds can show: take k=50" in " ".join(
-        guidance(made({"2": 0.9, "50": 0.9}))
-    )
+    assert "Take k=50 (90.0%" in " ".join(guidance(made({"2": 0.9, "50": 0.9})))
     useless = guidance(made({"2": 0.5, "50": 0.5}))
     assert (
         useless[-1]
@@ -266,15 +267,28 @@ def test_what_costs_nothing_is_advised_and_so_is_nothing_where_nothing_is_gained
 
 def test_advice_names_the_most_useful_and_the_safest_that_is_worth_it():
     text = "\n".join(guidance(made({"2": 0.9, "10": 0.8, "50": 0.5})))
-    assert "For the most useful release: k=2 (90.0% ± 2.5; largest risk 1 in 2, mean 1 in 4)." in text
-    assert "For the least risk that still beats publishing nothing: k=10 (80.0%" in text
+    assert (
+        "Take k=2 (90.0% ± 2.5; largest risk 1 in 2, mean 1 in 4). It is the most useful of these settings."
+        in text
+    )
+    assert "More privacy costs more than the error bars: 80.0% at k=10." in text
+
+
+@pytest.mark.parametrize(
+    "means", [{"2": 0.9, "10": 0.8}, {"2": 0.9, "10": 0.9}, {"2": 0.9, "5": 0.895, "10": 0.7}]
+)
+@pytest.mark.parametrize("make", [made, made_private])
+def test_one_setting_is_advised_and_no_other(means, make):
+    text = " ".join(guidance(make(means)))
+    assert len(re.findall(r"\b[Tt]ake ", text)) == 1
+    assert not re.search(r"For the (most|least|smallest)", text)
 
 
 def test_a_best_mean_that_may_be_luck_does_not_hide_what_is_shown():
     lucky = with_folds(made({"2": 0.9, "5": 0.8}), "2", (1.0, 0.5, 1.0))
     text = " ".join(guidance(lucky))
     assert "no setting is shown" not in text
-    assert "take k=5 (80.0%" in text
+    assert "Take k=5 (80.0%" in text
 
 
 def test_advice_of_what_cannot_be_met():
@@ -327,6 +341,44 @@ def test_the_picture_names_points_series_and_references(found, tmp_path):
     again = tmp_path / "again"
     again.mkdir()
     assert picture.draw(found, again)[1].read_bytes() == svg.read_bytes()
+
+
+def overlapping(drawing):
+    """Pairs of texts whose letters would lie on each other."""
+    boxes = [(text.text, text.box) for text in drawing.texts if text.text]
+    return [
+        (one, other)
+        for (one, a), (other, b) in itertools.combinations(boxes, 2)
+        if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+
+
+def test_no_label_of_the_picture_hides_another(found):
+    assert overlapping(picture.drawing_of(found)) == []
+    close = {str(k): 0.9 + k / 1e5 for k in (2, 3, 4, 5, 6, 7, 8, 100, 101, 102)}
+    same = made(close, nothing=0.949)  # raw and nothing at nearly the same height
+    assert overlapping(picture.drawing_of(same)) == []
+    crowded = picture.drawing_of(made_private({"0.1": 0.8, "0.11": 0.8, "0.12": 0.81, "1": 0.9}))
+    assert overlapping(crowded) == []
+    assert overlapping(picture.Drawing([picture.Text(0, 0, "one"), picture.Text(3, 2, "other")])) != []
+
+
+def test_without_matplotlib_there_is_an_svg_and_no_png(found, tmp_path, monkeypatch):
+    picture.draw(found, tmp_path)
+    monkeypatch.setattr(picture, "find_spec", lambda _name: None)
+    assert [path.name for path in picture.draw(found, tmp_path)] == ["frontier.svg"]
+    assert [path.name for path in tmp_path.iterdir()] == ["frontier.svg"]
+    check_target(tmp_path)
+
+
+def test_hostile_names_are_text_in_the_picture(found, tmp_path):
+    (raw, *_), nothing = found.raw, found.of_nothing(found.raw[0].target)
+    evil = "</text><script>"
+    settings = tuple(replace(s, scores=(replace(s.scores[0], target=evil),)) for s in found.met)
+    drawn = replace(
+        found, settings=settings, raw=(replace(raw, target=evil),), nothing=(replace(nothing, target=evil),)
+    )
+    assert "<script" not in picture.svg_of(picture.drawing_of(drawn))
 
 
 def test_without_a_target_the_penalty_stands_for_utility(tmp_path):

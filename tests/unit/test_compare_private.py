@@ -170,8 +170,8 @@ def test_private_settings_are_tested_against_each_other_and_against_other_method
 def test_the_text_speaks_of_epsilon_and_ends_with_the_budget(found):
     text = as_text(found)
     assert text.endswith(OUTSIDE_THE_BUDGET)
-    assert "For the smallest epsilon that still beats publishing nothing: method=diffgen, epsilon=5 (" in text
-    assert "For the least risk that still beats publishing nothing: method=tds, k=5 (" in text
+    assert "Of the private settings: take method=diffgen, epsilon=5 (" in text
+    assert "Of the groups: take method=tds, k=5 (" in text
 
 
 def test_each_kind_has_its_own_panel(found, tmp_path):
@@ -213,10 +213,8 @@ def test_less_epsilon_is_more_private():
     (_, line), *_ = advice.series(made({"0.5": 0.9, "10": 0.9, "2": 0.9}))
     assert [setting.choices["epsilon"] for setting in line] == ["10", "2", "0.5"]
     text = " ".join(guidance(made({"0.1": 0.7, "1": 0.9, "2": 0.9})))
-    assert (
-        "up to epsilon=1 (90.0% ± 2.5); beyond, it costs more than the error bars: 70.0% at epsilon=0.1"
-        in text
-    )
+    assert "Take epsilon=1 (90.0% ± 2.5)." in text
+    assert "More privacy costs more than the error bars: 70.0% at epsilon=0.1." in text
 
 
 def test_a_table_of_private_settings_has_no_column_of_risk(tmp_path):

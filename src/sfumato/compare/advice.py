@@ -1,4 +1,4 @@
-"""What to choose, in words: where more privacy begins to cost more than the error bars."""
+"""What to choose, in words: one setting, where more privacy begins to cost more than the error bars."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def _sentences(found: Comparison) -> Iterator[str]:
         yield "None of these settings can be met; ask for less, or add rows."
         return
     for target in dict.fromkeys(score.target for score in found.raw):
-        yield from _of_target(found, target, spoken_model(found, target))
+        told = _of_target(found, target, spoken_model(found, target))
+        yield from (sentence if sentence.startswith(target) else _capital(sentence) for sentence in told)
     if not found.raw:
         yield from _without_target(found)
     if len(found.met) < len(found.settings):
@@ -32,6 +33,10 @@ def _sentences(found: Comparison) -> Iterator[str]:
         yield f"{n} of {len(found.settings)} settings cannot be met."
     if any(setting.is_private for setting in found.settings):
         yield OUTSIDE_THE_BUDGET
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def spoken_model(found: Comparison, target: str) -> str:
@@ -58,18 +63,19 @@ def scale_of(setting: Setting) -> str | None:
     return next((word for word in SCALES if word in setting.choices), None)
 
 
-def knee(line: Sequence[Setting], target: str, model: str) -> Setting:
+def knee(settings: Sequence[Setting], target: str, model: str) -> Setting:
     """The most private setting that is not shown to be less useful than the best, fold by fold.
 
     "Shown" is by the error bars: the 95% interval of the paired difference lies on one side of 0.
     """
-    scores = [setting.score(target, model) for setting in line]
-    best = min(scores, key=_loss)
-    return next(
-        setting
-        for setting, score in zip(reversed(line), reversed(scores), strict=True)
-        if not _is_worse(score, best)
-    )
+    best = min((setting.score(target, model) for setting in settings), key=_loss)
+    good = [setting for setting in settings if not _is_worse(setting.score(target, model), best)]
+    return min(good, key=lambda setting: (*_exposed(setting), _loss(setting.score(target, model))))
+
+
+def _exposed(setting: Setting) -> tuple[float, float]:
+    """How far a setting is from private: by epsilon, or by the largest risk and then the mean."""
+    return setting.exposure, 0.0 if setting.is_private else setting.mean_risk
 
 
 def _loss(score: Score) -> float:
@@ -92,31 +98,30 @@ def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
     if not worth:
         yield "No setting is shown to beat publishing nothing: for this target none is worth its risk."
         return
-    for name, line in series(found):
-        if len(line) > 1 and name != line[0].name:
-            yield _about_knee(found, line, target, model, name)
-    useful = min(worth, key=lambda s: (_loss(s.score(target, model)), s.is_private, s.exposure))
-    yield f"For the most useful release: {_described(useful, target, model)}."
-    for aim, is_private in (("least risk", False), ("smallest epsilon", True)):
-        if some := [s for s in worth if s.is_private == is_private]:
-            safest = min(some, key=lambda s: (s.exposure, s.mean_risk, _loss(s.score(target, model))))
-            yield f"For the {aim} that still beats publishing nothing: {_described(safest, target, model)}."
+    kinds = sorted({setting.is_private for setting in found.met})
+    for is_private in kinds:
+        among = "" if len(kinds) == 1 else f"Of the {'private settings' if is_private else 'groups'}: "
+        if some := [setting for setting in worth if setting.is_private == is_private]:
+            yield from (among + sentence for sentence in _advised(some, target, model))
+        else:
+            yield f"{among}no setting is shown to beat publishing nothing."
 
 
-def _about_knee(found: Comparison, line: Sequence[Setting], target: str, model: str, name: str) -> str:
-    where = f"With {name}, more" if name else "More"
-    nothing = found.of_nothing(target)
-    if not any(_is_worse(nothing, setting.score(target, model)) for setting in line):
-        return f"With {name}, no setting is shown to beat publishing nothing."
-    turn, last = knee(line, target, model), line[-1]
-    at = f"{_on_scale(turn)} ({with_interval(turn.score(target, model))})"
-    if turn is last:
-        return f"{where} privacy costs nothing that these folds can show: take {at}."
-    end = last.score(target, model)
-    return (
-        f"{where} privacy costs nothing that these folds can show up to {at}; beyond, it costs more than the "
-        f"error bars: {number(end.mean, end.metric)} at {_on_scale(last)}."
-    )
+def _advised(settings: Sequence[Setting], target: str, model: str) -> Iterator[str]:
+    """One setting to take, and what more privacy would cost."""
+    best = min(settings, key=lambda setting: (_loss(setting.score(target, model)), *_exposed(setting)))
+    chosen, safest = knee(settings, target, model), min(settings, key=_exposed)
+    take = f"take {_described(chosen, target, model)}"
+    if chosen is best:
+        yield f"{take}. It is the most useful of these settings."
+    else:
+        yield (
+            f"{take}. It is more private than {best.name} ({with_interval(best.score(target, model))}), and these "
+            "folds do not show that it is less useful."
+        )
+    if safest is not chosen:
+        end = safest.score(target, model)
+        yield f"more privacy costs more than the error bars: {number(end.mean, end.metric)} at {safest.name}."
 
 
 def _on_scale(setting: Setting) -> str:
@@ -157,8 +162,8 @@ def _without_target(found: Comparison) -> Iterator[str]:
             yield f"{where} dearest step to more privacy is {span}: {100 * cost:+.1f} points."
     finest = min(found.met, key=lambda s: (_penalty(s), s.largest_risk))
     safest = min(found.met, key=lambda s: (s.largest_risk, s.mean_risk, _penalty(s)))
-    for aim, setting in (("finest cells", finest), ("least risk", safest)):
-        yield f"For the {aim}: {setting.name} ({100 * _penalty(setting):.1f}%; {_risks(setting)})."
+    for what, setting in (("Cells are finest", finest), ("Risk is least", safest)):
+        yield f"{what} with {setting.name} ({100 * _penalty(setting):.1f}%; {_risks(setting)})."
 
 
 def _penalty(setting: Setting) -> float:

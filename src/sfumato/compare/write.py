@@ -1,24 +1,21 @@
-"""The files of a comparison: frontier.csv, .json, .png and .svg in one folder."""
+"""The files of a comparison: frontier.csv, .json and .svg in one folder, and .png where matplotlib is there."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from sfumato.compare.picture import draw
 from sfumato.compare.result import Comparison
-from sfumato.errors import InputError, MissingExtra
+from sfumato.errors import InputError
 from sfumato.release import check_outside
 from sfumato.tables import replace_atomically, write_table
 
 
 def check_target(folder: Path, *, overwrite: bool = True) -> None:
-    """Raise before the work if its results could not be written, or its picture not drawn.
+    """Raise before the work if its results could not be written.
 
     With ``overwrite`` the files of an earlier comparison are replaced, and others stay.
     """
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("evaluate", "The picture of a comparison")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give another --out.")
     check_outside(folder)
