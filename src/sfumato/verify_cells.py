@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -220,9 +220,9 @@ def _values_of(attribute: Attribute) -> tuple[Callable[[str], bool], str | None]
             return lambda label: not label.endswith(ROOT), ROOT
         case {"dates": levels}:
             return lambda label: levels[0] == "day" and _DAY.fullmatch(label) is not None, ROOT
+        case {"intervals": _} | {"balanced": _}:
+            return lambda label: not label.startswith("["), ROOT
     tree = hierarchies.build(attribute, ())
-    if isinstance(attribute.hierarchy, Mapping) and attribute.hierarchy.keys() & {"intervals", "balanced"}:
-        return lambda label: not label.startswith("["), tree.labels[0]
     n_leaves = (tree.high - tree.low).tolist()
     sets = {label for label, n in zip(tree.labels, n_leaves, strict=True) if n > 1}
     values = {tree.labels[node] for node in tree.leaf_nodes.tolist()} - sets
