@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -204,6 +205,21 @@ def _where(error: BaseException) -> str:
     return f"This is a bug in sfumato ({type(error).__name__} at {place}); nothing was written. Please report it."
 
 
+def _allow_memory(context: click.Context, _option: click.Parameter, size: str | None) -> int | None:
+    """Bytes that may be taken; every table that the command reads is held to them."""
+    from sfumato.allowance import allowing  # noqa: PLC0415
+
+    memory = None if size is None else parse_size(size)
+    context.with_resource(allowing(memory))
+    return memory
+
+
+_memory_option = partial(
+    click.option, "--memory", metavar="SIZE", callback=_allow_memory,
+    help="Most memory for what grows with the data, such as 2GB; half of what is free if not given.",
+)  # fmt: skip
+
+
 @click.group(
     cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -303,6 +319,7 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
 )
+@_memory_option(expose_value=False)
 @_overwrite
 @_reading_options
 def profile(table: str, out: Path | None, reading: Reading, *, overwrite: bool) -> None:
@@ -332,7 +349,7 @@ def profile(table: str, out: Path | None, reading: Reading, *, overwrite: bool) 
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the release.")
 @click.option("--engine", type=click.Choice(["auto", "memory", "disk", "spark"]), default="auto", show_default=True,
               help="Where the rows live while they are worked on; auto is memory where they fit there.")  # fmt: skip
-@click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
+@_memory_option()
 @click.option(
     "--format",
     "file_format",
@@ -364,7 +381,7 @@ def publish(
     policy: Path,
     out: Path,
     engine: str,
-    memory: str | None,
+    memory: int | None,
     file_format: str | None,
     seed: int | None,
     threads: int | None,
@@ -381,7 +398,7 @@ def publish(
         raise NotYet(f"--engine {engine}")
     _publish(
         table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
-        verbose=verbose, engine=engine, memory=None if memory is None else parse_size(memory), evaluation=evaluation,
+        verbose=verbose, engine=engine, memory=memory, evaluation=evaluation,
         ledger=ledger, reading=reading,
     )  # fmt: skip
 
@@ -472,8 +489,11 @@ def _publish(
     metavar="TABLE",
     help="The table that a risk-utility release was made with: recompute its risk.",
 )
+@_memory_option()
 @_reading_options
-def verify(release: str, policy: Path | None, side_table: str | None, reading: Reading) -> None:
+def verify(
+    release: str, policy: Path | None, side_table: str | None, reading: Reading, memory: int | None = None
+) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
     from sfumato import verify as verifying  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
@@ -485,9 +505,9 @@ def verify(release: str, policy: Path | None, side_table: str | None, reading: R
     if policy is None and reading.as_options:
         raise InputError(f"A release is UTF-8, and says how it is written; leave out{reading.as_options}.")
     if policy is not None:
-        verdict = verifying.verify_table(release, Policy.read(policy), reading=reading)
+        verdict = verifying.verify_table(release, Policy.read(policy), memory=memory, reading=reading)
     else:
-        verdict = verifying.verify_folder(Path(release), side_table=side_table)
+        verdict = verifying.verify_folder(Path(release), side_table=side_table, memory=memory)
     for check in verdict.checks:
         _say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
     verdict.raise_if_failed()
@@ -499,7 +519,7 @@ def verify(release: str, policy: Path | None, side_table: str | None, reading: R
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="File to write: .csv, .csv.gz or .parquet."
 )
-@click.option("--memory", metavar="SIZE", help="Most memory for what grows with the data, such as 2GB.")
+@_memory_option()
 @click.option(
     "--side-table",
     metavar="TABLE",
@@ -511,7 +531,7 @@ def apply(
     release: Path,
     table: str,
     out: Path,
-    memory: str | None,
+    memory: int | None,
     side_table: str | None,
     reading: Reading,
     *,
@@ -528,10 +548,9 @@ def apply(
         raise InputError(f"{release} is not a release folder.")
     _check_own_file(out, table, side_table)
     policy = Policy.read(release / "policy.yaml")
-    size = None if memory is None else parse_size(memory)
     if isinstance(policy.method, RiskUtilityOptions):
         n_rows = _generalize_anew(
-            policy, table, out, side_table, reading, has_memory=size is not None, overwrite=overwrite
+            policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite
         )
         _say(f"{out}: {number_of(n_rows, 'row')} generalized anew. They carry no promise.")
         return
@@ -546,7 +565,7 @@ def apply(
         policy.schema,
         table,
         out,
-        memory=size,
+        memory=memory,
         reading=reading,
         overwrite=overwrite,
         is_escaped=policy.escapes_formulas,
@@ -585,6 +604,7 @@ def _learning_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
                      help="Same seed, same folds and models."),
         click.option("--threads", type=click.IntRange(min=1), help="All cores if not given."),
+        _memory_option(expose_value=False),
         click.option("--quiet", is_flag=True, help="Print nothing but errors."),
     )  # fmt: skip
     for option in reversed(options):

@@ -16,12 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.allowance import Gauge
 from sfumato.errors import TableError, number_of
 from sfumato.plain_yaml import dump, short
 from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import Guess, K, guess, percent, read_as
 from sfumato.reading import AS_USUAL, Reading, open_undeclared
 from sfumato.schema import Kind, Role
+
+BYTES_PER_ROW, BYTES_PER_CELL = 64, 8
+"""Memory that looking at all columns takes, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def profile(source: Any, *, reading: Reading = AS_USUAL) -> Draft:
     [('age', 'quasi-identifier'), ('disease', 'sensitive')]
     """
     table, reading = open_undeclared(source, reading)
+    Gauge(table.where).foresee(table.n_rows * (BYTES_PER_ROW + BYTES_PER_CELL * len(table.names)))
     guesses = [guess(measure(table, name)) for name in table.names]
     guesses = _with_a_quasi_identifier(_aligned(guesses))
     known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]

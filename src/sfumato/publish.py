@@ -28,11 +28,11 @@ from sfumato import (
     verify_sampling,
     verify_tradeoff,
 )
+from sfumato.allowance import TooLarge, allowing, memory_allowed
 from sfumato.errors import InputError, InternalError, number_of
 from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
 from sfumato.large_recoding import LargeRecoding
-from sfumato.machine import free_memory
 from sfumato.methods import partition
 from sfumato.partition import Partition, Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy, RiskUtilityOptions
@@ -60,9 +60,8 @@ TEXT_COPIES = 4
 """And for text, in bytes of its file."""
 ZIPPED = 6
 """How much longer text is than its gzip-ed file."""
-LEAST_BUDGET = 64 << 20
-FREE = 0.6
-"""Of the memory that the machine has free, the part that a run takes unless it is told."""
+UNFORESEEN = 3
+"""How much more than its text made expect the rows of a table that was read may take: cells can be short."""
 
 
 def publish(
@@ -121,7 +120,7 @@ def publish(
     )
     budget = job.budget(engine, memory)
     if budget is None:
-        with _telling_what_was_charged(job):
+        with allowing(memory), _telling_what_was_charged(job):
             return job.in_memory()
     spill = Spill().__enter__()
     try:
@@ -160,7 +159,7 @@ def publish_to(
     job.check_target = partial(check_target, folder, overwrite=overwrite)
     budget = job.budget(engine, memory)
     if budget is None:
-        with _telling_what_was_charged(job):
+        with allowing(memory), _telling_what_was_charged(job):
             release = job.in_memory()
             tables.give_back_memory()
             progress("writing and verifying", 0, 1)
@@ -190,6 +189,8 @@ def _telling_what_was_charged(job: _Job) -> Iterator[None]:
 class _Job:
     """One table to be published, by whichever engine."""
 
+    otherwise = ", let the rows live on disk (--engine disk)"
+
     check_target: Callable[[], None] = staticmethod(lambda: None)
     """Raises if the folder of the release cannot be written any more."""
     charged = ""
@@ -210,6 +211,7 @@ class _Job:
     ) -> None:
         self.policy, self.evaluation = policy, evaluation
         self.side_table: Any = None
+        self.limit: int | None = None
         self.ledger, self.name = None if ledger is None else Path(ledger), name
         self.reading, self.seed, self.threads, self.file_format, self.progress = (
             reading,
@@ -232,7 +234,8 @@ class _Job:
         """The memory of a run on disk; None if the table is published in memory."""
         if engine not in ("auto", "memory", "disk"):
             raise InputError("The engine is auto, memory or disk.")
-        limit = memory or max(int(FREE * free_memory()), LEAST_BUDGET)
+        limit = memory or memory_allowed()
+        self.limit = None if engine == "memory" and memory is None else limit
         if engine == "disk":
             return limit
         if self.path == "-" and engine == "auto" and memory is not None:
@@ -241,11 +244,24 @@ class _Job:
         if needed <= limit or (engine == "memory" and memory is None):
             return None
         if engine == "memory":
-            raise InputError(
-                f"Publishing in memory takes about {size_of(needed)}, and --memory allows {size_of(limit)}; "
-                "allow more, or let the rows live on disk (--engine disk)."
-            )
+            raise self._too_large(needed, limit)
         return limit
+
+    def _too_large(self, needed: int, limit: int) -> InputError:
+        return InputError(
+            f"Publishing in memory takes about {size_of(needed)}, and --memory allows {size_of(limit)}; "
+            "allow more, or let the rows live on disk (--engine disk)."
+        )
+
+    def _held(self) -> Source:
+        """The table, read; it may turn out to be larger than its file looks."""
+        try:
+            source = self.frame or self._open(self.path)
+        except TooLarge as error:
+            raise TooLarge(error.where, error.most, self.otherwise) from None
+        if self.limit is not None and (needed := self._needed_for(source)) > UNFORESEEN * self.limit:
+            raise self._too_large(needed, self.limit)
+        return source
 
     def _needed(self) -> int:
         """About how much memory publishing takes there."""
@@ -262,6 +278,9 @@ class _Job:
             path = Path(source.where)
             n_bytes = path.stat().st_size if path.is_file() else 0
             return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
+        return self._needed_for(source)
+
+    def _needed_for(self, source: Source) -> int:
         return source.n_rows * (len(self.policy.schema.published) + 1) * BYTES_PER_CELL * COPIES
 
     def _charge(self, ledger: Path, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
@@ -273,7 +292,7 @@ class _Job:
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
-        source = self.frame or self._open(self.path)
+        source = self._held()
         policy = self.policy
         _check(policy, source, self.evaluation)
         groups = partition(source, policy, threads=self.threads, progress=self.progress)
@@ -358,7 +377,7 @@ class _PrivateJob(_Job):
 
     def in_memory(self) -> Release:
         """The release of a table that fits."""
-        source = self.frame or self._open(self.path)
+        source = self._held()
         drawn = self._drawn(source)
         self.progress("publishing", 0, 1)
         return self._of(drawn, source, pa.concat_tables(drawn.tables()), _verified)
@@ -408,22 +427,28 @@ class _PrivateJob(_Job):
 class _TradeoffJob(_Job):
     """One table whose rows are each generalized for themselves, in memory."""
 
+    otherwise = ""
+
     def budget(self, engine: str, memory: int | None) -> int | None:
         """None: rows are compared with all others again and again, so they are in memory."""
         if engine not in ("auto", "memory"):
             raise InputError("risk-utility compares all rows with each other, in memory; leave out --engine.")
+        self.limit = memory
         if memory is not None and (needed := self._needed()) > memory:
-            raise InputError(
-                f"Publishing by risk-utility takes about {size_of(needed)} of memory, and --memory allows "
-                f"{size_of(memory)}; allow more, or give it fewer rows."
-            )
+            raise self._too_large(needed, memory)
         return None
+
+    def _too_large(self, needed: int, limit: int) -> InputError:
+        return InputError(
+            f"Publishing by risk-utility takes about {size_of(needed)} of memory, and --memory allows "
+            f"{size_of(limit)}; allow more, or give it fewer rows."
+        )
 
     def in_memory(self) -> Release:
         """The release, without a recoding: it would tell raw rows from boxes."""
         from sfumato.tradeoff.outcome import outcome_of, with_side_table  # noqa: PLC0415 - most have another method
 
-        source = self.frame or self._open(self.path)
+        source = self._held()
         self.policy.check_columns(source.names)
         if self.evaluation is not None:
             raise InputError("An evaluation is of a workload, and risk-utility serves none; leave it out.")
@@ -474,7 +499,7 @@ class _SampledJob(_TradeoffJob):
         from sfumato import private_sampling  # noqa: PLC0415 - most releases are of another method
         from sfumato.tradeoff.outcome import with_side_table  # noqa: PLC0415
 
-        source = self.frame or self._open(self.path)
+        source = self._held()
         self.policy.check_columns(source.names)
         _check_no_evaluation(self.evaluation)
         policy, side = with_side_table(self.policy, self.side_table)

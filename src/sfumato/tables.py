@@ -40,6 +40,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import objects
+from sfumato.allowance import Gauge
 from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.renames import rename_new
 from sfumato.schema import Attribute, Kind, Role
@@ -80,6 +81,9 @@ ROW_GROUP = 1 << 19
 
 BATCH_ROWS = 1 << 16
 """Rows that are looked at in one go."""
+
+FEW_ROWS = 1 << 10
+"""Rows of a Parquet file that are read in one go where nobody knows how large a cell is."""
 
 PIECE_ROWS = 1 << 18
 """Rows of a Parquet file that are read in one go, if memory allows."""
@@ -259,13 +263,21 @@ def _open(source: Any, *, spool: Path | None, how: _How) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
             return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", how)
-        data = sys.stdin.buffer.read()  # whole: a faulty row is looked for in a second pass
+        data = _whole(sys.stdin.buffer)  # a faulty row is looked for in a second pass
         return _open_csv(lambda: io.BytesIO(data), "stdin", replace(how, lazy=False))
     if isinstance(source, str | os.PathLike):
         path = Path(os.fsdecode(source))
         with _reading(str(path), "table"):
             return _open_path(path, how)
     return _open_frame(source, any_text=how.any_text)
+
+
+def _whole(stream: BinaryIO) -> bytes:
+    gauge, blocks = Gauge("stdin"), []
+    while block := stream.read(BLOCK_BYTES):
+        blocks.append(block)
+        gauge.check()
+    return b"".join(blocks)
 
 
 def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
@@ -353,7 +365,11 @@ def _signature(path: Path) -> tuple[int, ...]:
 def _open_ipc(path: Path, *, is_file: bool) -> Source:
     with _reading(str(path), "Arrow IPC file"), pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-        table = reader.read_all()
+        gauge, batches = Gauge(str(path)), []
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+            batches.append(batch)
+            gauge.check()  # a compressed batch is not of the file any more
+        table = pa.Table.from_batches(batches, reader.schema)
         table.validate(full=True)  # a forged offset would otherwise read foreign memory
     return _of_table(table, "arrow", str(path))
 
@@ -407,11 +423,18 @@ def _open_parquet(paths: Sequence[Path], where: str) -> Source:
 
     def read(name: str) -> pa.ChunkedArray:
         chunks: list[pa.Array] = []
+        gauge = Gauge(where)
+        gauge.foresee(sum(map(partial(_decoded_size, name), footers, schemas)))
         for path, footer, schema in zip(paths, footers, schemas, strict=True):
             # text comes as a dictionary straight from the file's own, without a copy per row
             as_dictionary = [name] if _is(schema.field(name).type, *TEXT) else None
             with pq.ParquetFile(path, metadata=footer, read_dictionary=as_dictionary) as file:
-                chunks += file.read(columns=[name]).column(name).chunks
+                if as_dictionary or _is(schema.field(name).type, "primitive", "dictionary"):
+                    chunks += file.read(columns=[name]).column(name).chunks
+                    continue
+                for batch in file.iter_batches(FEW_ROWS, columns=[name]):  # cells of any size, stored once
+                    chunks.append(batch.column(0))
+                    gauge.check()
         return _joined(chunks, schemas[0].field(name).type, name, where)
 
     def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
@@ -465,6 +488,11 @@ def _sizes(group: Any, schema: pa.Schema, names: Sequence[str]) -> tuple[int, in
         kind = schema.field(name).type
         decoded += group.num_rows * (kind.bit_width if _is(kind, "primitive") else 64) // 8
     return stored, decoded
+
+
+def _decoded_size(name: str, footer: Any, schema: pa.Schema) -> int:
+    """Of a column of a Parquet file, bytes in memory, about."""
+    return sum(_sizes(footer.row_group(g), schema, [name])[1] for g in range(footer.num_row_groups))
 
 
 def _is_as_wanted(kind: pa.DataType, wanted: pa.DataType) -> bool:
@@ -613,16 +641,24 @@ class _Layout:
 
 
 class _Body(io.RawIOBase):
-    """Bytes already read and then the rest of their stream, in full blocks; the last two are kept."""
+    """Bytes already read and then the rest of their stream, in full blocks; the last two are kept.
 
-    def __init__(self, head: bytes, rest: Any, *, translation: bytes | None = None) -> None:
+    ``gauge`` looks, before each block, at what those before it have taken.
+    """
+
+    def __init__(
+        self, head: bytes, rest: Any, *, translation: bytes | None = None, gauge: Gauge | None = None
+    ) -> None:
         self._head, self._rest, self._translation = head, rest, translation
+        self._gauge = gauge
         self._last = (b"", b"")
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
+        if self._gauge is not None:
+            self._gauge.check()
         block, self._head = self._head[:size], self._head[size:]
         while len(block) < size and (more := self._rest.read(size - len(block))):
             block += more
@@ -675,7 +711,7 @@ def _csv_source(
                 return _of_table(schema.empty_table(), "csv", where)
             if how.lazy:
                 return _lazy_csv(open_bytes, layout, where, signature)
-            body = _Body(head[layout.offset :], rest)
+            body = _Body(head[layout.offset :], rest, gauge=Gauge(where))
             try:
                 table = _parsed(body, layout)
             except pa.ArrowInvalid:

@@ -89,6 +89,8 @@ BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
 """Memory that judging all rows at once takes; of a CSV file, that many times its size."""
 
 CSV_COPIES = 4
+MOST_ZIPPED = 1032
+"""How much longer than its gzip-ed file a text can be."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -304,8 +306,17 @@ def _memory(given: int | None) -> int:
 def _is_small(table: Any, memory: int) -> bool:
     """Whether a file of text may be read in one go; anything else says itself how large it is."""
     if isinstance(table, str | Path) and Path(table).is_file():
-        return CSV_COPIES * Path(table).stat().st_size <= memory
+        longer = MOST_ZIPPED if _begins(Path(table), b"\x1f\x8b") else 1
+        return CSV_COPIES * longer * Path(table).stat().st_size <= memory
     return True
+
+
+def _begins(path: Path, magic: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:  # whoever reads it says why
+        return False
 
 
 def _fits(source: Source, judged: Judged, memory: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import tables
+from sfumato.allowance import Gauge
 from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
 from sfumato.evaluate import points
 from sfumato.evaluate.models import CLASSIFIERS, LEARNERS, REGRESSORS
@@ -25,6 +26,9 @@ from sfumato.workload import Classify
 
 BASELINES = {ACCURACY: "majority", ERROR: "mean"}
 """What predicts without looking: the most frequent class of the training part, or its mean."""
+
+BYTES_PER_CELL = 32
+"""Memory that learning takes, about: a table in memory, its cells as numbers, and the parts that are held out."""
 
 Rows = NDArray[np.int64]
 
@@ -171,6 +175,7 @@ def trial_of(
     goals = goals_of(policy, models)
     _check_points(policy, learn_from)
     policy.check_columns(source.names)
+    Gauge(source.where).foresee(source.n_rows * len(source.names) * BYTES_PER_CELL)
     source = source.held()
     tested = None if test is None else _opened(test, policy, reading).held()
     cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
