@@ -319,21 +319,29 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
 )
+@click.option(
+    "--private",
+    is_flag=True,
+    help="Draft a policy for a private release (DiffGen), with every domain declared.",
+)
 @_memory_option(expose_value=False)
 @_overwrite
 @_reading_options
-def profile(table: str, out: Path | None, reading: Reading, *, overwrite: bool) -> None:
+def profile(table: str, out: Path | None, reading: Reading, *, private: bool, overwrite: bool) -> None:
     """Look at TABLE and draft a policy for it, each guess with its reason.
 
-    The draft publishes as it stands, but it is a guess: read it before you publish.
+    The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
+    values that were read from the table, each marked: replace them by public knowledge.
     """
     from sfumato import profile as profiling  # noqa: PLC0415
+    from sfumato import profile_private  # noqa: PLC0415
     from sfumato.tables import check_file_target, replace_atomically  # noqa: PLC0415
 
     if out is not None:
         _check_own_file(out, table)
         check_file_target(out, overwrite=overwrite)
-    draft = profiling.draft_policy(table, reading=reading)
+    make = profile_private.draft_private_policy if private else profiling.draft_policy
+    draft = make(table, reading=reading)
     if out is None:
         click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return

@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import Any
 
 
 class SfumatoError(Exception):
@@ -37,6 +38,9 @@ class SfumatoError(Exception):
 
 class InputError(SfumatoError):
     """The table, the policy or the command line is wrong, and the caller can mend it."""
+
+    mistakes: tuple[Any, ...] = ()
+    """Those of a policy, each with its place (:class:`sfumato.policy_mistakes.Mistake`)."""
 
 
 class TableError(InputError):

@@ -33,7 +33,7 @@ from sfumato.policy_file import (
     json_schema,
     sentence_of,
 )
-from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes, mistakes_of
+from sfumato.policy_mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.requirement import (
     EntropyDiversity,
     KAnonymity,
@@ -285,7 +285,7 @@ class Policy:
         try:
             return replace(self, schema=schema)
         except (Misfit, PolicyMistakes) as error:
-            raise self.origin.error(mistakes_of(error)) from None
+            raise self.origin.error(error.mistakes) from None
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise unless the policy names exactly these columns of a table."""
@@ -365,7 +365,7 @@ def _policy(document: Document, folder: Path) -> Policy:
         )
     except (Misfit, PolicyMistakes) as error:
         positions = {"require": tuple(requirements), "workload": tuple(tasks)}
-        mistakes.found += [_at_its_position(mistake, positions) for mistake in mistakes_of(error)]
+        mistakes.found += [_at_its_position(mistake, positions) for mistake in error.mistakes]
     if mistakes.found:
         raise document.origin.error(mistakes.found) from None
     return policy

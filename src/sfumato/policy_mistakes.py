@@ -38,11 +38,16 @@ class Misfit(PolicyError):  # noqa: N818 - what it is, not that it is an error
 
     def __init__(self, where: Where, sentence: str) -> None:
         self.where, self.sentence = where, sentence
+        self.mistakes = (Mistake(where, sentence),)
         super().__init__(Origin().about(Mistake(where, sentence)))
 
 
 class Unsure(Misfit):
     """A value cannot be judged: what it refers to is a mistake itself, and is reported as such."""
+
+    def __init__(self, where: Where, sentence: str) -> None:
+        super().__init__(where, sentence)
+        self.mistakes = ()
 
 
 class PolicyMistakes(PolicyError):  # noqa: N818 - reads as a sentence
@@ -58,13 +63,6 @@ class PolicyMistakes(PolicyError):  # noqa: N818 - reads as a sentence
     def __init__(self, mistakes: Iterable[Mistake], origin: Origin | None = None) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__((origin or Origin()).list(self.mistakes))
-
-
-def mistakes_of(error: Misfit | PolicyMistakes) -> tuple[Mistake, ...]:
-    """What an error says, as mistakes."""
-    if isinstance(error, PolicyMistakes):
-        return error.mistakes
-    return () if isinstance(error, Unsure) else (Mistake(error.where, error.sentence),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +106,11 @@ class Origin:
     def error(self, mistakes: Iterable[Mistake]) -> InputError:
         """The error for one mistake, or for several."""
         found = tuple(dict.fromkeys(mistakes))
-        if len(found) == 1:
-            return found[0].kind(self.about(found[0]))
-        return PolicyMistakes(found, self)
+        if len(found) > 1:
+            return PolicyMistakes(found, self)
+        error = found[0].kind(self.about(found[0]))
+        error.mistakes = found
+        return error
 
 
 class Mistakes:
@@ -132,7 +132,7 @@ class Mistakes:
         try:
             yield
         except (Misfit, PolicyMistakes) as error:
-            self.found += mistakes_of(error)
+            self.found += error.mistakes
 
     @contextmanager
     def collect_hierarchy(self, name: str) -> Iterator[None]:

@@ -23,6 +23,7 @@ from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import Guess, K, guess, percent, read_as
 from sfumato.reading import AS_USUAL, Reading, open_undeclared
 from sfumato.schema import Kind, Role
+from sfumato.tables import Source
 
 BYTES_PER_ROW, BYTES_PER_CELL = 64, 8
 """Memory that looking at all columns takes, one after the other."""
@@ -58,7 +59,11 @@ def profile(source: Any, *, reading: Reading = AS_USUAL) -> Draft:
     >>> [(guess.name, guess.role.value) for guess in draft.columns]
     [('age', 'quasi-identifier'), ('disease', 'sensitive')]
     """
-    table, reading = open_undeclared(source, reading)
+    return draft_of(*open_undeclared(source, reading))
+
+
+def draft_of(table: Source, reading: Reading) -> Draft:
+    """The draft for a table that is open."""
     Gauge(table.where).foresee(table.n_rows * (BYTES_PER_ROW + BYTES_PER_CELL * len(table.names)))
     guesses = [guess(measure(table, name)) for name in table.names]
     guesses = _with_a_quasi_identifier(_aligned(guesses))
@@ -184,16 +189,16 @@ MANY = 12
 
 
 def _lines(draft: Draft) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         f"A draft by sfumato profile for a table of {number_of(draft.n_rows, 'row')} and "
         f"{number_of(len(draft.columns), 'column')}. "
         "Every role below is a guess from the column's name and the look of its cells, and the reason "
         "stands above it: read each one, you know the table better. No cell is quoted here."
     )
     if draft.reading.as_options:
-        yield from _comment(f"The table was read with{draft.reading.as_options}.")
+        yield from comment(f"The table was read with{draft.reading.as_options}.")
     if draft.n_rows < K:
-        yield from _comment(f"With fewer than {K} rows, {K}-anonymity cannot be met.")
+        yield from comment(f"With fewer than {K} rows, {K}-anonymity cannot be met.")
     yield ""
     yield from _singled_lines(draft)
     yield "attributes:"
@@ -208,7 +213,7 @@ def _lines(draft: Draft) -> Iterator[str]:
 def _singled_lines(draft: Draft) -> Iterator[str]:
     if not draft.singled:
         return
-    yield from _comment(
+    yield from comment(
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
     for number, singled in enumerate(draft.singled):
@@ -216,9 +221,9 @@ def _singled_lines(draft: Draft) -> Iterator[str]:
         if number == 0 and len(singled.names) > 1:
             names = f"all {len(singled.names)} quasi-identifiers together"
         share = percent(singled.n_rows / draft.n_rows)
-        yield from _comment(f"- by {names}: {singled.n_rows:,} of {draft.n_rows:,} ({share})", hanging="  ")
+        yield from comment(f"- by {names}: {singled.n_rows:,} of {draft.n_rows:,} ({share})", hanging="  ")
     if len(draft.singled[0].names) > MANY:
-        yield from _comment(
+        yield from comment(
             "So many quasi-identifiers cost each other detail. Make other what nobody outside can know."
         )
     yield ""
@@ -226,20 +231,20 @@ def _singled_lines(draft: Draft) -> Iterator[str]:
 
 def _attribute_lines(found: Guess) -> Iterator[str]:
     yield ""
-    yield from _comment(" ".join(filter(None, (_look(found), *found.why))), indent="  ")
-    yield from _entry("attributes", {found.name: found.as_policy()})
+    yield from comment(" ".join(filter(None, (look(found), *found.why))), indent="  ")
+    yield from entry_lines("attributes", {found.name: found.as_policy()})
 
 
-def _entry(section: str, content: Any) -> list[str]:
+def entry_lines(section: str, content: Any) -> list[str]:
     """The lines of one entry of a section, without the section's own."""
     return dump({section: content}).splitlines()[1:]
 
 
 def _one_line(item: dict[str, Any]) -> str:
-    return " ".join(line.strip() for line in _entry("", item))
+    return " ".join(line.strip() for line in entry_lines("", item))
 
 
-def _look(found: Guess) -> str:
+def look(found: Guess) -> str:
     """The counts, in words."""
     facts = found.facts
     if facts.shape in (Shape.NESTED, Shape.EMPTY):
@@ -262,7 +267,7 @@ def _look(found: Guess) -> str:
 
 def _require_lines(draft: Draft) -> Iterator[str]:
     k = min(K, draft.n_rows)
-    yield from _comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
+    yield from comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
     yield "require:"
     yield f"  - k-anonymity: {k}"
     sensitive = [
@@ -271,7 +276,7 @@ def _require_lines(draft: Draft) -> Iterator[str]:
     labels = [found for found in sensitive if found.kind is Kind.CATEGORY]
     amounts = [found for found in sensitive if found.kind is Kind.NUMBER]
     if sensitive:
-        yield from _comment(
+        yield from comment(
             "A group of people who all share one sensitive value gives it away. Uncomment what fits "
             "(a variance is in squared units; 1 only holds the place):",
             indent="  ",
@@ -288,7 +293,7 @@ def _workload_lines(draft: Draft) -> Iterator[str]:
     targets = [found for found in draft.columns if found.role in roles and 2 <= found.facts.n_distinct <= 10]
     if not targets:
         return
-    yield from _comment(
+    yield from comment(
         "What should stay predictable? Uncomment a target, and groups are chosen to preserve it:"
     )
     yield "# workload:"
@@ -297,7 +302,7 @@ def _workload_lines(draft: Draft) -> Iterator[str]:
     yield ""
 
 
-def _comment(text: str, *, indent: str = "", hanging: str = "") -> list[str]:
+def comment(text: str, *, indent: str = "", hanging: str = "") -> list[str]:
     start = f"{indent}# "
     return textwrap.wrap(
         text, _WIDTH, initial_indent=start, subsequent_indent=start + hanging, break_long_words=False

@@ -23,6 +23,9 @@ K = 5
 Bounds = tuple[float, float]
 
 
+AGES: Bounds = (0.0, 110.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Guess:
     """One column of the draft: its role, how its cells are read and generalized, and why."""
@@ -236,7 +239,7 @@ def _as_number(found: Guess) -> Guess:
 
 def _age_bounds(facts: Facts) -> Bounds | None:
     """Ages of people lie between 0 and 110 whatever the table holds."""
-    return (0.0, 110.0) if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
+    return AGES if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
 
 
 def _as_category(found: Guess) -> Guess:

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 LAYERS = """
     cli, __main__, workbench
     publish, refusals, large
-    profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
+    profile_private, profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
     compare
     report
     evaluate | risk
