@@ -210,7 +210,7 @@ def bars_of(size: Ints) -> list[Bar]:
     >>> [(bar.label, bar.n_groups) for bar in bars_of(np.array([10, 10, 12]))]
     [('10', 2), ('11', 0), ('12', 1)]
     >>> bars_of(np.array([10, 10, 500]))[0].label
-    '10 – 29'
+    '10 – 59'
     """
     low, high = int(size.min()), int(size.max())
     usual = int(np.quantile(size, 0.99, method="higher"))
