@@ -256,6 +256,9 @@ def table(found: Measured, ks: Sequence[int]) -> str:
 
 # ---- picture -------------------------------------------------------------------------------------------
 
+FEW = 3
+"""So few different utilities are points, and no line is drawn between them."""
+
 STYLES = {
     K_ANONYMITY: ("#4d4d4d", "x", ":"),
     EXACT: ("#1f6f8b", "o", "-"),
@@ -277,9 +280,12 @@ def draw(figure: record.Figure, out: Path) -> None:
                         )
                         for measure in ("risk", "utility")
                     )
+                    at = [point["mean"] for point in utility]
+                    apart = len({round(x, 3) for x in at}) <= FEW
                     panel.plot(
-                        [point["mean"] for point in utility], [point["mean"] for point in risk], color=color,
-                        marker=marker, linestyle=line, markersize=4, linewidth=1.2, label=method,
+                        at, [point["mean"] for point in risk], color=color, marker=marker,
+                        linestyle="none" if apart else line, markersize=5 if apart else 4, linewidth=1.2,
+                        label=method,
                     )  # fmt: skip
                 panel.set_yscale("log")
                 panel.set(title=f"{kind}, {model}", xlabel="Utility (share)")

@@ -58,8 +58,8 @@ def draw(figure: record.Figure, out: Path, plan: list[list[Run]]) -> None:
             chosen = pictures.pick(figure.points, method=run.name)
             pictures.stacked(panel, chosen, x="rows", parts=rothko.PARTS, names=sizes)
             panel.set(title=run.name, xlabel="Rows (millions)")
-            panel.sharey(axes[0][0])
-        axes[0][0].set_ylabel("Seconds")
+        pictures.same_height(axes[0])
+        axes[0][0].set_ylabel("Seconds of wall time")
         pictures.legend(axes[0][0])
 
 

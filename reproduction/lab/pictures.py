@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,9 @@ COLORS = {
     "tuned": "#1f6f8b",
     "paper": "#a23b4a",
 }
+IN_LINE = "in line for a core"
+COLORS[IN_LINE] = "#f2f2f2"
+
 SHADES = ("#a23b4a", "#d98b2b", "#1f6f8b", "#4d4d4d", "#7a9e4f")
 """For series that are numbers, such as k."""
 
@@ -136,11 +140,23 @@ def bars(
     axes.set_xticks(range(len(groups)), groups)
 
 
-def sizes(axes: Any, ticks: Iterable[float]) -> None:
-    """A logarithmic axis of numbers of rows, each of them named."""
+NEAR = 1.5
+"""Numbers of rows within this factor stand too close on an axis for both to be named."""
+
+
+def sizes(axes: Any, ticks: Iterable[float], *, last: str = "") -> None:
+    """A logarithmic axis of numbers of rows, each named unless the next is too near; ``last`` names the largest."""
     chosen = sorted(set(ticks))
+    names = [in_short(n) for n in chosen]
+    if last:
+        names[-1] = last.replace(" ", "\n")
+    named = [
+        (n, name)
+        for n, name, after in zip(chosen, names, [*chosen[1:], math.inf], strict=True)
+        if after > NEAR * n
+    ]
     axes.set_xscale("log")
-    axes.set_xticks(chosen, [in_short(n) for n in chosen])
+    axes.set_xticks([n for n, _ in named], [name for _, name in named])
     axes.minorticks_off()
 
 
@@ -159,15 +175,29 @@ def in_short(n: float) -> str:
 def stacked(
     axes: Any, points: Sequence[Mapping[str, Any]], *, x: str, parts: Sequence[str], names: Mapping[Any, str]
 ) -> None:
-    """One bar for each x of ``names``, made of its parts, as in the paper's figures 19 to 21."""
+    """One bar for each x of ``names``, made of its parts, as in the paper's figures 19 to 21.
+
+    The bars end at the wall time; what the parts leave of it is the time that the process stood in line for a core.
+    """
+    value = {(point["measure"], point[x]): point["mean"] for point in points}
     height = [0.0] * len(names)
-    for part in parts:
-        value = {point[x]: point["mean"] for point in points if point["measure"] == part}
-        axes.bar(
-            range(len(names)), [value[at] for at in names], 0.6, bottom=height, color=COLORS[part], label=part
-        )
-        height = [low + value[at] for low, at in zip(height, names, strict=True)]
+    for part in (*parts, IN_LINE):
+        more = [
+            value["wall", at] - low if part == IN_LINE else value[part, at]
+            for low, at in zip(height, names, strict=True)
+        ]
+        hatch = {"hatch": "///", "edgecolor": "#9a9a9a", "linewidth": 0} if part == IN_LINE else {}
+        axes.bar(range(len(names)), more, 0.6, bottom=height, color=COLORS[part], label=part, **hatch)
+        height = [low + part for low, part in zip(height, more, strict=True)]
     axes.set_xticks(range(len(names)), list(names.values()))
+
+
+def same_height(panels: Iterable[Any]) -> None:
+    """All panels from the lowest to the highest of what any shows, so that nothing is cut off."""
+    panels = list(panels)
+    ends = [panel.get_ylim() for panel in panels]
+    for panel in panels:
+        panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def legend(panel: Any) -> None:

@@ -1,7 +1,7 @@
 """What a script leaves behind: a CSV of the points of its figure, the claims as judged, and a row of the page.
 
 Per set of learners the results stand on their own: a run with one of them replaces its part of the record and
-keeps the other's. ``docs/reproduction.md`` is written anew from all records in ``docs/reproduction``.
+keeps the other's. The pages are written anew from all records in ``docs/reproduction``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab import pages
+from lab.pages import NO_LEARNERS, OURS
 from lab.provenance import ROOT, commit, date_of, refuse_uncommitted
 
 SEED = 20080801
 """The month of the paper."""
 
 STAMP = ("seed", "version", "commit")
-
-NO_LEARNERS = "none"
-"""In place of the learners where a figure has no models."""
 
 HELD, IN_PART, NOT_HELD = "held", "held in part", "not held"
 
@@ -50,6 +49,11 @@ def options(
     parser.add_argument(
         "--again", action="store_true", help="judge and draw the saved trials, measure nothing"
     )
+    parser.add_argument(
+        "--redraw",
+        action="store_true",
+        help="draw the points on record, and judge again what their means suffice for; measure nothing",
+    )
     parser.add_argument("--trials", type=int, help="fewer pairs or tables than the paper's")
     parser.add_argument("--at", type=float, nargs="+", help="only these k, l or n of the figure's axis")
     parser.add_argument(
@@ -68,6 +72,7 @@ def options(
         given.learners = [NO_LEARNERS]
     if given.out is None:
         given.out = ROOT / ("build/reproduction" if given.quick else "docs/reproduction")
+    given.fresh = given.quick or getattr(given, "fresh", False)  # a quick run shows what the code gives now
     refuse_uncommitted(given.out)
     return given
 
@@ -139,6 +144,8 @@ def measured(
     An entry that was kept from an earlier run brings its own ``commit``.
     """
     found = Measured(*keys)
+    if getattr(given, "redraw", False):
+        return _means_on_record(given, name, keys)
     if given.again:
         document = _measured_before(given, name)
     else:
@@ -153,6 +160,17 @@ def measured(
         _saved(given, name).write_text(json.dumps(document), encoding="utf-8")
     found.stamp.update(document["stamp"])
     found.extend(document["entries"])
+    return found
+
+
+def _means_on_record(given: Namespace, name: str, keys: tuple[str, ...]) -> Measured:
+    """The means of a record in place of the trials."""
+    found = Measured(*keys)
+    for point in read_points(given.out / f"{name}.csv"):
+        found.add(0, point["mean"], **{key: point[key] for key in keys})
+        found.stamp = {key: point[key] for key in STAMP}
+    if not found.stamp:
+        raise SystemExit(f"There is no record of {name} in {given.out}: measure it.")
     return found
 
 
@@ -209,24 +227,33 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of the paper, and what was found here."""
+    """A sentence of the paper, or of ours, and what was found here.
+
+    ``from_means`` says that its findings compare means alone: they can be judged without the trials.
+    """
 
     text: str
     findings: tuple[Finding, ...]
+    from_means: bool = False
 
     @property
     def verdict(self) -> str:
-        """From all findings together.
+        """How many of the findings hold, and of how many.
 
         >>> Claim("", (Finding("", True, ""), Finding("", False, ""))).verdict
-        'held in part'
+        'held in 1 of 2'
         """
-        return verdict_of([HELD if finding.holds else NOT_HELD for finding in self.findings])
+        return f"held in {sum(finding.holds for finding in self.findings)} of {len(self.findings)}"
 
+    @property
+    def outcome(self) -> str:
+        """In a word: of all findings, of some, of none."""
+        seen = {finding.holds for finding in self.findings}
+        return IN_PART if len(seen) > 1 else HELD if seen.pop() else NOT_HELD
 
-def verdict_of(verdicts: Iterable[str]) -> str:
-    seen = set(verdicts)
-    return seen.pop() if len(seen) == 1 else IN_PART
+    @property
+    def is_ours(self) -> bool:
+        return self.text.startswith(OURS)
 
 
 def greater(what: str, first: NDArray[np.float64], second: NDArray[np.float64], *, alpha: float) -> Finding:
@@ -265,7 +292,10 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        return verdict_of(claim.verdict for claims in self.claims.values() for claim in claims)
+        """Of the paper's claims; of ours where it has none."""
+        every = [claim for claims in self.claims.values() for claim in claims]
+        chosen = [claim for claim in every if not claim.is_ours] or every
+        return Claim("", tuple(finding for claim in chosen for finding in claim.findings)).verdict
 
 
 def save(
@@ -278,44 +308,77 @@ def save(
     *,
     table: str = "",
 ) -> Figure:
-    """Write CSV and claims (``claims`` by learners), then the page; gives all that is on record.
+    """Write CSV, trials and claims (``claims`` by learners), then the pages; gives all that is on record.
 
     ``table`` is a table of the figure in Markdown, where the picture does not say it all.
     """
-    refuse_uncommitted(given.out, measured.stamp["commit"])
-    given.out.mkdir(parents=True, exist_ok=True)
-    _write_trials(given, name, measured)
-    new = [{**_tidy(point), **measured.stamp} for point in measured.points()]
-    old = [
-        point
-        for point in read_points(given.out / f"{name}.csv")
-        if "learners" in point and point["learners"] not in given.learners
-    ]
-    points = sorted([*old, *new], key=lambda point: str(point.get("learners", "")))
-    (given.out / f"{name}.csv").write_text(_csv(points), encoding="utf-8")
     path = given.out / f"{name}.json"
-    kept = _read_claims(path) if old else {}
-    judged = {**kept, **claims}
+    if getattr(given, "redraw", False):
+        refuse_uncommitted(given.out)
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        points = read_points(given.out / f"{name}.csv")
+        judged = _judged_by_means(_read_claims(path), claims)
+        table, quick, reduced = kept.get("table", ""), kept["quick"], kept["reduced"]
+    else:
+        refuse_uncommitted(given.out, measured.stamp["commit"])
+        given.out.mkdir(parents=True, exist_ok=True)
+        _write_trials(given, name, measured)
+        new = [{**_tidy(point), **measured.stamp} for point in measured.points()]
+        others = [
+            point
+            for point in read_points(given.out / f"{name}.csv")
+            if "learners" in point and point["learners"] not in given.learners
+        ]
+        points = sorted([*others, *new], key=lambda point: str(point.get("learners", "")))
+        (given.out / f"{name}.csv").write_text(_csv(points), encoding="utf-8")
+        judged = {**(_read_claims(path) if others else {}), **claims}
+        before = json.loads(path.read_text(encoding="utf-8"))["reduced"] if others else {}
+        quick, reduced = given.quick, {**before, **_reduced(given)}
     figure = Figure(name, title, setup, points, {learners: judged[learners] for learners in sorted(judged)})
-    reduced = {**(json.loads(path.read_text(encoding="utf-8"))["reduced"] if old else {}), **_reduced(given)}
-    commits = sorted({name for point in points for name in str(point["commit"]).split()})
+    commits = sorted({commit for point in points for commit in str(point["commit"]).split()})
     document = {
         "title": title,
         "setup": setup,
-        "quick": given.quick,
+        "quick": quick,
         "reduced": reduced,
-        "measured": {name: date_of(name) for name in commits},
+        "measured": {commit: date_of(commit) for commit in commits},
         "trials": sorted({entry.get("learners", NO_LEARNERS) for entry in read_trials(given.out, name)}),
         "verdict": figure.verdict,
         **({"table": table} if table else {}),
         "claims": {
-            learners: [{**asdict(claim), "verdict": claim.verdict} for claim in of]
+            learners: [
+                {
+                    "text": claim.text,
+                    "findings": [asdict(finding) for finding in claim.findings],
+                    "verdict": claim.verdict,
+                }
+                for claim in of
+            ]
             for learners, of in figure.claims.items()
         },
     }
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_page(given.out)
+    pages.write(given.out)
     return figure
+
+
+def _judged_by_means(
+    on_record: dict[str, list[Claim]], new: dict[str, list[Claim]]
+) -> dict[str, list[Claim]]:
+    """The claims in their order now: those that means suffice for as judged now, others as they are on record."""
+    out = {}
+    for learners, claims in on_record.items():
+        kept = {claim.text: claim for claim in claims}
+        now = new.get(learners, [])
+        if not now:
+            out[learners] = claims
+            continue
+        out[learners] = [
+            claim if claim.from_means else kept[claim.text]
+            for claim in now
+            if claim.from_means or claim.text in kept
+        ]
+    return out
 
 
 def _reduced(given: Namespace) -> dict[str, str]:
@@ -394,89 +457,3 @@ def _read_claims(path: Path) -> dict[str, list[Claim]]:
         ]
         for learners, claims in document["claims"].items()
     }
-
-
-# ---- the page ------------------------------------------------------------------------------------------
-
-
-def write_page(folder: Path) -> None:
-    """The page beside the folder: what ``preamble.md`` says, a row for each record, then each figure."""
-    records = [
-        (path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json"))
-    ]
-    preamble = Path(__file__).with_name("preamble.md").read_text(encoding="utf-8")
-    rows = ["| figure | the paper's claim | what came out here | verdict |", "|---|---|---|---|"]
-    rows += [_row(name, record) for name, record in records]
-    sections = [_section(name, record, folder.name) for name, record in records]
-    page = "\n".join([preamble, *rows, "", *sections])
-    folder.with_suffix(".md").write_text(page, encoding="utf-8")
-
-
-def _row(name: str, record: Mapping[str, Any]) -> str:
-    texts, outcomes = [], []
-    by_text: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for learners, claims in record["claims"].items():
-        for claim in claims:
-            by_text.setdefault(claim["text"], {})[learners] = claim
-    for number, (text, claims) in enumerate(by_text.items(), start=1):
-        mark = f"({number}) " if len(by_text) > 1 else ""
-        texts.append(mark + text)
-        outcomes.append(mark + "; ".join(_outcome(learners, claim) for learners, claim in claims.items()))
-    label = _label(name)
-    anchor = label.lower().replace(" ", "-")
-    note = " (a quick run: no evidence)" if record["quick"] else ""
-    return f"| [{label}](#{anchor}) | {'<br>'.join(texts)} | {'<br>'.join(outcomes)} | **{record['verdict']}**{note} |"
-
-
-def _outcome(learners: str, claim: Mapping[str, Any]) -> str:
-    n_held = sum(finding["holds"] for finding in claim["findings"])
-    who = "" if learners == NO_LEARNERS else f"{learners}: "
-    worst = _hardest(claim["findings"])
-    return f"{who}{claim['verdict']}, {n_held} of {len(claim['findings'])} ({worst['what']}: {worst['statistic']})"
-
-
-def _hardest(findings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The first that fails; the first of all where none does."""
-    return next((finding for finding in findings if not finding["holds"]), findings[0])
-
-
-def _section(name: str, record: Mapping[str, Any], folder: str) -> str:
-    lines = [f"## {_label(name)}", "", f"**{record['title']}.** {record['setup']}", ""]
-    less = [f"{learners}: {what}." for learners, what in sorted(record["reduced"].items()) if what]
-    lines += [f"Reduced to save time: {' '.join(less)}", ""] if less else []
-    lines += [f"![{record['title']}]({folder}/{name}.png)", ""]
-    lines += [record["table"], ""] if "table" in record else []
-    lines += [f"Points: [{name}.csv]({folder}/{name}.csv).", ""]
-    for learners, claims in record["claims"].items():
-        for claim in claims:
-            who = "" if learners == NO_LEARNERS else f" ({learners})"
-            text = claim["text"][0].upper() + claim["text"][1:]
-            lines += [f"{text}{who}: **{claim['verdict']}**." + _why(name, claim), ""]
-            lines += ["| compared | outcome | holds |", "|---|---|---|"]
-            lines += [
-                f"| {finding['what']} | {finding['statistic']} | {'yes' if finding['holds'] else 'no'} |"
-                for finding in claim["findings"]
-            ]
-            lines.append("")
-    return "\n".join(lines)
-
-
-def _why(name: str, claim: Mapping[str, Any]) -> str:
-    """A person's explanation of a claim that did not hold, from ``reasons.json``: figure, start of the claim, words."""
-    reasons = json.loads(Path(__file__).with_name("reasons.json").read_text(encoding="utf-8"))
-    found = [why for start, why in reasons.get(name, {}).items() if claim["text"].startswith(start)]
-    return f" {found[0]}" if found and claim["verdict"] != HELD else ""
-
-
-PAPERS = {"tods": "TODS", "diffgen": "DiffGen", "cerias": "CERIAS"}
-
-
-def _label(name: str) -> str:
-    """The name of a script in words.
-
-    >>> _label("tods_fig06"), _label("diffgen_extra")
-    ('TODS figure 6', 'DiffGen extra')
-    """
-    paper, _, what = name.partition("_")
-    number = what.removeprefix("fig")
-    return f"{PAPERS[paper]} {what if number == what else 'figure ' + number.lstrip('0')}"

@@ -41,7 +41,7 @@ ROWS_IN_MEMORY = 2_000_000
 
 ROWS = 50_000_000
 SCALE_UP = (5_000_000, 10_000_000, 25_000_000, 50_000_000)
-"""The end points are the paper's; it does not print the sizes between them."""
+"""The last is the paper's; it does not print the others."""
 
 MEMORY_OF_COMMAND = "512MB"
 """As much as the paper's machine had."""
@@ -323,7 +323,8 @@ def in_millions(sizes: Iterable[int]) -> dict[int, str]:
 WAITING = (
     "User and kernel time are those of the process (wait4); waiting is wall time less both, and less the time that "
     "its first thread stood in line for a core (/proc/PID/schedstat): the kernel here does not account I/O wait by "
-    "process."
+    "process. Bars end at the wall time: what is hatched is that time in line. Other work had the two cores of the "
+    "machine meanwhile, so wall times say more about the machine than about the algorithms; CPU seconds do not."
 )
 
 

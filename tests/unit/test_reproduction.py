@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -26,7 +27,8 @@ import tods_fig10  # noqa: E402
 import tods_fig11  # noqa: E402
 import tods_fig12  # noqa: E402
 import tods_fig13  # noqa: E402
-from lab import record, studies, trials  # noqa: E402
+from lab import pages, record, staleness, studies, trials  # noqa: E402
+from lab.pages import OURS  # noqa: E402
 from lab.record import Claim, Finding, Measured  # noqa: E402
 from lab.trials import Fold  # noqa: E402
 
@@ -43,9 +45,10 @@ def small_fold(study="Census"):
 # ---- judgement -------------------------------------------------------------------------------------------
 
 
-def test_examples_of_the_record():
-    done = doctest.testmod(record)
-    assert (done.failed, done.attempted > 4) == (0, True)
+@pytest.mark.parametrize("module", [pages, record, staleness, studies])
+def test_examples_of_the_record(module):
+    done = doctest.testmod(module)
+    assert (done.failed, done.attempted > 0) == (0, True)
 
 
 def finding(*, holds):
@@ -54,10 +57,23 @@ def finding(*, holds):
 
 @pytest.mark.parametrize(
     ("holds", "verdict"),
-    [([True, True], "held"), ([False, False], "not held"), ([True, False, True], "held in part")],
+    [
+        ([True, True], ("held in 2 of 2", "held")),
+        ([False, False], ("held in 0 of 2", "not held")),
+        ([True, False, True], ("held in 2 of 3", "held in part")),
+    ],
 )
-def test_a_claim_holds_if_every_finding_does(holds, verdict):
-    assert Claim("", tuple(finding(holds=each) for each in holds)).verdict == verdict
+def test_a_verdict_says_how_many_findings_hold_of_how_many(holds, verdict):
+    claim = Claim("", tuple(finding(holds=each) for each in holds))
+    assert (claim.verdict, claim.outcome) == verdict
+
+
+def test_the_verdict_of_a_figure_is_that_of_the_paper_s_claims():
+    theirs, ours = (
+        Claim(text, (finding(holds=holds),)) for text, holds in (("", True), (f"{OURS}it", False))
+    )
+    assert record.Figure("", "", "", claims={"none": [theirs, ours]}).verdict == "held in 1 of 1"
+    assert record.Figure("", "", "", claims={"none": [ours]}).verdict == "held in 0 of 1"
 
 
 def test_greater_asks_one_side_at_its_level():
@@ -107,25 +123,97 @@ def test_a_run_with_one_of_the_learners_keeps_the_record_of_the_other(tmp_path):
     figure = saved(folder, "weka", 0.75, holds=False)
     assert [(p["learners"], p["mean"]) for p in figure.points] == [("scikit-learn", 0.625), ("weka", 0.875)]
     assert list(figure.claims) == ["scikit-learn", "weka"]
-    assert figure.verdict == "held in part"
+    assert figure.verdict == "held in 1 of 2"
     assert all(
         (point["trials"], point["seed"], point["commit"]) == (2, 1, "1234567e10") for point in figure.points
     )
     assert record.read_points(folder / "tods_fig99.csv") == figure.points
-    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    assert "| [TODS figure 99](#tods-figure-99) | it rises | scikit-learn: held, 1 of 1" in page
+    verdicts = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    place = "[TODS figure 99](reproduction/tods_fig99.md)"
+    assert f"| {place} | it rises | scikit-learn 1 of 1, Weka **0 of 1** |" in verdicts
+    page = folder.joinpath("tods_fig99.md").read_text(encoding="utf-8")
     assert "Reduced to save time: scikit-learn: only at 5. weka: only at 5." in page
-    assert "![A title](reproduction/tods_fig99.png)" in page
+    assert "![A title](tods_fig99.png)" in page
+    assert "Measured at commit `1234567e10`. Raw trials are kept beside it" in page
 
 
-def test_the_page_is_what_the_records_say(tmp_path):
-    docs = REPRODUCTION.parent / "docs"
+def test_claims_of_our_own_stand_apart_from_the_paper_s(tmp_path):
+    folder = tmp_path / "reproduction"
+    given = Namespace(out=folder, learners=["none"], seed=1, quick=False, trials=None, at=None)
+    found = Measured("k")
+    found.add(0, 1.0, k=5)
+    found.stamp.update(seed=1, version="0.1", commit="1234567e10")
+    both = [Claim(text, (finding(holds=True),)) for text in ("it rises", f"{OURS}it falls")]
+    record.save(given, "tods_fig99", "A title", "A set-up.", found, {"none": both})
+    theirs, ours = (tmp_path / "reproduction.md").read_text("utf-8").split("## Claims of our own")
+    assert ("| it rises | 1 of 1 |" in theirs, "it falls" in theirs) == (True, False)
+    assert "| it falls | 1 of 1 |" in ours
+    theirs, ours = folder.joinpath("tods_fig99.md").read_text("utf-8").split("## What we claim")
+    assert ("### It rises" in theirs, "### It falls" in ours) == (True, True)
+
+
+def test_what_is_drawn_again_keeps_its_points_and_the_claims_that_need_trials(tmp_path):
+    folder = tmp_path / "reproduction"
+    saved(folder, "weka", 0.25)
+    points = folder.joinpath("tods_fig99.csv").read_bytes()
+    given = Namespace(out=folder, learners=["weka"], seed=1, quick=False, redraw=True)
+    found = record.measured(given, "tods_fig99", ("learners", "k"), list)
+    assert found.of(learners="weka", k=5).tolist() == [0.375]
+    by_means = Claim("it is low", (finding(holds=True),), from_means=True)
+    tested = [Claim(text, (finding(holds=False),)) for text in ("it rises", "it was never tested")]
+    figure = record.save(given, "tods_fig99", "A title", "Once more.", found, {"weka": [*tested, by_means]})
+    assert [(claim.text, claim.outcome) for claim in figure.claims["weka"]] == [
+        ("it rises", "held"), ("it is low", "held"),
+    ]  # fmt: skip
+    assert folder.joinpath("tods_fig99.csv").read_bytes() == points
+    assert "Once more." in folder.joinpath("tods_fig99.md").read_text("utf-8")
+
+
+DOCS = REPRODUCTION.parent / "docs"
+
+
+def test_the_pages_are_what_the_records_say(tmp_path):
     copy = tmp_path / "reproduction"
     copy.mkdir()
-    for path in (docs / "reproduction").glob("*.json"):
+    for path in (DOCS / "reproduction").glob("*.json"):
         copy.joinpath(path.name).write_bytes(path.read_bytes())
-    record.write_page(copy)
-    assert (tmp_path / "reproduction.md").read_text("utf-8") == (docs / "reproduction.md").read_text("utf-8")
+    pages.write(copy)
+    assert (tmp_path / "reproduction.md").read_text("utf-8") == (DOCS / "reproduction.md").read_text("utf-8")
+    written = {path.name: path.read_text("utf-8") for path in copy.glob("*.md")}
+    assert written == {path.name: path.read_text("utf-8") for path in (DOCS / "reproduction").glob("*.md")}
+
+
+def test_all_verdicts_are_read_in_five_minutes():
+    words = re.findall(r"[\w'.]+", (DOCS / "reproduction.md").read_text("utf-8"))
+    assert len(words) < 5 * 300
+
+
+def test_every_claim_on_record_states_its_tolerance():
+    for name, document in pages.records(DOCS / "reproduction").items():
+        for claims in document["claims"].values():
+            for claim in claims:
+                assert pages.notes("tolerances.json", name, claim), (name, claim["text"])
+
+
+def test_reasons_and_tolerances_are_of_claims_on_record():
+    texts = {
+        name: [claim["text"] for claims in document["claims"].values() for claim in claims]
+        for name, document in pages.records(DOCS / "reproduction").items()
+    }
+    for file in ("reasons.json", "tolerances.json"):
+        written = json.loads((REPRODUCTION / "lab" / file).read_text("utf-8"))
+        lost = [
+            (name, start)
+            for name, starts in written.items()
+            for start in starts
+            if not any(text.startswith(start) for text in texts.get(name, []))
+        ]
+        assert not lost
+
+
+def test_nothing_is_said_to_be_the_paper_s_that_it_does_not_say():
+    everything = "".join(path.read_text("utf-8") for path in (DOCS / "reproduction").glob("*.md"))
+    assert "5 and 50 million" not in everything
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.NAME)
@@ -298,11 +386,11 @@ def test_a_script_runs_from_the_command_line_and_again_from_its_saved_trials(tmp
         "1",
     ]
     command += ["--out", str(tmp_path / "reproduction")]
-    pages = []
+    seen = []
     for options in ([], ["--again"]):
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        pages.append((tmp_path / "reproduction.md").read_text(encoding="utf-8"))
-    assert pages[0] == pages[1]
-    assert "(a quick run: no evidence)" in pages[0]
+        seen.append((tmp_path / "reproduction.md").read_text(encoding="utf-8"))
+    assert seen[0] == seen[1]
+    assert "(a quick run: no evidence)" in seen[0]
     assert (tmp_path / "reproduction" / "tods_fig12.png").exists()

@@ -344,7 +344,7 @@ def as_published(method, epsilon, h):
 def test_figure_3_as_published_holds():
     found = made_up_fig3(as_published)
     judged = diffgen_fig3.claims(found, "scikit-learn", diffgen_fig3.EPSILONS)
-    assert [claim.verdict for claim in judged] == ["held"] * 8
+    assert [claim.outcome for claim in judged] == ["held"] * 8
     text = diffgen_fig3.table(found, ["scikit-learn"], diffgen_fig3.EPSILONS)
     row = "| Decision tree (scikit-learn) | 1 | 82.3 at h = 10 | 81.57 ± 0.09 | 81.93 ± 0.09 | 82.29 ± 0.09 |"
     assert row in text
@@ -364,7 +364,7 @@ def test_figure_3_as_published_holds():
 def test_figure_3_otherwise_does_not(change, failing):
     found = made_up_fig3(lambda *place: as_published(*place) + change(*place))
     judged = diffgen_fig3.claims(found, "scikit-learn", diffgen_fig3.EPSILONS)
-    assert {i for i, claim in enumerate(judged) if claim.verdict != "held"} >= failing
+    assert {i for i, claim in enumerate(judged) if claim.outcome != "held"} >= failing
 
 
 def made_up_fig4(level):
@@ -385,7 +385,7 @@ LEVELS = {
 def test_figure_4_as_published_holds_and_otherwise_not():
     def verdicts(**levels):
         found = made_up_fig4({**LEVELS, **levels})
-        return [claim.verdict for claim in diffgen_fig4.claims(found, "scikit-learn", diffgen_fig4.EPSILONS)]
+        return [claim.outcome for claim in diffgen_fig4.claims(found, "scikit-learn", diffgen_fig4.EPSILONS)]
 
     assert verdicts() == ["held"] * 5
     assert verdicts(DiffGen=79.0) == ["not held", "not held", "not held", "held", "held"]
@@ -402,7 +402,7 @@ def test_figure_5_is_linear_or_not():
                 for n in diffgen_fig5.SIZES:
                     found.add(0, seconds(n), method=method, measure=part, rows=n)
         assert "| paper | 200,000 |" in diffgen_fig5.table(found, diffgen_fig5.SIZES)
-        return [claim.verdict for claim in diffgen_fig5.claims(found, diffgen_fig5.SIZES)]
+        return [claim.outcome for claim in diffgen_fig5.claims(found, diffgen_fig5.SIZES)]
 
     assert verdicts(lambda n: 1e-6 * n) == ["held", "held"]
     assert verdicts(lambda n: 1e-10 * n**2) == ["not held", "held"]

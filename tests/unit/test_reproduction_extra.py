@@ -93,7 +93,7 @@ def as_expected(method, n):
 
 
 def verdicts(found):
-    return [claim.verdict for claim in extra.claims(found, [1])]
+    return [claim.outcome for claim in extra.claims(found, [1])]
 
 
 def test_claims_hold_where_the_numbers_say_so():

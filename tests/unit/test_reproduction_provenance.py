@@ -1,11 +1,13 @@
 """Where records come from: commits, raw trials, and what a quick run gives."""
 
 import gzip
+import importlib
 import json
 import re
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ import pytest
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
 
-from lab import provenance, record  # noqa: E402 - found by the line above
+import run_all  # noqa: E402 - found by the line above
+from lab import provenance, record, staleness  # noqa: E402
 from lab.record import Claim, Measured  # noqa: E402
 
 RECORDS = REPRODUCTION.parent / "docs" / "reproduction"
@@ -121,3 +124,111 @@ def test_a_record_says_on_which_commit_it_was_measured_and_whose_trials_are_kept
     some_trials(folder, "weka", {"TDS": [0.5, 0.625], "Median": [0.25, 0.5]})
     document = json.loads(folder.joinpath("tods_fig99.json").read_text("utf-8"))
     assert (document["measured"], document["trials"]) == ({"1234567e10": ""}, ["weka"])
+
+
+# ---- quick runs ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """Numbers of quick runs as they are told here, and the figures that were run for them."""
+    told, ran = {}, []
+
+    def run(figure):
+        ran.append(figure)
+        return dict(told[figure])
+
+    monkeypatch.setattr(staleness, "quick_numbers", run)
+    return told, ran
+
+
+def records_of(folder, numbers):
+    for figure, values in numbers.items():
+        document = {"commit": "01dd1f32fce8", "date": "2026-11-16", "numbers": values}
+        folder.joinpath(f"{figure}.quick.json").write_text(json.dumps(document), "utf-8")
+
+
+def test_a_figure_is_stale_when_its_quick_run_gives_other_numbers(repository, quick, capsys):
+    told, _ = quick
+    records_of(repository, {"tods_fig12": {"k=5": 0.5, "k=10": 0.25}, "tods_fig13": {"k=5": 1.0}})
+    told.update(tods_fig12={"k=5": 0.5, "k=10": 0.75}, tods_fig13={"k=5": 1.0})
+    done = run_all.Progress("quick", repository / "build")
+    assert run_all.tell_stale(["tods_fig12", "tods_fig13", "tods_fig06"], done, repository) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "tods_fig12: STALE, 1 of 2 numbers differ",
+        "    k=10: 0.25 on record, 0.75 now",
+        "tods_fig13: gives the numbers that it gave at 01dd1f32fce8",
+        "tods_fig06: no numbers of a quick run are kept beside it",
+    ]
+    told["tods_fig12"]["k=10"] = 0.25
+    again = run_all.Progress("quick", repository / "elsewhere")
+    assert run_all.tell_stale(["tods_fig12"], again, repository) == 0
+
+
+def test_a_point_that_came_or_went_makes_a_figure_stale():
+    assert staleness.differences({"a": 1.0}, {}) == ["a: 1 on record, none now"]
+    assert staleness.differences({}, {"a": 1.0}) == ["a: none on record, 1 now"]
+
+
+def test_what_was_stopped_goes_on_at_the_same_commit_and_begins_again_at_another(repository, quick):
+    told, ran = quick
+    told.update(tods_fig12={"k=5": 0.5}, tods_fig13={"k=5": 1.0})
+    records_of(repository, told)
+    state = repository / "build"
+    run_all.tell_stale(["tods_fig12"], run_all.Progress("quick", state), repository)
+    run_all.tell_stale(["tods_fig12", "tods_fig13"], run_all.Progress("quick", state), repository)
+    assert ran == ["tods_fig12", "tods_fig13"]
+    repository.joinpath("src", "code.py").write_text("2", encoding="utf-8")
+    for _ in range(2):  # with changes that are not committed, nothing is taken over
+        run_all.tell_stale(["tods_fig12"], run_all.Progress("quick", state), repository)
+    assert ran == ["tods_fig12", "tods_fig13", "tods_fig12", "tods_fig12"]
+
+
+def test_seconds_and_secret_draws_are_no_numbers_that_repeat():
+    points = [
+        {"measure": "CPU", "k": 5, "mean": 1.0, "commit": "x"},
+        {"measure": "reads", "k": 5, "mean": 3.0, "commit": "x"},
+    ]
+    assert staleness.repeatable(points) == {"measure=reads k=5": 3.0}
+    assert not staleness.repeatable([{"measure": "accuracy", "randomness": "secret", "mean": 80.0}])
+
+
+def test_every_script_of_a_figure_is_among_those_that_are_run():
+    assert {"tods_fig06", "tods_fig24", "diffgen_extra", "cerias_fig10", "tods_fig07_areas"} <= set(
+        staleness.figures()
+    )
+    assert "run_all" not in staleness.figures()
+
+
+def test_an_unknown_figure_is_said_to_be_none(capsys):
+    with pytest.raises(SystemExit):
+        run_all.asked(["tods_fig99"])
+    assert "no script is called tods_fig99" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_quick_run_of_figure_12_still_gives_its_numbers():
+    kept = staleness.kept(RECORDS, "tods_fig12")
+    assert staleness.differences(kept["numbers"], staleness.quick_numbers("tods_fig12")) == []
+
+
+@pytest.mark.parametrize("name", ["tods_fig24", "diffgen_fig4_split"])
+def test_what_was_measured_since_trials_are_kept_can_be_judged_again(name):
+    """Every t and p of the record, computed again from the trials beside it."""
+    document = json.loads(RECORDS.joinpath(f"{name}.json").read_text("utf-8"))
+    (learners,) = document["trials"]
+    given = Namespace(out=RECORDS, learners=[learners], seed=1, quick=False, again=True)
+    script = importlib.import_module(name)
+    again = record.read_trials(RECORDS, name)
+    keys = tuple(key for key in again[0] if key not in ("trial", "value", *record.STAMP))
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(record, "_saved", lambda *_: Path("nowhere"))
+        found = record.measured(given, name, keys, list)
+    entries = script.Entries(found, script.PANELS, script.SAMPLES) if name == "tods_fig24" else found
+    judged = [
+        {"text": claim.text, "findings": [asdict(f) for f in claim.findings], "verdict": claim.verdict}
+        for claim in script.claims(entries)
+    ]
+    assert judged == document["claims"][learners]

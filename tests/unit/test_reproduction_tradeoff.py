@@ -139,7 +139,7 @@ def as_figure_8(method, n):
 
 
 def verdicts(claims):
-    return [claim.verdict for claim in claims]
+    return [claim.outcome for claim in claims]
 
 
 def test_figure_8_as_published_holds_and_otherwise_not():

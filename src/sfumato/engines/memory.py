@@ -9,7 +9,7 @@ the number of threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -134,6 +134,24 @@ class MemoryEngine:
         return self.rows[:, -1].copy()
 
 
+def together(leaves: Mapping[int, Open]) -> Iterator[list[tuple[int, Open]]]:
+    """Leaves to grow on, as many at once as are worth handing to a thread.
+
+    Below a tree that was grown on a sample there may be one for every few rows, and a task each would cost more than
+    what it does.
+    """
+    several: list[tuple[int, Open]] = []
+    n_rows = 0
+    for at, leaf in leaves.items():
+        several.append((at, leaf))
+        n_rows += leaf.end - leaf.start
+        if n_rows >= SMALLEST_TASK:
+            yield several
+            several, n_rows = [], 0
+    if several:
+        yield several
+
+
 class _Grower:
     """The work of one growth: a pool of threads, one scratch space each."""
 
@@ -171,8 +189,9 @@ class _Grower:
         pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
             n_open = 1  # as long as leaves are still submitted
-            for at, leaf in begun.leaves.items():
-                self.submit(pool, leaf, top, at)
+            for several in together(begun.leaves):
+                self.events.put(None)
+                pool.submit(self.work_on_each, pool, several, top).add_done_callback(self.events.put)
             self.events.put(SUBMITTED)
             while True:
                 event = self.events.get()
@@ -188,6 +207,9 @@ class _Grower:
     def submit(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> None:
         self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
         pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
+
+    def work_on_each(self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, Open]], parent: Piece) -> int:
+        return sum(self.work(pool, task, parent, at) for at, task in tasks)
 
     def work(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> int:
         """Split a large node, leave all its children but the first to others, and go on with that one.
