@@ -128,9 +128,6 @@ def claims(found: Measured, given: Namespace, panels: Sequence[Panel]) -> list[C
     def values(panel: Panel, k: int, n: int) -> Any:
         return found.of(panel=panel.title, measure=QUALITY, k=k, sample=n)
 
-    def name(n: int) -> str:
-        return "all rows" if n == ALL else f"{n:,}"
-
     better, tiny, less = [], [], []
     for panel in panels:
         mean = {(k, n): float(values(panel, k, n).mean()) for k in ks for n in sizes}
@@ -138,14 +135,15 @@ def claims(found: Measured, given: Namespace, panels: Sequence[Panel]) -> list[C
         whole = mean[ks[-1], ALL] - mean[ks[0], ALL]
         for k in ks:
             what = f"{panel.title}, k = {k:,}"
-            better += [
+            series = [mean[k, n] for n in sizes]
+            n_rises = sum(high > low for low, high in pairwise(series))
+            better.append(
                 Finding(
-                    f"{what}, from {name(low)} to {name(high)}",
-                    mean[k, high] <= mean[k, low],
-                    f"{mean[k, low]:.4g} to {mean[k, high]:.4g}",
+                    f"{what}: never rises along the series",
+                    n_rises == 0,
+                    f"rises at {n_rises} of {len(series) - 1} steps: {', '.join(f'{value:.4g}' for value in series)}",
                 )
-                for low, high in pairwise(sizes)
-            ]
+            )
             large = [n for n in samples if n >= LARGE] or samples[-1:]
             spread = np.ptp([mean[k, n] for n in (*large, ALL)])
             tiny.append(

@@ -205,8 +205,9 @@ def test_reasons_and_tolerances_are_of_claims_on_record():
         lost = [
             (name, start)
             for name, starts in written.items()
+            if name in texts
             for start in starts
-            if not any(text.startswith(start) for text in texts.get(name, []))
+            if not any(text.startswith(start) for text in texts[name])
         ]
         assert not lost
 

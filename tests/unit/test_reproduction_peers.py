@@ -230,7 +230,7 @@ def measured(level):
 
 
 def verdicts(level):
-    return [claim.verdict for claim in beside.claims(measured(level), [1])]
+    return [claim.outcome for claim in beside.claims(measured(level), [1])]
 
 
 def test_each_peer_is_judged_by_each_score():
