@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ PAPERS = {
     "diffgen": ("DiffGen", "DiffGen (KDD 2011)"),
     "cerias": ("CERIAS", "Risk and utility (CERIAS 2012-1)"),
 }
-LEARNERS = {"scikit-learn": "scikit-learn", "weka": "Weka"}
+WEKA = "weka"
+LEARNERS = {"scikit-learn": "scikit-learn", WEKA: "Weka"}
 HERE = Path(__file__).parent
 
 Record = Mapping[str, Any]
@@ -32,8 +34,13 @@ Claim = Mapping[str, Any]
 
 def records(folder: Path) -> dict[str, Record]:
     """Every figure on record, by the name of its script."""
-    paths = sorted(path for path in folder.glob("*.json") if "." not in path.stem)
+    paths = sorted((path for path in folder.glob("*.json") if "." not in path.stem), key=_in_order)
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def _in_order(path: Path) -> list[tuple[str, int]]:
+    """Figure 10 after figure 9."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D+)(\d*)", path.stem)]
 
 
 def write(folder: Path) -> None:
@@ -68,14 +75,12 @@ def _held(claim: Claim) -> tuple[int, int]:
     return sum(finding["holds"] for finding in claim["findings"]), len(claim["findings"])
 
 
-def _verdict(of: Mapping[str, Claim]) -> str:
-    """How many of how many comparisons hold, by learners; bold where it is not all of them."""
-    words = []
-    for learners, claim in of.items():
-        n_held, n = _held(claim)
-        text = f"{n_held} of {n}" if n_held == n else f"**{n_held} of {n}**"
-        words.append(text if learners == NO_LEARNERS else f"{LEARNERS[learners]} {text}")
-    return ", ".join(words)
+def _verdict(claim: Claim | None) -> str:
+    """How many of how many comparisons hold; bold where it is not all of them."""
+    if claim is None:
+        return ""
+    n_held, n = _held(claim)
+    return f"{n_held} of {n}" if n_held == n else f"**{n_held} of {n}**"
 
 
 def _summary(found: Mapping[str, Record]) -> list[str]:
@@ -111,16 +116,23 @@ def _tables(found: Mapping[str, Record], folder: str) -> Iterator[str]:
             )
     rows = list(_rows(found, folder, ours=True))
     if rows:
-        yield from ("## Claims of our own", "", "| figure | claim | held in |", "|---|---|---|", *rows)
+        yield from ("## Claims of our own", "", *_head("claim"), *rows)
+
+
+def _head(claim: str) -> tuple[str, str]:
+    return f"| figure | {claim} | held in | with Weka |", "|---|---|---|---|"
 
 
 def _rows(found: Mapping[str, Record], folder: str, *, ours: bool) -> Iterator[str]:
     for name, record in found.items():
-        place = f"[{label(name)}]({folder}/{name}.md)"
+        shown = label(name) if ours else label(name).partition(" ")[2]
+        place = f"[{shown}]({folder}/{name}.md)"
         note = " (a quick run: no evidence)" if record["quick"] else ""
         for text, of in _by_text(record).items():
             if text.startswith(OURS) == ours:
-                yield f"| {place} | {text.removeprefix(OURS)} | {_verdict(of)}{note} |"
+                first = next((claim for learners, claim in of.items() if learners != WEKA), None)
+                cells = (place, text.removeprefix(OURS), _verdict(first) + note, _verdict(of.get(WEKA)))
+                yield f"| {' | '.join(cells)} |"
                 place = ""
 
 

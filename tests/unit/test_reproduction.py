@@ -129,8 +129,8 @@ def test_a_run_with_one_of_the_learners_keeps_the_record_of_the_other(tmp_path):
     )
     assert record.read_points(folder / "tods_fig99.csv") == figure.points
     verdicts = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    place = "[TODS figure 99](reproduction/tods_fig99.md)"
-    assert f"| {place} | it rises | scikit-learn 1 of 1, Weka **0 of 1** |" in verdicts
+    place = "[figure 99](reproduction/tods_fig99.md)"
+    assert f"| {place} | it rises | 1 of 1 | **0 of 1** |" in verdicts
     page = folder.joinpath("tods_fig99.md").read_text(encoding="utf-8")
     assert "Reduced to save time: scikit-learn: only at 5. weka: only at 5." in page
     assert "![A title](tods_fig99.png)" in page
@@ -146,7 +146,7 @@ def test_claims_of_our_own_stand_apart_from_the_paper_s(tmp_path):
     both = [Claim(text, (finding(holds=True),)) for text in ("it rises", f"{OURS}it falls")]
     record.save(given, "tods_fig99", "A title", "A set-up.", found, {"none": both})
     theirs, ours = (tmp_path / "reproduction.md").read_text("utf-8").split("## Claims of our own")
-    assert ("| it rises | 1 of 1 |" in theirs, "it falls" in theirs) == (True, False)
+    assert ("| it rises | 1 of 1 |  |" in theirs, "it falls" in theirs) == (True, False)
     assert "| it falls | 1 of 1 |" in ours
     theirs, ours = folder.joinpath("tods_fig99.md").read_text("utf-8").split("## What we claim")
     assert ("### It rises" in theirs, "### It falls" in ours) == (True, True)
@@ -184,8 +184,9 @@ def test_the_pages_are_what_the_records_say(tmp_path):
 
 
 def test_all_verdicts_are_read_in_five_minutes():
-    words = re.findall(r"[\w'.]+", (DOCS / "reproduction.md").read_text("utf-8"))
-    assert len(words) < 5 * 300
+    text = (DOCS / "reproduction.md").read_text("utf-8")
+    text = re.sub(r"\]\([^)]*\)|\d+ of \d+", "", text)  # addresses and verdicts are not read word by word
+    assert len(re.findall(r"[A-Za-z][\w'-]*", text)) < 5 * 270
 
 
 def test_every_claim_on_record_states_its_tolerance():

@@ -1,13 +1,11 @@
 """Where records come from: commits, raw trials, and what a quick run gives."""
 
 import gzip
-import importlib
 import json
 import re
 import subprocess
 import sys
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -18,9 +16,6 @@ sys.path.insert(0, str(REPRODUCTION))
 import run_all  # noqa: E402 - found by the line above
 from lab import provenance, record, staleness  # noqa: E402
 from lab.record import Claim, Measured  # noqa: E402
-
-RECORDS = REPRODUCTION.parent / "docs" / "reproduction"
-
 
 # ---- commits ---------------------------------------------------------------------------------------------
 
@@ -205,30 +200,3 @@ def test_an_unknown_figure_is_said_to_be_none(capsys):
     with pytest.raises(SystemExit):
         run_all.asked(["tods_fig99"])
     assert "no script is called tods_fig99" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_quick_run_of_figure_12_still_gives_its_numbers():
-    kept = staleness.kept(RECORDS, "tods_fig12")
-    assert staleness.differences(kept["numbers"], staleness.quick_numbers("tods_fig12")) == []
-
-
-@pytest.mark.parametrize("name", ["tods_fig24", "diffgen_fig4_split"])
-def test_what_was_measured_since_trials_are_kept_can_be_judged_again(name):
-    """Every t and p of the record, computed again from the trials beside it."""
-    document = json.loads(RECORDS.joinpath(f"{name}.json").read_text("utf-8"))
-    (learners,) = document["trials"]
-    given = Namespace(out=RECORDS, learners=[learners], seed=1, quick=False, again=True)
-    script = importlib.import_module(name)
-    again = record.read_trials(RECORDS, name)
-    keys = tuple(key for key in again[0] if key not in ("trial", "value", *record.STAMP))
-    monkey = pytest.MonkeyPatch()
-    with monkey.context() as patch:
-        patch.setattr(record, "_saved", lambda *_: Path("nowhere"))
-        found = record.measured(given, name, keys, list)
-    entries = script.Entries(found, script.PANELS, script.SAMPLES) if name == "tods_fig24" else found
-    judged = [
-        {"text": claim.text, "findings": [asdict(f) for f in claim.findings], "verdict": claim.verdict}
-        for claim in script.claims(entries)
-    ]
-    assert judged == document["claims"][learners]

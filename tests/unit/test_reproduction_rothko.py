@@ -222,7 +222,7 @@ def play(script, folder, monkeypatch, *options):
     points = record.read_points(out / f"{script.NAME}.csv")
     assert all({"trials", "seed", "version", "commit"} <= set(point) for point in points)
     document = json.loads((out / f"{script.NAME}.json").read_text("utf-8"))
-    assert f"[TODS figure {script.NAME[-2:]}]" in (out.parent / "reproduction.md").read_text("utf-8")
+    assert f"[figure {script.NAME[-2:]}]" in (out.parent / "reproduction.md").read_text("utf-8")
     return document, points
 
 
