@@ -389,7 +389,8 @@ def test_figure_4_as_published_holds_and_otherwise_not():
 
     assert verdicts() == ["held"] * 5
     assert verdicts(DiffGen=79.0) == ["not held", "not held", "not held", "held", "held"]
-    assert verdicts(**{"TDS, k = 50": 84.5})[2:] == ["held", "not held", "held in part"]
+    best_is_coarse = verdicts(**{"TDS, k = 50": 84.5})  # which is 5-anonymous, too
+    assert best_is_coarse[2:] == ["not held", "not held", "held in part"]
     text = diffgen_fig4.table(made_up_fig4(LEVELS), ["scikit-learn"], diffgen_fig4.EPSILONS)
     assert "| Decision tree (scikit-learn) | DiffP-C4.5 | 81.03 ± 0.02 |" in text
 
