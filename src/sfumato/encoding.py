@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+from unicodedata import category, normalize
 
 import numpy as np
 import pyarrow as pa
@@ -163,8 +164,8 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
 def _label_codes(column: Any, attribute: Attribute) -> tuple[Codes, int]:
     if attribute.kind is Kind.CATEGORY:
         cells = tables.texts(column, attribute)
-        if attribute.role is Role.SENSITIVE:  # blanks and Unicode compositions make no diversity
-            plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
+        if attribute.role is Role.SENSITIVE:  # what looks alike makes no diversity
+            plain = look_of(cells.dictionary).dictionary_encode()
             cells = pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
     else:  # one number is one value, however its cells spell it
         cells = tables.ordered(column, attribute).dictionary_encode()
@@ -173,6 +174,26 @@ def _label_codes(column: Any, attribute: Attribute) -> tuple[Codes, int]:
     )
     codes, n = _spread(cells, ranks.astype(np.int64) - 1)
     return codes, n
+
+
+def look_of(texts: pa.Array) -> pa.Array:
+    r"""What texts look like: without blanks around them, characters that are not seen, and other forms of a letter.
+
+    By Unicode's NFKC; then characters of the category Cf go, and what has met is composed again. Case stays.
+
+    >>> look_of(pa.array(["fl\u00adu", "\ufb02u", " flu\u200b", "Flu"])).to_pylist()
+    ['flu', 'flu', 'flu', 'Flu']
+    """
+    if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+        texts = pa.array([_without_format(text) for text in texts.to_pylist()], pa.string())
+    return pc.utf8_trim_whitespace(texts)
+
+
+def _without_format(text: str | None) -> str | None:
+    if text is None or text.isascii():
+        return text
+    seen = (letter for letter in normalize("NFKC", text) if category(letter) != "Cf")
+    return normalize("NFKC", "".join(seen))
 
 
 def encode_number(source: Source, attribute: Attribute, *, missing: int | None = None) -> Measure:

@@ -357,7 +357,7 @@ class _Job:
             utility = self.evaluation.as_dict().items()
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         return Release(
-            rows,
+            tables.compact(rows) if isinstance(rows, pa.Table) else rows,
             Certificate.of(self.policy, claims(measures), figures=figures, made=day_of_making(self.seed)),
             self.policy,
             recoding,
@@ -486,6 +486,7 @@ class _TradeoffJob(_Job):
     ) -> Release:
         """The release of rows that were judged as they will be when they are read again."""
         Verdict(tuple(verdict)).raise_if_failed()
+        rows = tables.compact(rows)
         file_format = self.file_format or tables.release_format(source)
         release = Release(rows, certificate, policy, None, file_format, source.kind, check=_verified)
         return self._reported(release)

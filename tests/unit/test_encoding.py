@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.encoding import OrderedDomain, TreeDomain, axes_of, encode_axis, encode_label, encode_number
+from sfumato.encoding import (
+    OrderedDomain,
+    TreeDomain,
+    axes_of,
+    encode_axis,
+    encode_label,
+    encode_number,
+    look_of,
+)
 from sfumato.errors import HierarchyError, TableError
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Kind, Role
@@ -302,3 +310,36 @@ def test_missing_is_no_wider_than_the_least_value_by_offset_as_by_rank(cells):
     assert axes.width.tolist() == [max(filter(None, cells))]
     assert axes.least_code.tolist() == [1]
     assert axes.position.tolist() == ([] if domain.values is None else [0, 0, 400, 1000])
+
+
+# ---- what looks alike ----
+
+FLU = [
+    "flu",
+    " flu",
+    "f\u200blu",
+    "\ufb02u",
+    "flu\ufeff",
+    "\uff46lu",
+    "fl\u00adu",
+    "\u202aflu\u202c",
+    "flu\u00a0",
+]
+
+
+def test_sensitive_values_that_look_alike_are_one_value():
+    """Nobody who reads them sees more than one, so that they make no diversity."""
+    table = open_table(pa.table({"x": [*FLU, "Flu", "cold", None]}))
+    codes, n = encode_label(table, Attribute("x", role="sensitive"))
+    assert len(set(codes[: len(FLU)].tolist())) == 1
+    assert n == 4
+
+
+def test_a_class_is_told_apart_as_it_is_spelled():
+    assert encode_label(open_table(pa.table({"x": FLU})), Attribute("x", role="other"))[1] == len(FLU)
+
+
+@given(st.text())
+def test_what_a_text_looks_like_looks_like_itself(text):
+    once = look_of(pa.array([text]))
+    assert look_of(once).equals(once)

@@ -20,6 +20,7 @@ from sfumato import release as module
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
 from sfumato.filed import FiledRows
 from sfumato.policy import Policy
+from sfumato.publish import publish
 from sfumato.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
 from sfumato.spill import Spill
 from sfumato.tables import write_table
@@ -631,3 +632,42 @@ def test_the_version_is_known_or_said_to_be_unknown(monkeypatch):
     assert Certificate.of(POLICY, CLAIMS).version == "0+unknown"
     monkeypatch.setattr(module.metadata, "version", lambda name: "1.2.3")
     assert Certificate.of(POLICY, CLAIMS).version == "1.2.3"
+
+
+# ---- what looks alike, and what rides along ----
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_values_that_look_alike_are_no_diversity_and_are_published_as_they_are(engine):
+    """Two groups of five by age; one has the flu in five spellings that look alike."""
+    policy = Policy.parse("""
+attributes: {age: {role: quasi-identifier, type: number}, ill: {role: sensitive}}
+require: [k-anonymity: 2, entropy-diversity: {l: 2, of: ill}]
+""")
+    spelled = ["flu", "f\u200blu", "\ufb02u", "flu\ufeff", "fl\u00adu"]
+    table = pa.table(
+        {"age": [20] * 5 + [60] * 5, "ill": [*spelled, "cold", "asthma", "cold", "asthma", "flu"]}
+    )
+    release = publish(table, policy, engine=engine)
+    assert release.certificate.claims.groups == 1
+    assert sorted(release.table.column("ill").to_pylist()) == sorted(table.column("ill").to_pylist())
+
+
+def test_rows_hold_dictionaries_in_an_order_of_their_own(tmp_path):
+    """The order of the input's rows would undo the shuffling."""
+    ills = ["rash", "flu", "cold", "asthma"] * 10
+    write_table(pa.table({"age": [str(20 + i) for i in range(40)], "ill": ills}), tmp_path / "t.csv")
+    for promise in ("require: [k-anonymity: 2]", "method: {risk-utility: {utility-at-least: 0.3}}"):
+        role = "sensitive" if "require" in promise else "drop"
+        policy = Policy.parse(f"""
+attributes: {{age: {{role: quasi-identifier, type: number, hierarchy: {{intervals: [10, 20]}}}}, ill: {{role: {role}}}}}
+{promise}
+""")
+        rows = publish(tmp_path / "t.csv", policy).rows
+        encoded = [column for column in rows.columns if pa.types.is_dictionary(column.type)]
+        assert encoded
+        for column in encoded:
+            for chunk in column.chunks:
+                values = chunk.dictionary.to_pylist()
+                assert values == sorted(values)
+                assert set(values) == {cell for cell in chunk.to_pylist() if cell is not None}
