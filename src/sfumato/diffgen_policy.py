@@ -6,6 +6,7 @@ Everything here looks at declarations alone: nothing depends on a table.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -188,13 +189,13 @@ def check_declarations(
                 ("require",),
                 "diffgen promises differential privacy, not anything of groups of rows; leave this out, or write [].",
             )
+    the_class = None if target is None else schema.declaration_of(target)
     for attribute in schema:
         with mistakes.collect():
-            is_class = target is not None and schema.declares(attribute, target)
-            _check_column(attribute, is_class=is_class, has_class=target is not None)
-    for position, name in enumerate(published):
+            _check_column(attribute, is_class=attribute is the_class, has_class=target is not None)
+    for name, count in Counter(published).items():
         with mistakes.collect():
-            if name in published[:position]:
+            if count > 1:
                 raise Misfit(
                     ("attributes",),
                     f"the release would have two columns {short(name)}; rename yours, or drop it.",

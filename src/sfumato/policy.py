@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 from sfumato import diffgen_policy, plain_yaml, policy_file, predicate, tradeoff_policy
 from sfumato import hierarchy as hierarchies
 from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
-from sfumato.errors import PolicyError, did_you_mean, nearest
+from sfumato.errors import PolicyError, nearest
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
 from sfumato.policy_file import (
@@ -292,8 +292,9 @@ class Policy:
         table, named = tuple(names), self.schema.names()
         in_table, in_policy = frozenset(table), frozenset(named)
         lacking = [name for name in named if name not in in_table]
-        missing = [_lacking(name, table) for name in lacking]
-        meant = {near for name in lacking for near in nearest(name, table)}
+        near = {name: nearest(name, table) for name in lacking[:MOST_NAMED]}
+        missing = [_lacking(name, near.get(name, [])) for name in lacking]
+        meant = {word for words in near.values() for word in words}
         unnamed = [name for name in table if name not in in_policy and name not in meant]
         if unnamed:
             missing.append(Mistake((), _unnamed(unnamed)))
@@ -303,18 +304,20 @@ class Policy:
             line = self.origin.line(("attributes", lacking[0]))
             at = "" if line is None else f" (line {line})"
             raise PolicyError(
-                f"The table has no column {short(lacking[0])} that the policy names{at}.{_near(lacking[0], table)}"
+                f"The table has no column {short(lacking[0])} that the policy names{at}.{_hint(near[lacking[0]])}"
             )
         if unnamed:
             raise PolicyError(_unnamed(unnamed))
 
 
-def _lacking(name: str, table: Sequence[str]) -> Mistake:
-    return Mistake(("attributes", name), f"the table has no such column.{_near(name, table)}")
+def _lacking(name: str, near: Sequence[str]) -> Mistake:
+    return Mistake(("attributes", name), f"the table has no such column.{_hint(near)}")
 
 
-def _near(name: str, table: Sequence[str]) -> str:
-    return did_you_mean(name, table) or " Check how it is spelled, or leave it out of the policy."
+def _hint(near: Sequence[str]) -> str:
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return " Check how it is spelled, or leave it out of the policy."
 
 
 def _unnamed(names: Sequence[str]) -> str:

@@ -160,15 +160,15 @@ class Schema:
 
     def find(self, name: str) -> Attribute | None:
         """The column of that name, by its own declaration or by a pattern other than ``*``."""
-        found = next((attribute for attribute in self.attributes if self.declares(attribute, name)), None)
+        found = self.declaration_of(name)
         return found and replace(found, name=name)
 
-    def declares(self, attribute: Attribute, name: str) -> bool:
-        """Is it the declaration of that column, or the first pattern for it?"""
-        if name in self:
-            return attribute.name == name
-        matching = (a for a in self.attributes if a.name != STAR and a.matches(name))
-        return attribute is next(matching, None)
+    def declaration_of(self, name: str) -> Attribute | None:
+        """What declares the column of that name: itself, or the first pattern for it other than ``*``."""
+        exact = (a for a in self.attributes if a.name == name)
+        return next(exact, None) or next(
+            (a for a in self.attributes if a.name != STAR and a.matches(name)), None
+        )
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)

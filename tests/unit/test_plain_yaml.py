@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from sfumato import plain_yaml
 from sfumato.plain_yaml import Bare, NotPlain, core, dump, parse
 
 STARS = 'anchors (&) and aliases (*) are not allowed; put quotes around a text that begins so, such as "*".'
@@ -171,6 +172,34 @@ def test_other_readers_of_either_version_take_texts_for_texts(value):
 def test_any_text_is_read_or_refused_and_nothing_else(text):
     with contextlib.suppress(NotPlain):
         parse(text)
+
+
+PIECES = ["a", "1", ": ", ":", ", ", "[", "]", "{", "}", "- ", "?", "\n", "\n  ", "'", '"', " #", " ", "\\n", "é", "\U0001f600",
+          "|\n", "> \n", "*", "&a", "!", "%", "@", "~", "null", "x: {r: d}\n", "\t", "...", "---", "\r\n", "\u2028"]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_what_libyaml_reads_is_what_ruamel_reads(text):
+    try:
+        fast = plain_yaml._build(plain_yaml._fast_events(text))
+    except (plain_yaml._AskTheOther, NotPlain):
+        return
+    sure = plain_yaml._build(plain_yaml._sure_events(text))
+    assert [sentence for _, sentence in fast.repeated] == [sentence for _, sentence in sure.repeated]
+    assert plain(fast.root) == plain(sure.root)
+
+
+def test_a_plain_document_is_left_to_libyaml(monkeypatch):
+    """ruamel.yaml took most of a minute for 7 MB."""
+
+    def refuse(_text):
+        raise AssertionError
+
+    monkeypatch.setattr(plain_yaml, "_sure_events", refuse)
+    tree = {"*": {f"group {i}": [f"leaf {i} {j}" for j in range(20)] for i in range(50)}}
+    assert plain(parse(dump({"tree": tree, "list": [1, 2.5, True, None]})).root)["tree"] == tree
+    assert parse('{"a": {"b": [1, "x"]}}').root == {"a": {"b": ["1", "x"]}}
 
 
 def test_large_data_is_written_in_lines_of_fair_width():

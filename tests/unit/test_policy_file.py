@@ -164,6 +164,34 @@ def test_something_else_than_a_mapping_is_refused():
     assert refusal(["attributes"], policy_file.from_plain) == "Policy: must be a mapping."
 
 
+def test_columns_that_are_declared_alike_are_validated_once(monkeypatch):
+    seen = []
+    validator = policy_file._validator()
+
+    class Counting:
+        def iter_errors(self, data):
+            seen.append(data["attributes"])
+            return validator.iter_errors(data)
+
+    monkeypatch.setattr(policy_file, "_validator", Counting)
+    columns = {
+        f"c{i}": {"role": "quasi-identifier", "values": [str(j) for j in range(i % 2, 900)]}
+        for i in range(50)
+    }
+    assert not policy_file.from_plain({"attributes": columns, "require": []}).mistakes.found
+    assert seen == [
+        {
+            "c0": {"role": "quasi-identifier", "values": ["0"]},
+            "c1": {"role": "quasi-identifier", "values": ["1"]},
+        }
+    ]
+    columns |= {name: {"rol": "drop"} for name in ("x", "y")}
+    found = policy_file.from_plain({"attributes": columns, "require": []}).mistakes.found
+    assert {mistake.sentence for mistake in found} == {
+        f"the key 'rol' is unknown in column '{name}'. Did you mean 'role'?" for name in ("x", "y")
+    }
+
+
 # --- the published schema ---------------------------------------------------------------------------------
 
 
