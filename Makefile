@@ -9,7 +9,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench constraints clean core evaluate dev browser
+.PHONY: help demo test lint format bench constraints clean core evaluate dev browser database
 
 help:  ## this list
 	@echo "make TARGET [PYTHON=/path/to/python3.11]"
@@ -18,7 +18,7 @@ help:  ## this list
 demo: evaluate  ## install sfumato[evaluate] into .venv, then publish the bundled example into sfumato-demo
 	@$(BIN)/sfumato demo --out sfumato-demo
 
-test: dev browser  ## every test; ARGS="-k words" picks some
+test: dev browser database  ## every test; ARGS="-k words" picks some
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: dev  ## ruff, formatting, types
@@ -40,7 +40,7 @@ clean:  ## remove .venv and everything else that make made
 	rm -rf .venv build dist sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-core evaluate dev browser:
+core evaluate dev browser database:
 	@$(setup) $@
 
 # ---- setting up .venv ------------------------------------------------------------------------------
@@ -168,6 +168,16 @@ browser() {  # for the tests that look at reports; where it cannot be installed 
     echo "There is no browser, so tests that look at reports in one are skipped; install chromium to run them."
 }
 
+database() {  # for the tests that read tables of PostgreSQL; skipped where it cannot be installed, but not on a build server
+    if command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then return; fi
+    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "Installing PostgreSQL, once."
+        if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql
+        then return; fi
+    fi
+    echo "There is no PostgreSQL, so tests that read its tables are skipped; install postgresql to run them."
+}
+
 constraints() {  # wheels only, so that nobody needs a compiler; what is published as plain Python sources is built first.
     # The hashes are of all files that the registry offers for Linux, macOS and every supported Python.
     find_python
@@ -231,6 +241,7 @@ case $$1 in
     evaluate) install evaluate 'core evaluate'; cp .venv/.evaluate .venv/.core ;;
     dev) install dev 'core evaluate dev'; cp .venv/.dev .venv/.core; cp .venv/.dev .venv/.evaluate ;;
     browser) browser ;;
+    database) database ;;
     constraints) constraints ;;
 esac
 endef

@@ -227,7 +227,8 @@ _memory_option = partial(
 def commands() -> None:
     """Publish a table about people without publishing the people in it.
 
-    TABLE is a CSV file (delimiter sniffed, .gz too), Parquet (file, folder or glob), Arrow IPC,
+    TABLE is a CSV file (delimiter sniffed, .gz too), Parquet (file, folder or glob), Arrow IPC, .xlsx,
+    sqlite:///file.db#table, duckdb:///file.db#table, postgresql://host/database#table,
     or - for CSV on standard input.
     """
 
@@ -335,6 +336,7 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     """
     from sfumato import profile as profiling  # noqa: PLC0415
     from sfumato import profile_private  # noqa: PLC0415
+    from sfumato.databases import without_secrets  # noqa: PLC0415
     from sfumato.tables import check_file_target, replace_atomically  # noqa: PLC0415
 
     if out is not None:
@@ -348,7 +350,7 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     with replace_atomically(out, overwrite=overwrite) as temporary:
         temporary.write_text(draft, encoding="utf-8")
     options = f"--policy {out}{reading.as_options} --out release"
-    _say(f"Wrote {out}. Read it, then: sfumato publish {table} {options}")
+    _say(f"Wrote {out}. Read it, then: sfumato publish {without_secrets(table)} {options}")
 
 
 @commands.command()

@@ -44,9 +44,9 @@ from sfumato.hierarchy import Hierarchy
 from sfumato.machine import free_memory
 from sfumato.policy import Policy
 from sfumato.renames import exchange, rename_new
-from sfumato.schema import Attribute, Kind
+from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, Source, hand_back, write_table
+from sfumato.tables import TEXT_KINDS, UNKNOWN, Source, hand_back, is_text, numbers, write_table
 from sfumato.tradeoff_policy import RiskUtilityOptions
 
 FORMAT = 1
@@ -750,6 +750,23 @@ def hashes_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str,
 # ---- the release -----------------------------------------------------------------------------------
 
 
+def _with_numbers(rows: pa.Table, schema: Schema) -> pa.Table:
+    """The rows with numbers where a column of numbers is published as it is, and all of its texts are such."""
+    for attribute in schema:
+        name = attribute.name
+        if (
+            attribute.kind is not Kind.NUMBER
+            or attribute.role is Role.QUASI_IDENTIFIER
+            or name not in rows.column_names
+        ):
+            continue
+        if is_text(rows.schema.field(name).type):
+            with suppress(TableError):  # a text that was never read as a number stays one
+                found = numbers(rows.column(name), attribute)
+                rows = rows.set_column(rows.column_names.index(name), name, found)
+    return rows
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What is published.
@@ -801,7 +818,12 @@ class Release:
         return self._handed_back(answers.select(self, where))
 
     def _handed_back(self, rows: pa.Table) -> Any:
-        """The rows, of which there may be none, as the kind of frame that came in."""
+        """The rows, of which there may be none, as the kind of frame that came in.
+
+        Cells of a file of text are text in a release, too; here those of number columns are numbers.
+        """
+        if self.kind in TEXT_KINDS:
+            rows = _with_numbers(rows, self.policy.schema)
         nobody = Source(tuple(rows.column_names), UNKNOWN, self.kind, "the release", rows.column)
         return hand_back(rows, nobody)
 

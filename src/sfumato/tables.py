@@ -1,8 +1,8 @@
 """Tables in and out, as Arrow.
 
-``open_table`` takes a path (CSV, gzip-ed CSV, Parquet, Arrow IPC; told apart by content, not by
-name), ``"-"`` for CSV on stdin, or a frame, and gives a :class:`Source` that is read column by column, or
-by batches of rows where the table is larger than memory. ``texts``, ``numbers`` and ``dates`` give the cells
+``open_table`` takes a path (CSV, gzip-ed CSV, Parquet, Arrow IPC, .xlsx; told apart by content, not by name), ``"-"``
+for CSV on stdin, the address of a table in a database, or a frame, and gives a :class:`Source` that is read column by
+column, or by batches of rows where the table is larger than memory. ``texts``, ``numbers`` and ``dates`` give the cells
 of a column a meaning; ``write_table`` and ``hand_back`` are the way out.
 
 Every cell of a CSV file is text (zip 02139 stays 02139). Arrow's own messages quote cells, so none of
@@ -25,7 +25,7 @@ import re
 import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,7 +39,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import objects
+from sfumato import databases, objects, spreadsheets
 from sfumato.allowance import Gauge
 from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.renames import rename_new
@@ -79,6 +79,9 @@ BINARY_NAMES = (*PARQUET_NAMES, ".arrow", ".feather", ".ipc")
 ROW_GROUP = 1 << 19
 """Rows of a Parquet row group: a writer holds one of them in memory."""
 
+TEXT_KINDS = ("csv", "excel", "database")
+"""Kinds of tables whose cells are text, or may be."""
+
 BATCH_ROWS = 1 << 16
 """Rows that are looked at in one go."""
 
@@ -105,7 +108,7 @@ FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("duckdb", "DuckDBPy
 class Source:
     """Any table, read column by column, with unique column names.
 
-    ``kind`` says what came in: csv, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
+    ``kind`` says what came in: csv, excel, database, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
     pandas, polars or duckdb. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
     where a table was opened without reading it and does not say itself.
 
@@ -265,10 +268,12 @@ def _open(source: Any, *, spool: Path | None, how: _How) -> Source:
             return _open_csv(_spooled(sys.stdin.buffer, spool), "stdin", how)
         data = _whole(sys.stdin.buffer)  # a faulty row is looked for in a second pass
         return _open_csv(lambda: io.BytesIO(data), "stdin", replace(how, lazy=False))
+    if isinstance(source, str) and databases.is_address(source):
+        return _open_database(source, spool, how)
     if isinstance(source, str | os.PathLike):
-        path = Path(os.fsdecode(source))
-        with _reading(str(path), "table"):
-            return _open_path(path, how)
+        path, sheet = spreadsheets.split_sheet(os.fsdecode(source))
+        with _reading(databases.without_secrets(str(path)), "table"):
+            return _open_path(path, how) if sheet is None else _open_spreadsheet(path, how, sheet)
     return _open_frame(source, any_text=how.any_text)
 
 
@@ -278,6 +283,59 @@ def _whole(stream: BinaryIO) -> bytes:
         blocks.append(block)
         gauge.check()
     return b"".join(blocks)
+
+
+def _open_database(address: str, spool: Path | None, how: _How) -> Source:
+    """A table of a database. It is read by one query: into memory, or into the file ``spool`` if it is read lazily."""
+    table = databases.look(address)
+    where = table.address.shown
+    if how.lazy and spool is None:
+        return Source(
+            table.names, table.n_rows, "database", where, partial(_database_column, table), _streamed(table)
+        )
+    batches = table.batches()
+    if how.lazy and spool is not None and (first := next(batches, None)) is not None:
+        n_rows = 0
+        with (
+            _writing(spool),
+            pa.OSFile(str(spool), "wb") as file,
+            pa.ipc.new_stream(file, first.schema) as writer,
+        ):
+            for batch in itertools.chain([first], batches):
+                writer.write_batch(batch)
+                n_rows += batch.num_rows
+        return replace(_open_ipc_lazily(spool, is_file=False), kind="database", where=where, n_rows=n_rows)
+    return _of_batches(table.names, batches, "database", where)
+
+
+def _streamed(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        for batch in table.batches(names):
+            count(batch.nbytes)
+            yield batch
+
+    return batches
+
+
+def _database_column(table: databases.DatabaseTable, name: str) -> pa.ChunkedArray:
+    return _of_batches((name,), table.batches([name]), "database", table.address.shown).column(name)
+
+
+def _open_spreadsheet(path: Path, how: _How, sheet: str | None = None) -> Source:
+    names, batches = spreadsheets.read_sheet(path, sheet, any_width=how.any_text)
+    where = str(path) if sheet is None else f"{path}#{sheet}"
+    _check_names(names, where)
+    return _of_batches(names, batches, "excel", where)
+
+
+def _of_batches(names: Sequence[str], batches: Iterable[pa.RecordBatch], kind: str, where: str) -> Source:
+    """A table that is read whole."""
+    gauge, held = Gauge(where), []
+    for batch in batches:
+        held.append(batch)
+        gauge.check()
+    schema = held[0].schema if held else pa.schema([(name, pa.string()) for name in names])
+    return _of_table(pa.Table.from_batches(held, schema), kind, where)
 
 
 def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
@@ -290,8 +348,8 @@ def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
 
 
 def release_format(source: Source) -> str:
-    """The format of a release unless the user says otherwise: csv for CSV, else parquet."""
-    return "csv" if source.kind == "csv" else "parquet"
+    """The format of a release unless the user says otherwise: csv for CSV and spreadsheets, else parquet."""
+    return "csv" if source.kind in ("csv", "excel") else "parquet"
 
 
 @contextmanager
@@ -321,7 +379,7 @@ def _open_path(path: Path, how: _How) -> Source:
     matches = list(map(Path, found))
     if not matches:
         missing = "No file matches" if glob.has_magic(str(path)) else "There is no file or folder"
-        raise TableError(f"{missing} {path}; check the path.")
+        raise TableError(f"{missing} {databases.without_secrets(str(path))}; check the path.")
     if len(matches) > 1:
         return _open_parquet(matches, str(path))
     return _open_file(matches[0], how)
@@ -349,6 +407,8 @@ def _open_file(path: Path, how: _How) -> Source:
     if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         is_file = magic.startswith(b"ARROW1")
         return _open_ipc_lazily(path, is_file=is_file) if how.lazy else _open_ipc(path, is_file=is_file)
+    if magic.startswith(b"PK\x03\x04") and spreadsheets.is_spreadsheet(path):
+        return _open_spreadsheet(path, how)
     if magic and path.suffix.lower() in BINARY_NAMES:
         raise TableError(
             f"{path} is no {path.suffix[1:]} file inside, or a damaged one; make or copy it again."
@@ -835,7 +895,9 @@ def _check_is_text(head: bytes, where: str) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{where} is UTF-16 text; say so (--encoding utf-16), or save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
-        raise TableError(f"{where} is a ZIP archive or a spreadsheet; save the table as CSV or Parquet.")
+        raise TableError(
+            f"{where} is a ZIP archive, or a spreadsheet other than .xlsx; save the table as CSV."
+        )
     if b"\0" in head:
         raise TableError(f"{where} is not a table: it holds neither text nor Parquet nor Arrow IPC.")
 

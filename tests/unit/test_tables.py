@@ -198,7 +198,7 @@ BAD_CSV = {
     ),
     "a spreadsheet": (
         b"PK\x03\x04\x14\x00SECRET-CELL",
-        "{path} is a ZIP archive or a spreadsheet; save the table as CSV or Parquet.",
+        "{path} is a ZIP archive, or a spreadsheet other than .xlsx; save the table as CSV.",
     ),
     "binary rubbish": (
         bytes(range(256)) * 9,

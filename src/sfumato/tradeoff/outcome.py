@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.databases import is_address
 from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
 from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
@@ -55,7 +56,7 @@ def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTabl
     """The policy, and its side table opened; one that is ``given``, a path or a frame, takes its place."""
     options = _options(policy)
     if given is not None:
-        is_path = isinstance(given, str | Path)
+        is_path = isinstance(given, Path) or (isinstance(given, str) and not is_address(given))
         name = Path(given).name if is_path else options.side_table or FRAME
         policy = replace(policy, method=replace(options, side_table=name, side_path=None))
         if not is_path:
