@@ -27,6 +27,9 @@ OFTEN_AN_ANSWER = ("None", "none")
 GLANCE = 200
 """Distinct texts looked at before all of them are: most columns that hold no numbers show it at once."""
 
+MOST_DIGITS = 3
+"""Of whole numbers that are padded with zeros; longer ones are codes."""
+
 Codes = NDArray[np.unsignedinteger[Any]]
 
 
@@ -91,6 +94,16 @@ class Facts:
     def is_exact(self) -> bool:
         """Numbers small enough that neighbours differ: others have no bounds, and are refused as numbers."""
         return max(map(abs, self.ends)) < 2**53
+
+    @property
+    def is_padded(self) -> bool:
+        """Short whole numbers of one width, filled up with zeros, such as 00 to 99."""
+        return (
+            self.shape is Shape.CODE
+            and self.has_leading_zeros
+            and self.is_fixed_width
+            and self.width <= MOST_DIGITS
+        )
 
     @property
     def kind(self) -> Kind:
@@ -181,7 +194,7 @@ def _ends(shape: Shape, measured: Any, n_rows_with: NDArray[np.int64]) -> dict[s
     if shape is Shape.DATE:
         days = measured.cast(pa.int32()).to_numpy()
         return {"n_years": int(np.ptp(days)) // 365 + 1}
-    if shape is not Shape.NUMBER:
+    if measured is None:
         return {}
     found = measured.to_numpy()
     low, high = found.min(), found.max()
@@ -196,8 +209,9 @@ def _shape(name: str, words: pa.Array) -> tuple[Shape, Any]:
     """What distinct texts look like, and their numbers or dates where they are such."""
     if not len(words):
         return Shape.EMPTY, None
-    if _all(words, r"^\d+$") and _any(words, r"^0\d"):  # 02139 is no number
-        return Shape.CODE, None
+    if _all(words, r"^\d+$") and _any(words, r"^0\d"):  # 02139 is no number, but 07 may be one
+        is_short = pc.max(pc.utf8_length(words)).as_py() <= MOST_DIGITS
+        return Shape.CODE, numbers(words, Attribute(name, Role.OTHER)) if is_short else None
     for shape, read in ((Shape.NUMBER, numbers), (Shape.DATE, dates)):
         try:
             read(words[:GLANCE], Attribute(name, Role.OTHER))

@@ -20,6 +20,14 @@ from sfumato.schema import Kind, Role
 K = 5
 """The k of a draft: it promises little, and any table of five rows can keep it."""
 
+PADDED_NUMBERS = (
+    "Whole numbers padded with zeros, and the name says that they are amounts: read as numbers, 07 as 7."
+)
+PADDED_CODES = (
+    "Whole numbers padded with zeros are taken for codes; if their order means something, say type: number."
+)
+NAMED_CODES = "They number things, and their order means nothing: taken for codes, not for numbers."
+
 Bounds = tuple[float, float]
 
 
@@ -63,6 +71,9 @@ class Guess:
 def guess(facts: Facts) -> Guess:
     """What one column is, by itself."""
     hint = hint_of(facts.name)
+    if facts.is_padded and hint.is_amount and not hint.is_label:
+        role, why = _role(replace(facts, shape=Shape.NUMBER), hint)
+        return read_as(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
     role, why = _role(facts, hint)
     return read_as(Guess(facts, hint, role, (why,)))
 
@@ -145,7 +156,7 @@ def _unpublishable(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
     if facts.shape is Shape.ODD_DATE and facts.n_distinct > 50:
         return (
             Role.DROP,
-            "Dates that are not written as 2024-03-05. Rewrite them so, and they can be generalized.",
+            "Dates that are not written as 2024-03-05. Name their format (--dates), and they can be generalized.",
         )
     if facts.shape is Shape.NUMBER and not abs(facts.ends[1] - facts.ends[0]) < 1e300:
         return Role.DROP, "The numbers are too far apart to be given bounds."
@@ -207,6 +218,10 @@ def read_as(found: Guess) -> Guess:
     if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
         is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
         return _as_number(found) if is_bounded else _as_category(found)
+    if facts.shape is Shape.NUMBER and hint.meaning is Meaning.KEY:
+        found = replace(found, why=(*found.why, NAMED_CODES))
+    if facts.is_padded and not hint.is_postcode:
+        found = replace(found, why=(*found.why, PADDED_CODES))
     return _as_category(found)
 
 
@@ -214,7 +229,7 @@ def _is_code(facts: Facts, hint: Hint) -> bool:
     """Whether whole numbers are codes of kinds rather than amounts."""
     if not facts.is_whole:
         return False
-    if hint.is_postcode or facts.n_distinct <= 2:
+    if hint.is_postcode or hint.meaning is Meaning.KEY or facts.n_distinct <= 2:
         return True
     if hint.is_label and not hint.is_amount:
         return facts.n_distinct <= 50 or _is_postcode_like(facts)
@@ -255,18 +270,18 @@ def _as_category(found: Guess) -> Guess:
         return replace(
             found, hierarchy="flat", why=(*found.why, "Its values are generalized already: kept as they are.")
         )
-    return replace(found, why=(*found.why, *_advice(facts)))
+    return replace(found, why=(*found.why, *_advice(facts, found.hint)))
 
 
-def _advice(facts: Facts) -> Iterator[str]:
+def _advice(facts: Facts, hint: Hint) -> Iterator[str]:
     if facts.shape is Shape.NUMBER and not facts.is_exact:
         yield "Numbers so large are not exact, so they are taken for codes."
-    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2:
+    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2 and hint.meaning is not Meaning.KEY:
         yield "A few whole numbers are taken for codes; type: number would keep their order."
     if facts.shape is Shape.NEARLY_NUMBER:
         yield "Nearly all of it are numbers: list the other texts under missing-values for type: number."
     if facts.shape is Shape.ODD_DATE:
-        yield "Dates that are not written as 2024-03-05: rewrite them so, and they can be generalized."
+        yield "Dates that are not written as 2024-03-05: name their format (--dates), and they can be generalized."
     if facts.n_distinct > 20:
         yield "Without a hierarchy its values are published whole or not at all (*): give it one."
 

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sfumato.reading import POSTCODES
+
 
 class Meaning(StrEnum):
     """What kind of thing a name says its column holds."""
@@ -83,7 +85,6 @@ KNOWN = """
 """
 AGES = "age agep"
 BIRTHS = "birth* dob born"
-POSTCODES = "zip zipcode postcode postal plz postalcode"
 AMOUNTS = """
     age agep edu educat* school* year hour week month day number num count n children kid size height level
     elevel grade rank score salary salaries income wage earn* gain loss losses amount charge cost price

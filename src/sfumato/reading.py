@@ -10,7 +10,7 @@ or the default.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato import tables
-from sfumato.errors import InputError, notice
+from sfumato.errors import InputError, TableError, notice
 from sfumato.objects import READINGS
 from sfumato.schema import MISSING_TEXTS, Attribute, Kind, Role, Schema
 from sfumato.tables import BATCH_ROWS, NUMBER, Count, Source
@@ -77,6 +77,9 @@ class Reading:
 
 AS_USUAL = Reading()
 
+POSTCODES = "zip zipcode postcode postal plz postalcode"
+"""Words that name a column of postal codes."""
+
 
 def _is_date_format(text: str) -> bool:
     """Whether a format gives a day back that it was given."""
@@ -101,6 +104,7 @@ def open_as(
     schema = schema.expand(source.names)
     if not is_private:
         reading = recognize(source, schema, reading)
+        notice_lost_zeros(source, schema)
     return in_usual_notation(source, schema, reading, is_private=is_private)
 
 
@@ -273,15 +277,21 @@ def _are_days(words: pa.Array, form: str | None) -> bool:
 
 def first_texts(source: Source, names: Sequence[str]) -> dict[str, pa.Array | None]:
     """The distinct texts of columns in the first rows, trimmed; None where cells are no text."""
+    return {name: _distinct_texts(column.chunks) for name, column in _first_cells(source, names).items()}
+
+
+def _first_cells(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """The cells of columns in the first rows."""
     if not names:
         return {}
-    parts, n_rows = [], 0
+    parts: list[pa.RecordBatch] = []
+    n_rows = 0
     for batch in source.batches(names, rows=LOOKED_AT):
         parts.append(batch.slice(0, LOOKED_AT - n_rows))
         n_rows += parts[-1].num_rows
         if n_rows >= LOOKED_AT:
             break
-    return {name: _distinct_texts([part.column(name) for part in parts]) for name in names}
+    return {name: pa.chunked_array([part.column(name) for part in parts]) for name in names} if parts else {}
 
 
 def _without(words: pa.Array, missing: Iterable[str]) -> pa.Array:
@@ -362,3 +372,51 @@ def _some(names: Sequence[str]) -> str:
     """Names of columns in a sentence: three of them, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:3])
     return shown + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+# ---- codes that lost their zeros ---------------------------------------------------------------------
+
+
+def notice_lost_zeros(source: Source, schema: Schema) -> None:
+    """Say of codes that are stored as numbers of several lengths that zeros may be lost: 2139 was 02139.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     notice_lost_zeros(tables.open_table(pa.table({"zip": [2139, 53715]})), Schema.of(zip="other"))
+    >>> str(said[0].message)[:62]
+    "pyarrow.Table: column 'zip' holds numbers of 4 to 5 digits whe"
+    """
+    names = [a.name for a in schema if _is_code(a) and a.name in source.names]
+    for name, column in _first_cells(source, names).items():
+        lengths = _lengths_of_numbers(column)
+        if len(lengths) > 1:
+            notice(
+                f"{source.where}: column {name!r} holds numbers of {lengths[0]} to {lengths[-1]} digits where codes have "
+                "one length: leading zeros seem to be lost. Read it as text from the start (pandas: "
+                f"read_csv(..., dtype={{{name!r}: str}}))."
+            )
+
+
+def _is_code(attribute: Attribute) -> bool:
+    """Whether a category is a postal code by its name, or masked digit by digit."""
+    if attribute.kind is not Kind.CATEGORY or not attribute.role.is_published:
+        return False
+    is_masked = isinstance(attribute.hierarchy, Mapping) and "mask" in attribute.hierarchy
+    return is_masked or not {*re.split(r"[^a-z]+", attribute.name.lower())}.isdisjoint(POSTCODES.split())
+
+
+def _lengths_of_numbers(column: pa.ChunkedArray) -> list[int]:
+    """The lengths of whole numbers; none where cells are no such, or where some begin with a zero."""
+    if not (
+        tables.is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    ):
+        return []
+    try:
+        words = tables.texts(column, Attribute("", Role.OTHER)).dictionary
+    except TableError:
+        return []
+    present = _without(pc.utf8_trim_whitespace(words), MISSING_TEXTS)
+    if not _all(present, r"^[1-9]\d*$"):
+        return []
+    return sorted(pc.utf8_length(present).unique().to_pylist())

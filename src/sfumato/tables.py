@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from sfumato import databases, objects, spreadsheets
 from sfumato.allowance import Gauge
+from sfumato.csv_header import lacks_header, looks_like_json
 from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.renames import rename_new
 from sfumato.schema import Attribute, Kind, Role
@@ -61,6 +62,7 @@ TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 TO_ASCII = bytes(range(128)) + b"?" * 128
 BOM = b"\xef\xbb\xbf"
+NO_HEADER = "its first line looks like the rows below it; put a line with column names above it"
 DELIMITERS = ",;\t|"
 HEAD_BYTES = 1 << 20  # sniffed for delimiter and header
 BLOCK_BYTES = 1 << 22  # read at a time; no row may be longer
@@ -882,6 +884,8 @@ def _layout(head: bytes, where: str, how: _How) -> _Layout:
         raise _NotUtf8(f"The header of {where} is not UTF-8 text; {NAME_IT}.") from None
     if not is_own and all(re.fullmatch(NUMBER, name) for name in names):
         raise TableError(f"{where} begins with a line of numbers; put a header with column names above it.")
+    if not is_own and not how.any_text and lacks_header(names, [row for row, _ in sample]):
+        raise TableError(f"{where} has no header: {NO_HEADER}.")
     offset = bom + sum(map(len, lines[:n_lines]))
     _check_names(names, where)
     has_rows = not is_whole or bool(head[offset:].strip(b"\r\n"))
@@ -898,6 +902,8 @@ def _check_is_text(head: bytes, where: str) -> None:
         raise TableError(
             f"{where} is a ZIP archive, or a spreadsheet other than .xlsx; save the table as CSV."
         )
+    if looks_like_json(head):
+        raise TableError(f"{where} is JSON, which is not read; save the table as CSV or Parquet.")
     if b"\0" in head:
         raise TableError(f"{where} is not a table: it holds neither text nor Parquet nor Arrow IPC.")
 

@@ -33,7 +33,7 @@ LAYERS = """
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
-    reading, tables, text_encoding, databases, spreadsheets, objects, allowance, formulas
+    reading, tables, text_encoding, csv_header, databases, spreadsheets, objects, allowance, formulas
     buckets, spill, counters, machine, renames, locks
     policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file
     policy_mistakes, plain_yaml, predicate, requirement, workload

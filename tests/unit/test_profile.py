@@ -659,3 +659,43 @@ class TestRealTables:
 def test_agrawal_data_gets_a_draft_that_can_be_followed():
     table = pa.Table.from_batches(agrawal(2_000, seed=1))
     assert_can_be_followed(draft_policy(table), table)
+
+
+def drafted(**columns):
+    draft = profile(pa.table(columns))
+    return {guess.name: guess for guess in draft.columns}, draft.to_yaml()
+
+
+@pytest.mark.parametrize("name", ["ward_id", "hospital_id", "clinicId", "room_key"])
+def test_codes_are_not_drafted_as_numbers_and_the_reason_is_given(name):
+    guesses, text = drafted(
+        age=[20 + i % 50 for i in range(400)], **{name: [100 + i % 40 for i in range(400)]}
+    )
+    assert guesses[name].role is Role.OTHER
+    assert guesses[name].kind is Kind.CATEGORY
+    assert "They number things, and their order means nothing: taken for codes, not for numbers." in " ".join(
+        text.replace("# ", "").split()
+    )
+
+
+def test_padded_ages_are_drafted_as_numbers_and_the_reason_is_given():
+    guesses, text = drafted(age=[f"{i % 100:02}" for i in range(500)])
+    assert guesses["age"].as_policy() == {
+        "role": "quasi-identifier", "type": "number", "bounds": [0, 110], "step": 1
+    }  # fmt: skip
+    assert "padded with zeros, and the name says that they are amounts" in " ".join(
+        text.replace("# ", "").split()
+    )
+    policy = Policy.parse(text)
+    assert policy.schema["age"].kind is Kind.NUMBER
+
+
+def test_padded_numbers_whose_name_says_nothing_are_codes_and_type_number_is_offered():
+    guesses, text = drafted(age=[20 + i % 50 for i in range(500)], x=[f"{i % 100:03}" for i in range(500)])
+    assert guesses["x"].kind is Kind.CATEGORY
+    assert "if their order means something, say type: number" in " ".join(text.replace("# ", "").split())
+
+
+def test_padded_postcodes_stay_codes():
+    guesses, _ = drafted(zip=[f"{i % 100:03}" for i in range(500)])
+    assert guesses["zip"].hierarchy == {"mask": 3}

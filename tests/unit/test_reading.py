@@ -307,3 +307,44 @@ def test_profile_drafts_numbers_and_dates_however_they_are_written(tmp_path):
 def test_a_reading_is_used_where_no_schema_changes_anything():
     table = open_table(pa.table({"zip": ["1,5"]}))
     assert in_usual_notation(table, Schema.of(zip=Role.OTHER.value), Reading(decimal=",")) is table
+
+
+# ---- codes that lost their zeros ----
+
+
+def notices_of_zip(cells, *, name: str = "zip", **declared) -> list[str]:
+    schema = Schema.of(**{name: {"role": "quasi-identifier", **declared}})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        open_as(pd.DataFrame({name: cells}), schema)
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize("cells", [[2139, 53715], [2139.0, None, 53715.0], ["2139", "53715", None]])
+@pytest.mark.parametrize("how", [{}, {"name": "home_plz"}, {"name": "x", "hierarchy": {"mask": 5}}])
+def test_zip_codes_that_lost_their_zeros_are_noticed(cells, how):
+    (said,) = notices_of_zip(cells, **how)
+    assert "holds numbers of 4 to 5 digits where codes have one length: leading zeros seem to be lost" in said
+    assert "2139" not in said
+
+
+@pytest.mark.parametrize(
+    ("cells", "how"),
+    [
+        ([53715, 53703], {}),
+        (["02139", "53715"], {}),
+        (["02139", "2139"], {}),
+        (["2139", "A1234"], {}),
+        ([2139, 53715], {"name": "zipper"}),
+        ([2139, 53715], {"kind": "number"}),
+        ([2139, 53715], {"role": "drop"}),
+        ([213.5, 53715.0], {}),
+    ],
+)
+def test_codes_that_lost_nothing_are_not_noticed(cells, how):
+    assert notices_of_zip(cells, **how) == []
+
+
+def test_lost_zeros_are_not_looked_for_under_a_private_method():
+    schema = Schema.of(zip={"role": "quasi-identifier"})
+    open_as(pd.DataFrame({"zip": [2139, 53715]}), schema, is_private=True)  # a notice would be an error here

@@ -171,6 +171,26 @@ BAD_CSV = {
         b"1,2\n3,SECRET-CELL\n",
         "{path} begins with a line of numbers; put a header with column names above it.",
     ),
+    "no header, but text and numbers": (
+        b"39, SECRET-CELL, 13\n50, b, 13\n38, SECRET-CELL, 9\n",
+        "{path} has no header: its first line looks like the rows below it; put a line with column names above it.",
+    ),
+    "no header, but dates": (
+        b"SECRET-CELL,1980-12-31\nb,1999-01-01\nc,\n",
+        "{path} has no header: its first line looks like the rows below it; put a line with column names above it.",
+    ),
+    "no header, but text": (
+        b"SECRET-CELL,f\nb,m\nSECRET-CELL,f\nSECRET-CELL,f\n",
+        "{path} has no header: its first line looks like the rows below it; put a line with column names above it.",
+    ),
+    "JSON": (
+        b'[{"name": "SECRET-CELL", "age": 30}]',
+        "{path} is JSON, which is not read; save the table as CSV or Parquet.",
+    ),
+    "lines of JSON": (
+        b'{"name": "SECRET-CELL", "age": 30}\n{"name": "b", "age": 31}\n',
+        "{path} is JSON, which is not read; save the table as CSV or Parquet.",
+    ),
     "a quote never closed": (
         b'a,b\n1,"SECRET-CELL\n3,4\n5,6\n',
         "{path} ends inside a quoted cell: it is cut short, or a quote is never closed.",
@@ -225,6 +245,20 @@ def test_bad_csv_is_refused_in_one_sentence_without_a_cell(tmp_path, case):
     data, sentence = BAD_CSV[case]
     path = write(tmp_path / "t.csv", data)
     assert refusal(open_table, path) == sentence.format(path=path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["country,2019,2020\nChad,1,2\nMali,3,4\nChad,5,6\n", "id,0,1\n7,1,2\n8,3,4\n", "sex\nsex\nsex\nf\n", "a,1\nx,2\n",
+     "name,born\nname,1980-12-31\n", "yes,no\nyes,x\nno,y\n", "[id],[age]\n1,2\n", "{id},b\n1,2\n"],
+)  # fmt: skip
+def test_a_header_that_looks_a_little_like_a_row_is_a_header(tmp_path, text):
+    assert open_table(write(tmp_path / "t.csv", text)).names[0] == text.partition(",")[0].partition("\n")[0]
+
+
+def test_under_a_private_method_no_row_has_a_say_in_whether_there_is_a_header(tmp_path):
+    text = "39,a\n50,b\n38,a\n39,a\n"
+    assert open_table(write(tmp_path / "t.csv", text), any_text=True).names == ("39", "a")
 
 
 @pytest.mark.parametrize("case", BAD_CSV)
