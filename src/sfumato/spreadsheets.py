@@ -73,7 +73,14 @@ def read_sheet(
         _check_size(path)
         with calamine.CalamineWorkbook.from_path(path) as book:
             rows = _chosen(book, path, sheet).iter_rows()
-    except (calamine.CalamineError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+    except (
+        calamine.CalamineError,
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
         reason = (
             "has a password" if isinstance(error, calamine.PasswordError) else "is damaged, or no spreadsheet"
         )

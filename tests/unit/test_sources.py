@@ -18,6 +18,7 @@ import pytest
 from postgres import PASSWORD, running_server
 
 import sfumato as sf
+from sfumato.allowance import allowing
 from sfumato.databases import Address, is_address, without_secrets
 from sfumato.errors import MissingExtra, TableError
 from sfumato.reading import open_as
@@ -387,3 +388,46 @@ def test_numbers_of_a_csv_file_come_back_as_numbers(tmp_path, engine):
     assert release.select("age > 30").schema.field("bmi").type == pa.float64()
     release.write(tmp_path / "out")
     assert ",20.50," in (tmp_path / "out" / "release.csv").read_text()
+
+
+# ---- bombs, and verifying ----
+
+
+def test_a_spreadsheet_that_unpacks_to_more_than_is_allowed_is_refused_at_once(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", one=[["a"], ["x"]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/bomb.xml", b"0" * 30_000_000)
+    assert path.stat().st_size < 100_000
+    with allowing(20_000_000):
+        assert refusal(path).startswith(f"{path} takes more than 20 MB of memory when it is read")
+
+
+def test_a_spreadsheet_that_lies_about_its_size_is_refused(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", one=[["a"], ["x"]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.xml", b"0" * 30_000_000)
+    data = path.read_bytes()
+    size = (30_000_000).to_bytes(4, "little")
+    assert size in data
+    path.write_bytes(data.replace(size, (100).to_bytes(4, "little")))
+    assert refusal(path) == f"{path} is damaged, or no spreadsheet; save it again."
+
+
+def test_a_table_of_a_database_that_is_larger_than_allowed_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as base, base:
+        base.execute("create table t (x)")
+        base.executemany("insert into t values (?)", [("y" * 100_000,)] * 800)
+    with allowing(20_000_000):
+        assert "takes more than 20 MB of memory when it is read" in refusal(
+            f"sqlite:///{tmp_path / 'a.db'}#t"
+        )
+
+
+def test_a_table_of_a_database_or_a_spreadsheet_is_verified(database, tmp_path):
+    policy = sf.Policy.parse(
+        "{attributes: {id: {role: quasi-identifier}, '*': {role: drop}}, require: [k-anonymity: 2]}"
+    )
+    verdict = sf.verify_table(f"{database}#people", policy)
+    assert not verdict.ok
+    path = workbook(tmp_path / "t.xlsx", one=[["id"], ["a"], ["a"]])
+    assert sf.verify_table(str(path), policy).ok
