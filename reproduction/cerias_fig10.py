@@ -348,7 +348,7 @@ def draw(figure: record.Figure, out: Path) -> None:
             _panel(row[0], pictures.pick(adult, axis=COLUMNS, measure="seconds"), (BY_CUBE, BY_ROW, BY_CUT))
             row[0].set(title=f"(a) Time, Adult, {weights}", xlabel="Columns", ylabel="CPU seconds, all rows")
             _panel(row[1], pictures.pick(products, axis=COLUMNS, measure="seconds"), (BY_PROBING, BY_CUT))
-            row[1].set(title="(a) Time, products", xlabel="Columns")
+            row[1].set(title=f"(a) Time, products, {weights}", xlabel="Columns")
             for panel, axis, label in ((row[2], COLUMNS, "Columns"), (row[3], UTILITIES, "Utility (share)")):
                 _panel(panel, pictures.pick(adult, axis=axis, measure="risk"), METHODS)
                 panel.set(title=f"(b) Risk by {axis}", xlabel=label)

@@ -292,7 +292,6 @@ def _more(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--peers", action="store_true", help="have AIM and MST make the tables that are missing"
     )
-    parser.add_argument("--fresh", action="store_true", help="use no trial of the peers that is on record")
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def draw(figure: record.Figure, out: Path) -> None:
 
 
 def main() -> None:
-    given = record.options(__doc__ or "", more=rothko.fresh)
+    given = record.options(__doc__ or "")
     found = record.measured(
         given, NAME, ("learners", "study", "model", "method", "k", "rows"),
         lambda: trials.run(rothko.kept, tasks(given), processes=given.processes, title="Figure 7, few areas"),

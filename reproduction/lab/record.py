@@ -54,6 +54,7 @@ def options(
         action="store_true",
         help="draw the points on record, and judge again what their means suffice for; measure nothing",
     )
+    parser.add_argument("--fresh", action="store_true", help="measure again what earlier runs have kept")
     parser.add_argument("--trials", type=int, help="fewer pairs or tables than the paper's")
     parser.add_argument("--at", type=float, nargs="+", help="only these k, l or n of the figure's axis")
     parser.add_argument(
@@ -72,7 +73,6 @@ def options(
         given.learners = [NO_LEARNERS]
     if given.out is None:
         given.out = ROOT / ("build/reproduction" if given.quick else "docs/reproduction")
-    given.fresh = given.quick or getattr(given, "fresh", False)  # a quick run shows what the code gives now
     refuse_uncommitted(given.out)
     return given
 

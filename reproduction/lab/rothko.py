@@ -169,16 +169,10 @@ def table_of(n_rows: int, function: str, seed: int, folder: Path) -> Path:
 # ---- kept results --------------------------------------------------------------------------------------
 
 
-def fresh(parser: ArgumentParser) -> None:
-    """The option of scripts that keep what they have measured."""
-    parser.add_argument("--fresh", action="store_true", help="measure again what earlier runs have kept")
-
-
 def options(description: str, *, runs: bool = True) -> Namespace:
     """The options of all figures, and those of figures on large tables."""
 
     def more(parser: ArgumentParser) -> None:
-        fresh(parser)
         if runs:
             parser.add_argument(
                 "--rows",

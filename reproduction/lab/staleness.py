@@ -47,7 +47,7 @@ def quick_numbers(name: str) -> Numbers:
     with tempfile.TemporaryDirectory(prefix="sfumato-quick-") as folder:
         out = Path(folder, "reproduction")
         command = [
-            sys.executable, str(SCRIPTS / f"{name}.py"), "--quick", "--processes", "1", "--out", str(out),
+            sys.executable, str(SCRIPTS / f"{name}.py"), "--quick", "--fresh", "--processes", "1", "--out", str(out),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own script
         if done.returncode:
