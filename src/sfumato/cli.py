@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -35,6 +36,7 @@ from sfumato.errors import (
 if TYPE_CHECKING:
     from sfumato.policy import Policy
     from sfumato.reading import Reading
+    from sfumato.verify_checks import Verdict
 
 LATER_COMMANDS = {
     "risk": "re-identification risk and simulated attacks",
@@ -518,9 +520,37 @@ def verify(
         verdict = verifying.verify_table(release, Policy.read(policy), memory=memory, reading=reading)
     else:
         verdict = verifying.verify_folder(Path(release), side_table=side_table, memory=memory)
+        verdict = _with_report(verdict, Path(release))
     for check in verdict.checks:
         _say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
     verdict.raise_if_failed()
+
+
+def _with_report(verdict: Verdict, folder: Path) -> Verdict:
+    """The verdict on a folder, with one on its report in place of the note that nobody has looked at it.
+
+    What a report of another version looks like, this one does not know.
+    """
+    from sfumato import report  # noqa: PLC0415 - most commands need none
+    from sfumato.release import REPORT, Release, this_version  # noqa: PLC0415
+    from sfumato.verify import REPORT_NOT_CHECKED  # noqa: PLC0415
+    from sfumato.verify_checks import Check, Verdict  # noqa: PLC0415
+
+    if not verdict.ok or REPORT_NOT_CHECKED not in verdict.checks:
+        return verdict
+    release = Release.read(folder)
+    made_by, here = release.certificate.version, this_version()
+    if made_by == here:
+        given = (folder / REPORT).read_bytes()
+        # a recoding that did not fit in the memory of its run left the report without a picture of it
+        ways = (release, replace(release, recoding=None))
+        is_same = any(given == report.render(way).encode("utf-8") for way in ways)
+        check = Check(
+            "the report is what the release is rendered as", is_same, "" if is_same else "it is another"
+        )
+    else:
+        check = replace(REPORT_NOT_CHECKED, detail=f"it was made by version {made_by}, and this is {here}")
+    return Verdict(tuple(check if one is REPORT_NOT_CHECKED else one for one in verdict.checks))
 
 
 @commands.command()
@@ -557,7 +587,7 @@ def apply(
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
     _check_own_file(out, table, side_table)
-    policy = Policy.read(release / "policy.yaml")
+    policy = Policy.of_release(release / "policy.yaml")
     if isinstance(policy.method, RiskUtilityOptions):
         n_rows = _generalize_anew(
             policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite

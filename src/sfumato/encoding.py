@@ -164,8 +164,11 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
 def _label_codes(column: Any, attribute: Attribute) -> tuple[Codes, int]:
     if attribute.kind is Kind.CATEGORY:
         cells = tables.texts(column, attribute)
-        if attribute.role is Role.SENSITIVE:  # what looks alike makes no diversity
-            plain = look_of(cells.dictionary).dictionary_encode()
+        if (
+            attribute.role is Role.SENSITIVE
+        ):  # what looks alike makes no diversity, and what is not seen is missing
+            seen = look_of(cells.dictionary)
+            plain = pc.if_else(pc.equal(seen, ""), None, seen).dictionary_encode()
             cells = pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
     else:  # one number is one value, however its cells spell it
         cells = tables.ordered(column, attribute).dictionary_encode()

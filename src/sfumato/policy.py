@@ -231,14 +231,19 @@ class Policy:
         return _policy(policy_file.read(path), Path(path).parent)
 
     @classmethod
-    def parse(cls, text: str | bytes, folder: str | Path = ".") -> Policy:
-        """The policy in the text of a YAML document."""
-        return _policy(policy_file.load(text), Path(folder))
+    def parse(cls, text: str | bytes, folder: str | Path | None = ".") -> Policy:
+        """The policy in the text of a YAML document; without a ``folder`` it may name no file."""
+        return _policy(policy_file.load(text), None if folder is None else Path(folder))
 
     @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any], folder: str | Path = ".") -> Policy:
-        """The policy in plain mappings and lists, laid out as the YAML document is."""
-        return _policy(policy_file.from_plain(mapping), Path(folder))
+    def from_dict(cls, mapping: Mapping[str, Any], folder: str | Path | None = ".") -> Policy:
+        """The policy in plain mappings and lists, laid out as the YAML document is; see ``parse``."""
+        return _policy(policy_file.from_plain(mapping), None if folder is None else Path(folder))
+
+    @classmethod
+    def of_release(cls, path: str | Path) -> Policy:
+        """The policy in a file of a release folder, whoever made it: it is complete in itself and names no file."""
+        return _policy(policy_file.read(path), None)
 
     @classmethod
     def of(cls, given: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -337,7 +342,7 @@ def _unnamed(names: Sequence[str]) -> str:
 # --- from plain data to values ----------------------------------------------------------------------------
 
 
-def _policy(document: Document, folder: Path) -> Policy:
+def _policy(document: Document, folder: Path | None) -> Policy:
     """The policy of a document, or one error with everything that is wrong with it."""
     data, mistakes = document.data, document.mistakes
     schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
@@ -404,7 +409,7 @@ def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[
     return made
 
 
-def _attribute(document: Document, name: str, folder: Path) -> Attribute:
+def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
     """A column; a :class:`BrokenAttribute` if anything is wrong with it."""
     given, mistakes = document.data["attributes"][name], document.mistakes
     broken = mistakes.broken("attributes", name) if mistakes.found else set()
@@ -421,7 +426,7 @@ def _attribute(document: Document, name: str, folder: Path) -> Attribute:
     return attribute
 
 
-def _declared(name: str, given: Mapping[str, Any], folder: Path, mistakes: Mistakes) -> Attribute:
+def _declared(name: str, given: Mapping[str, Any], folder: Path | None, mistakes: Mistakes) -> Attribute:
     """A column as it is declared; what is wrong with its values goes to ``mistakes``."""
     kind = Kind(given.get("type", "category"))
     path: Where = ("attributes", name)
@@ -472,9 +477,11 @@ def _days(text: Any, path: Where) -> int:
     raise Misfit(path, "must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31].")
 
 
-def _hierarchy(given: Any, path: Where, folder: Path) -> Any:
+def _hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
     """A declared tree, or the one in a file, as a :class:`Hierarchy`; a builder as it stands."""
     if isinstance(given, str) and given != "flat":
+        if folder is None:
+            raise Misfit(path, "the policy of a release names no file; its hierarchies stand in it.")
         return hierarchies.read(_existing(folder / given, path))
     if isinstance(given, Mapping) and "tree" in given:
         return Hierarchy.from_tree(given["tree"])
@@ -542,12 +549,12 @@ def _rows(output: Mapping[str, Any], method: Method) -> str:
     return str(output.get("rows", COUNTS))
 
 
-def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path) -> Method:
+def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> Method:
     name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     if name == DiffGenOptions.name:
         return _diffgen(options or {}, schema)
     if name == RiskUtilityOptions.name:
-        return RiskUtilityOptions.of(options or {}, str(folder))
+        return RiskUtilityOptions.of(options or {}, None if folder is None else str(folder))
     return TdsOptions() if name == TdsOptions.name else _mondrian(options or {})
 
 

@@ -774,7 +774,7 @@ def _check_names(policy: Policy) -> None:
 def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Source) -> None:
     if evaluation is None:
         return
-    if Policy.from_dict(evaluation.policy) != policy:
+    if Policy.from_dict(evaluation.policy, None) != policy:
         raise InputError(
             "The evaluation was made with another policy than this release; evaluate with this one first."
         )

@@ -309,7 +309,8 @@ class Privacy:
         }
 
 
-def _version() -> str:
+def this_version() -> str:
+    """The version of sfumato that runs."""
     try:
         return metadata.version("sfumato")
     except metadata.PackageNotFoundError:  # run from a checkout that is not installed
@@ -334,7 +335,7 @@ class Certificate:
     claims: Claims
     figures: Mapping[str, Any] = field(default_factory=dict)
     missing: str = MISSING
-    version: str = field(default_factory=_version)
+    version: str = field(default_factory=this_version)
     privacy: Privacy | None = None
     made: date | None = None
 
@@ -723,19 +724,30 @@ def _claim(value: Any) -> Claim:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal digits; of a folder of parts, over the sorted hashes of its files.
+    """SHA-256 of a file in hexadecimal digits; of a folder of parts, over lines of name and hash as sha256sum has them.
 
     >>> import tempfile
     >>> empty = Path(tempfile.mkdtemp(), "empty")
     >>> empty.touch()
     >>> sha256_of(empty)[:16], sha256_of(empty.parent)[:16]
-    ('e3b0c44298fc1c14', 'cd372fb85148700f')
+    ('e3b0c44298fc1c14', 'a9e456cbcd4f490b')
     """
     if path.is_dir():
-        parts = sorted(sha256_of(part) for part in path.rglob("*") if part.is_file())
-        return hashlib.sha256("".join(parts).encode("ascii")).hexdigest()
+        lines = [f"{digest}  {name}\n" for name, digest in _hashes_of_parts(path)]
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def older_sha256_of(path: Path) -> str:
+    """What the first versions took for a folder of parts: the hash over the sorted hashes, whatever their names."""
+    hashes = sorted(digest for _, digest in _hashes_of_parts(path))
+    return hashlib.sha256("".join(hashes).encode("ascii")).hexdigest()
+
+
+def _hashes_of_parts(folder: Path) -> list[tuple[str, str]]:
+    parts = sorted(part for part in folder.rglob("*") if part.is_file())
+    return [(part.relative_to(folder).as_posix(), sha256_of(part)) for part in parts]
 
 
 def hashes_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -890,7 +902,7 @@ class Release:
         format_ = next((word for word, name in RELEASES.items() if (path / name).exists()), None)
         if format_ is None:
             raise InputError(f"{path} holds no rows: neither {' nor '.join(RELEASES.values())} is there.")
-        policy = Policy.read(path / POLICY)
+        policy = Policy.of_release(path / POLICY)
         has_recoding = (path / RECODINGS[0]).exists()
         rows = FiledRows(path / RELEASES[format_], format_, is_escaped=policy.escapes_formulas)
         return cls(

@@ -1605,8 +1605,7 @@ class TableWriter:
                     self._file, schema, use_dictionary=with_dictionary or False, write_statistics=False
                 )
             else:
-                header = _quoted(pa.array(schema.names, pa.string()))
-                self._stream.write((",".join(header.to_pylist()) + "\n").encode())
+                self._stream.write(header_as_csv(schema.names))
 
     def _write_row_group(self) -> None:
         """The first rows that wait, with dictionaries of their own: Parquet has one per row group."""
@@ -1737,16 +1736,22 @@ def _with_quoted_dictionary(column: pa.ChunkedArray) -> Any:
     if not pa.types.is_dictionary(column.type):
         return column
     encoded = column.combine_chunks()
-    return pa.DictionaryArray.from_arrays(encoded.indices, _quoted(encoded.dictionary.cast(pa.string())))
+    return pa.DictionaryArray.from_arrays(encoded.indices, cells_as_csv(encoded.dictionary.cast(pa.string())))
 
 
 def _csv_cells(column: pa.Array, empty: str) -> pa.Array:
     cells = _decoded(column).cast(pa.string())
-    cells = pc.fill_null(_quoted(cells) if _is(column.type, *TEXT) else cells, empty)
+    cells = pc.fill_null(cells_as_csv(cells) if _is(column.type, *TEXT) else cells, empty)
     return pc.if_else(pc.equal(cells, ""), empty, cells) if empty else cells
 
 
-def _quoted(cells: pa.Array) -> pa.Array:
+def header_as_csv(names: Sequence[str]) -> bytes:
+    """The first line of a CSV file with these columns."""
+    return (",".join(cells_as_csv(pa.array(names, pa.string())).to_pylist()) + "\n").encode()
+
+
+def cells_as_csv(cells: pa.Array) -> pa.Array:
+    """Texts as they stand in CSV: in quotes only where RFC 4180 needs them."""
     needs_quotes = pc.match_substring_regex(cells, '[",\r\n]')
     if not pc.any(needs_quotes).as_py():
         return cells

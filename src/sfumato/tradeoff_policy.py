@@ -202,8 +202,8 @@ class RiskUtilityOptions:
         return self.private is not None and self.private.variant == REPAIRED
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], folder: str = ".") -> RiskUtilityOptions:
-        """From what a policy says; a side table is sought relative to ``folder``."""
+    def of(cls, given: Mapping[str, Any], folder: str | None = ".") -> RiskUtilityOptions:
+        """From what a policy says; a side table is sought relative to ``folder``, or not at all without one."""
         options: dict[str, Any] = {word: given[word] for word in ("optimizer", "objective") if word in given}
         for word, name in (("utility-at-least", "utility_at_least"), ("lambda", "price"), ("floor", "floor")):
             if word in given:
@@ -218,7 +218,7 @@ class RiskUtilityOptions:
             options["weights"] = Weights.of(given["weights"])
         if "side-table" in given:
             options["side_table"] = PurePath(given["side-table"]).name
-            options["side_path"] = str(PurePath(folder) / given["side-table"])
+            options["side_path"] = None if folder is None else str(PurePath(folder) / given["side-table"])
         if given.get("private") is not None:
             options["private"] = PrivateSampling.of(given["private"])
         return cls(**options)

@@ -22,14 +22,15 @@ A certificate protects against mistakes and partial tampering; who issued it mus
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato import verify_private, verify_risk, verify_sampling, verify_summary, verify_tradeoff
+from sfumato import (
+    verify_figures,
+    verify_files,
+    verify_private,
+    verify_recoding,
+    verify_risk,
+    verify_sampling,
+    verify_summary,
+    verify_tradeoff,
+)
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.filed import FiledRows
 from sfumato.formulas import read_escaped
@@ -48,14 +58,15 @@ from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.release import (
     CERTIFICATE,
     CERTIFIED,
-    LITTER,
     POLICY,
     RECODINGS,
     RELEASES,
+    REPORT,
     Certificate,
     Claim,
     Claims,
     missing_rule,
+    older_sha256_of,
     read_piece,
     sha256_of,
 )
@@ -67,11 +78,20 @@ from sfumato.requirement import (
     VarianceDiversity,
 )
 from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.tables import INDEX_OF_PANDAS, UNKNOWN, Source, as_stored, numbers, open_own_csv, open_table
+from sfumato.tables import (
+    INDEX_OF_PANDAS,
+    UNKNOWN,
+    Source,
+    as_stored,
+    numbers,
+    open_own_csv,
+    open_table,
+    texts,
+)
 from sfumato.tradeoff_policy import RiskUtilityOptions
 from sfumato.verify_cells import Detail, DistinctCells, claim_of
 from sfumato.verify_checks import Check, Verdict, equal, what_is_left, without_stop
-from sfumato.verify_groups import Codes, Groups, cells_of, codes_of, group, summed
+from sfumato.verify_groups import Codes, Groups, codes_of, folded, summed
 from sfumato.verify_portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
 from sfumato.verify_summary import Finding
 from sfumato.workload import Classify
@@ -85,6 +105,7 @@ VARIANCE_TOLERANCE = 1e-9
 FIGURE_TOLERANCE = 1e-9
 """Relative, both ways: how far a claimed figure may lie from the recomputed one."""
 
+VERSION = re.compile(r"[\w.+-]{1,60}", re.ASCII)
 BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
 """Memory that judging all rows at once takes; of a CSV file, that many times its size."""
 
@@ -123,6 +144,8 @@ class Measures:
     """How much the cells of each quasi-identifier tell."""
     one_value: Mapping[str, int] = field(default_factory=dict)
     """Of each column without a required diversity, the rows of groups that share one value of it."""
+    respelled: Mapping[str, int] = field(default_factory=dict)
+    """Of each sensitive column whose values are counted, at least how many of them are other spellings of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +196,28 @@ def examine(
 
 
 def _examined(
-    source: Source, policy: Policy, memory: int, scratch: Path | None, *, with_statistics: bool = True
+    source: Source,
+    policy: Policy,
+    memory: int,
+    scratch: Path | None,
+    *,
+    with_statistics: bool = True,
+    beside: verify_recoding.Held | None = None,
 ) -> Examined:
+    """What is found in the rows of a table; the recoding ``beside`` it sees all groups, too."""
     judged = _judged_columns(source.names, policy, with_statistics=with_statistics)
     if _fits(source, judged, memory):
-        codes = [cells_of(source.column(name), name) for name in judged.cells]
-        return _merged(
-            [_found(Evidence(source, group(codes)), policy, with_statistics=with_statistics)], source
-        )
+        source = replace(source, read=cache(source.read))  # columns are looked at more than once
+        evidence = Evidence.of_rows(source, judged)
+        return _merged([_found(evidence, policy, with_statistics=with_statistics, beside=beside)], source)
     portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
     try:
         n_rows = rows_at_once(memory, len(judged.names))
         collected(source.batches(judged.names, rows=n_rows, memory=memory // SHARE), portions)
-        evidence = (Evidence.of(lines, judged) for lines in portions)
-        found = [_found(portion, policy, with_statistics=with_statistics) for portion in evidence]
+        found = [
+            _found(Evidence.of(lines, judged), policy, with_statistics=with_statistics, beside=beside)
+            for lines in portions
+        ]
         return _merged(found, source)
     finally:
         portions.close()
@@ -218,8 +249,12 @@ def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bo
     )
 
 
-def _found(evidence: Evidence, policy: Policy, *, with_statistics: bool) -> Examined:
+def _found(
+    evidence: Evidence, policy: Policy, *, with_statistics: bool, beside: verify_recoding.Held | None
+) -> Examined:
     groups = evidence.groups
+    if beside is not None:
+        beside.see(evidence)
     measured = tuple(_measured(requirement, evidence, policy.schema) for requirement in policy.requirements)
     has_any = with_statistics and policy.statistics
     statistics = tuple(verify_summary.checks(evidence, policy)) if has_any else ()
@@ -228,7 +263,13 @@ def _found(evidence: Evidence, policy: Policy, *, with_statistics: bool) -> Exam
         for attribute in undiversified(policy)
         if attribute.name in evidence.source.names or attribute.name in evidence.moments
     }
-    measures = Measures(int(groups.size.sum()), groups.n, measured, one_value=one_value)
+    measures = Measures(
+        int(groups.size.sum()),
+        groups.n,
+        measured,
+        one_value=one_value,
+        respelled=_respelled(evidence, policy),
+    )
     return Examined(measures, statistics, policy, _distinct_cells(evidence, policy.schema))
 
 
@@ -267,6 +308,19 @@ def _rows_of_one_value(evidence: Evidence, attribute: Attribute) -> int:
     return int(groups.size[is_one].sum())
 
 
+def _respelled(evidence: Evidence, policy: Policy) -> dict[str, int]:
+    """How many spellings of sensitive values count as a value that they look like."""
+    found = {}
+    for requirement in policy.requirements:
+        attribute = None if requirement.of is None else policy.schema[requirement.of]
+        if attribute is not None and attribute.kind is Kind.CATEGORY:
+            cells = texts(evidence.source.column(attribute.name), attribute)
+            n_values = len(folded(cells).dictionary)
+            if len(cells.dictionary) > n_values:
+                found[attribute.name] = len(cells.dictionary) - n_values
+    return found
+
+
 def _merged(parts: Sequence[Examined], source: Source) -> Examined:
     """Of portions of whole groups: sums, and the worst of the worst."""
     if not parts:
@@ -289,7 +343,10 @@ def _merged(parts: Sequence[Examined], source: Source) -> Examined:
     one_value = {name: sum(found.one_value[name] for found in measures) for name in measures[0].one_value}
     cells = {name: DistinctCells.joined([part.cells[name] for part in parts]) for name in parts[0].cells}
     details = {name: found.detail(policy.schema[name]) for name, found in cells.items()}
-    return Examined(Measures(rows, groups, requirements, details, one_value), statistics, policy)
+    names = {name for found in measures for name in found.respelled}
+    respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
+    found = Measures(rows, groups, requirements, details, one_value, respelled)
+    return Examined(found, statistics, policy)
 
 
 def _worst(requirement: Requirement, achieved: Any) -> float:
@@ -327,11 +384,17 @@ def _fits(source: Source, judged: Judged, memory: int) -> bool:
 
 
 def _opened(path: Path, word: str, memory: int, policy: Policy) -> Source:
+    """The rows of a release folder, as they were before cells like formulas were marked."""
+    source = _opened_as_stored(path, word, memory)
+    return read_escaped(source) if policy.escapes_formulas else source
+
+
+def _opened_as_stored(path: Path, word: str, memory: int) -> Source:
     """The rows of a release folder; an InputError if they are not of the format that their name says."""
     source = open_own_csv(path, lazy=not _is_small(path, memory)) if word == "csv" else open_table(path)
     if source.kind != word:
         raise InputError(f"{path.name} is not {word} inside.")
-    return read_escaped(source) if policy.escapes_formulas else source
+    return source
 
 
 def _folder_for_files(source: Source) -> Path:
@@ -498,6 +561,9 @@ def _promises(found: Measures) -> Iterator[Check]:
         figure = f"{item.requirement.figure} is {item.achieved:.12g}"
         failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
         yield Check(f"{item.requirement} holds", item.holds, f"the {figure}{failing}")
+    for name, n in found.respelled.items():
+        claim = f"values of {name!r} that look alike count as one"
+        yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)
 
 
 # ---- a table that any tool made --------------------------------------------------------------------
@@ -585,7 +651,7 @@ def _removed(source: Source, policy: Policy) -> Check:
     hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
     telling = [name for name in hidden if _tells_apart(source, name)]
     detail = f"{_columns(telling)} still tells rows apart" if telling else ""
-    return Check("identifiers are removed", not telling, detail)
+    return Check("no column that the policy leaves out tells rows apart", not telling, detail)
 
 
 def _tells_apart(source: Source, name: str) -> bool:
@@ -601,7 +667,7 @@ def _tells_apart(source: Source, name: str) -> bool:
 
 def _without_index(names: Sequence[str]) -> Check:
     found = any(INDEX_OF_PANDAS.fullmatch(name) for name in names)
-    return Check("no row number is shipped along", not found, "pandas stored its index" if found else "")
+    return Check("no index of pandas is stored", not found, "pandas stored its index" if found else "")
 
 
 def _stored_names(table: Any) -> list[str]:
@@ -665,9 +731,13 @@ def verify_folder(
 def _folder_checks(
     folder: Path, memory: int, known: Examined | None, scratch: Path | None, side_table: Any
 ) -> Iterator[Check]:
+    strangers = verify_files.others(folder)
+    if {name.partition("/")[0] for name in strangers} & {CERTIFICATE, *CERTIFIED}:  # links are not followed
+        yield verify_files.nothing_else(strangers)
+        return
     try:
         certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
-        policy = Policy.from_dict(certificate.policy, folder)
+        policy = Policy.from_dict(certificate.policy, None)
     except InputError as error:
         yield Check("the certificate is readable and complete", False, without_stop(error))
         return
@@ -679,16 +749,20 @@ def _folder_checks(
     yield _same_promise(certificate, policy)
     hashes = _hashes(folder, certificate.claims)
     yield from _files(folder, certificate.claims, hashes)
-    yield _nothing_else(folder)
+    yield verify_files.nothing_else(strangers)
+    if (folder / REPORT).exists():
+        yield REPORT_NOT_CHECKED
+    if not policy.is_private:
+        yield verify_figures.check(certificate.figures, policy)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
+            is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             if has_boxes:
                 yield from _boxes(folder, folder / name, word, certificate, policy, side_table)
                 continue
             if policy.is_private:
                 yield from _private(folder, folder / name, word, certificate, policy)
                 continue
-            is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             path, found = folder / name, known if is_known else None
             yield from _rows(path, word, certificate.claims, policy, found, memory, scratch)
 
@@ -699,6 +773,8 @@ def _complete(certificate: Certificate) -> Check:
         return Check(claim, False, "it does not name one release file and its SHA-256")
     if POLICY not in certificate.claims.sha256:
         return Check(claim, False, f"it lacks the SHA-256 of {POLICY}")
+    if not VERSION.fullmatch(certificate.version):
+        return Check(claim, False, "it does not say which version made it")
     return Check(claim, True)
 
 
@@ -707,7 +783,7 @@ def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Chec
     try:
         text = read_piece(folder, POLICY)
         as_written = policy.to_yaml().encode("utf-8", "surrogatepass")
-        is_same = text == as_written or Policy.parse(text, folder) == policy
+        is_same = text == as_written or Policy.parse(text, None) == policy
     except InputError as error:
         return Check(claim, False, without_stop(error))
     if not is_same:
@@ -732,6 +808,8 @@ def _hashes(folder: Path, claimed: Claims) -> dict[str, str]:
     for name in claimed.sha256:
         with suppress(OSError):
             found[name] = sha256_of(folder / name) if (folder / name).exists() else ""
+            if (folder / name).is_dir() and older_sha256_of(folder / name) == claimed.sha256[name]:
+                found[name] = claimed.sha256[name]
     return found
 
 
@@ -752,20 +830,46 @@ def _files(folder: Path, claimed: Claims, hashes: Mapping[str, str]) -> Iterator
             yield Check(claim, is_same, "" if is_same else "its SHA-256 differs")
 
 
-def _nothing_else(folder: Path) -> Check:
-    known = {*CERTIFIED, CERTIFICATE, *LITTER}
-    n_others = sum(path.name not in known for path in folder.iterdir())
-    detail = f"there are {n_others:,} other files or folders" if n_others else ""
-    return Check("the folder holds a release and nothing else", not n_others, detail)
+REPORT_NOT_CHECKED = Check("the report is not checked", True, is_note=True)
+"""Reports are another part of the program, which ``verify`` shares nothing with; the command line renders it again."""
+
+
+def _only_rows(
+    path: Path,
+    word: str,
+    source: Source | None = None,
+    keep: Sequence[str] = (),
+    kept: dict[str, pa.ChunkedArray] | None = None,
+) -> Check:
+    """Whatever a file of rows holds is in its rows; ``source`` is the file, if it is open.
+
+    Columns to ``keep`` that are read on the way are put into ``kept``.
+    """
+    claim = f"{path.name} holds its rows and nothing else"
+    try:
+        if word == "csv":
+            verify_files.check_csv(path, source or open_own_csv(path, lazy=True, may_be_empty=True))
+        else:
+            found = verify_files.check_parquet(path, keep)
+            if kept is not None:
+                kept.update(found)
+    except verify_files.Hidden as hidden:
+        return Check(claim, False, f"it holds {hidden}")
+    except InputError as error:
+        return Check(claim, False, without_stop(error))
+    except (OSError, ValueError, pa.ArrowException):
+        return Check(claim, False, "it cannot be read")
+    return Check(claim, True)
 
 
 def _private(
     folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy
 ) -> Iterator[Check]:
     """The claims of a differentially private release."""
+    yield _only_rows(path, word)
     claim = "recoding and rows can be read"
     try:
-        document = json.loads(read_piece(folder, RECODINGS[0]))
+        document = verify_files.read_json(read_piece(folder, RECODINGS[0]))
         names = _header(path) if word == "csv" else _stored_names(path)
     except InputError as error:
         yield Check(claim, False, without_stop(error))
@@ -784,6 +888,7 @@ def _boxes(
     has_recoding = any((folder / name).exists() for name in RECODINGS)
     detail = "there is one, and it would map raw rows to boxes" if has_recoding else ""
     yield Check("the folder holds no recoding", not has_recoding, detail)
+    yield _only_rows(path, word)
     claim = "the rows can be read and measured"
     claimed = certificate.claims
     try:
@@ -825,10 +930,20 @@ def _rows(
     scratch: Path | None,
 ) -> Iterator[Check]:
     claim = "the rows can be read and measured"
+    beside = None if known else _recoding_beside(path, word, policy, memory)
+    held = beside if isinstance(beside, verify_recoding.Held) else None
     try:
-        source = _opened(path, word, 0 if known else memory, policy)
-        yield _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
-        examined = known or _examined(source, policy, memory, scratch)
+        source = _opened_as_stored(path, word, 0 if known else memory)
+        columns = _published_columns(_header(path) if word == "csv" else _stored_names(path), policy)
+        yield columns
+        if not known and columns.passed:
+            judged = _judged_columns(source.names, policy, with_statistics=True)
+            kept: dict[str, pa.ChunkedArray] = {}
+            yield _only_rows(path, word, source, judged.names if _fits(source, judged, memory) else (), kept)
+            source = _with_columns(source, kept)
+        source = read_escaped(source) if policy.escapes_formulas else source
+        held = held if columns.passed else None
+        examined = known or _examined(source, policy, memory, scratch, beside=held)
     except NoRoom:  # that is not the release's fault
         raise
     except InputError as error:
@@ -840,13 +955,58 @@ def _rows(
     found = examined.measures
     yield Check(claim, True)
     yield equal("the release holds {} rows", claimed.rows, found.rows)
-    yield equal("{} rows were suppressed", claimed.suppressed, 0, "the policy lets none be")
+    yield _suppressed(claimed.suppressed)
     yield equal("the rows form {} groups", claimed.groups, found.groups)
     yield from _promises(found)
-    for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False):
-        yield _same_figure(item, claimed_item.achieved)
+    figures = [
+        _same_figure(item, claimed_item.achieved)
+        for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False)
+    ]
+    yield from (check for check in figures if not check.passed)  # what is as claimed was said above
     yield from what_is_left(claimed, claims(found))
     yield from _summaries(examined)
+    if isinstance(beside, Check):
+        yield beside
+    elif held is not None:
+        yield from held.checks()
+
+
+def _recoding_beside(
+    path: Path, word: str, policy: Policy, memory: int
+) -> verify_recoding.Held | Check | None:
+    """The recoding in the folder, to be held against the rows; what is wrong with it; None if there is none."""
+    folder, claim = path.parent, "the recoding can be read"
+    is_there = [(folder / name).exists() for name in RECODINGS]
+    if not any(is_there):
+        return None
+    if not policy.keeps_recoding:
+        return Check("the folder holds no recoding", False, "the policy wants none")
+    try:
+        recoding = verify_recoding.read(folder, policy, memory)
+        if recoding is None:
+            detail = "it does not fit in memory"
+            return Check("the recoding is not held against the rows", True, detail, is_note=True)
+        return verify_recoding.Held(recoding, policy, is_csv=word == "csv")
+    except verify_recoding.Unfit as fault:
+        return Check(claim, False, str(fault))
+
+
+def _with_columns(source: Source, known: Mapping[str, pa.ChunkedArray]) -> Source:
+    """The same table, of which some columns have been read."""
+
+    def read(name: str) -> pa.ChunkedArray:
+        return known[name] if name in known else source.read(name)
+
+    return replace(source, read=read)
+
+
+def _suppressed(claimed: int) -> Check:
+    """Rows that are not there cannot be counted; this version's policies let none be left out."""
+    if claimed:
+        return Check(f"{claimed:,} rows were suppressed", False, "the policy lets none be")
+    return Check(
+        "owner's word: no row was suppressed", True, "rows that are left out leave no trace", is_note=True
+    )
 
 
 def _published_columns(names: Sequence[str], policy: Policy) -> Check:

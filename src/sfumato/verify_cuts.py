@@ -22,6 +22,9 @@ from sfumato.schema import Attribute, Kind
 from sfumato.verify_nodes import declared_tree
 
 OR_MISSING = " or missing"
+FIELDS = {"format", "kind", "output", "groups", "attributes", "thresholds"}
+AXIS = {"name", "missing", "declared", "kind"}
+ORDERED, TREE = {"low", "high", "grid"}, {"bounds", "labels", "parent"}
 LEAVES = "leaves"
 ANY = object()
 """A cut that was drawn may be any."""
@@ -56,6 +59,7 @@ def cuts_of(policy: Policy, document: Any) -> list[Cut]:
     """
     if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (1, "cuts"):
         raise Illegal("it is no recoding by cuts")
+    _check_fields(document, FIELDS)
     if document.get("output") != str(policy.output):
         raise Illegal("its output is not that of the policy")
     entries, thresholds = document.get("attributes"), document.get("thresholds")
@@ -85,6 +89,7 @@ def _ordered_cut(
     attribute: Attribute, entry: Mapping[str, Any], points: Any, wanted: Any, output: Output
 ) -> Cut:
     """Thresholds ascend on the declared grid; missing lies below all numbers."""
+    _check_fields(entry, AXIS | ORDERED)
     assert attribute.bounds is not None  # a private policy declares them
     low, high = map(_exact, attribute.bounds)
     step = _exact(attribute.step or 1)
@@ -113,6 +118,11 @@ def _ordered_cut(
         }
     sizes = np.diff([-2, *places, n_steps])
     return Cut(name, labels, numbers, len(ends), len(points), int(np.sum(sizes == 1)))
+
+
+def _check_fields(entry: Mapping[str, Any], fields: set[str]) -> None:
+    if entry.keys() != fields:
+        raise Illegal("it has fields that no recoding has, or lacks some")
 
 
 def _has_missing(entry: Mapping[str, Any], kind: str) -> bool:
@@ -165,6 +175,7 @@ def _text(number: float, kind: Kind) -> str:
 
 def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wanted: Any) -> Cut:
     """Nodes of the declared hierarchy; wherever one is divided, all its children are there, in their order."""
+    _check_fields(entry, AXIS | TREE)
     bounds = None if attribute.bounds is None else list(attribute.bounds)
     if not _has_missing(entry, "tree") or points != [] or entry["bounds"] != bounds:
         raise Illegal("it is cut at thresholds, or bounds are not those that were declared")

@@ -56,13 +56,13 @@ def codes_of(column: Any, attribute: Attribute) -> Codes:
     else:
         encoded = texts(column, attribute)
         if attribute.role is Role.SENSITIVE:
-            encoded = _spelled_alike(encoded)
-    return _with_missing(encoded)
+            encoded = folded(encoded)
+    return with_missing(encoded)
 
 
 def cells_of(column: Any, name: str) -> Codes:
     """The cells of a column as they stand: an empty text, null and NaN are three values, 0.0 and -0.0 are two."""
-    return _with_missing(as_stored(column, Attribute(name, Role.OTHER)))
+    return with_missing(as_stored(column, Attribute(name, Role.OTHER)))
 
 
 def labels_of(column: Any, name: str) -> pa.DictionaryArray:
@@ -72,16 +72,25 @@ def labels_of(column: Any, name: str) -> pa.DictionaryArray:
     return as_stored(column, attribute) if pa.types.is_string(kind) else texts(column, attribute)
 
 
-def _with_missing(encoded: pa.DictionaryArray) -> Codes:
+def with_missing(encoded: pa.DictionaryArray) -> Codes:
+    """Cells as codes, the last of them for missing ones."""
     n = len(encoded.dictionary)
     indices = pc.fill_null(encoded.indices, n) if encoded.null_count else encoded.indices
     return Codes(indices.to_numpy(zero_copy_only=False), n + 1)
 
 
-def _spelled_alike(cells: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Blanks around a sensitive value, and Unicode's ways to compose a letter, do not make another value."""
-    plain = pc.utf8_trim_whitespace(pc.utf8_normalize(cells.dictionary, "NFC")).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
+def folded(cells: pa.DictionaryArray) -> pa.DictionaryArray:
+    r"""Texts that look alike as one: letters in any composition or width, with or without marks that nobody sees.
+
+    NFKC, without Unicode's format characters, NFKC again, without blanks around it. What is then empty is missing.
+
+    >>> folded(pa.array(["flu", "f\u200blu", "\ufb02u ", "\u200b"]).dictionary_encode()).to_pylist()
+    ['flu', 'flu', 'flu', None]
+    """
+    seen = pc.replace_substring_regex(pc.utf8_normalize(cells.dictionary, "NFKC"), r"\p{Cf}", "")
+    plainly = pc.utf8_trim_whitespace(pc.utf8_normalize(seen, "NFKC"))
+    merged = pc.if_else(pc.equal(plainly, ""), None, plainly).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(merged.indices.take(cells.indices), merged.dictionary)
 
 
 def group(columns: Iterable[Codes], weight: Ints | None = None) -> Groups:

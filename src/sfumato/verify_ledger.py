@@ -59,12 +59,12 @@ def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) 
     is_sum = rest == privacy.unspent >= 0
     detail = "" if is_sum else "more than epsilon was spent" if rest < 0 else f"{rest} is left"
     yield Check(f"{privacy.unspent} of epsilon is unspent", is_sum, detail)
-    yield Check("shares are composed as they may be", privacy.composition == COMPOSITION, "")
+    yield Check("the certificate composes shares as the method may", privacy.composition == COMPOSITION, "")
     fault = _fault(draws, options, policy)
     yield Check("every share and scale is as the formula of the method says", not fault, fault)
     if cuts is not None:
         fault = _fault_of_cuts(draws, options, cuts)
-        yield Check("the ledger has the draws that the cuts took", not fault, fault)
+        yield Check("the ledger has as many draws as the cuts took", not fault, fault)
 
 
 def _fault(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> str:

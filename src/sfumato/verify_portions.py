@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, UnreadableCells, numbers, open_table, texts, trimmed
-from sfumato.verify_groups import Codes, Groups, cells_of, group, joint, summed
+from sfumato.tables import Source, UnreadableCells, as_stored, numbers, open_table, texts, trimmed
+from sfumato.verify_groups import Codes, Groups, cells_of, group, joint, labels_of, summed, with_missing
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -291,19 +291,33 @@ def _coded(column: pa.Array) -> Codes:
 class Evidence:
     """Published rows, or lines of them, with their groups.
 
-    ``moments`` are those of each group, of the columns that were condensed; these are not in ``source``.
+    ``moments`` are those of each group, of the columns that were condensed; these are not in ``source``. ``cells`` are
+    those that tell groups apart, as they are stored.
     """
 
     source: Source
     groups: Groups
     moments: Mapping[str, Moments] = field(default_factory=dict)
+    cells: Mapping[str, pa.DictionaryArray] = field(default_factory=dict)
+
+    @classmethod
+    def of_rows(cls, source: Source, judged: Judged) -> Evidence:
+        cells = {name: as_stored(source.column(name), Attribute(name, Role.OTHER)) for name in judged.cells}
+        return cls(source, group(map(with_missing, cells.values())), {}, cells)
 
     @classmethod
     def of(cls, lines: Lines, judged: Judged) -> Evidence:
-        codes = [cells_of(lines.keys.column(name), name) for name in judged.cells]
-        groups = group(codes, lines.n_rows)
+        found = cls.of_rows(open_table(lines.keys), judged)
+        groups = group(map(with_missing, found.cells.values()), lines.n_rows)
         moments = {name: item.joined(groups.of_row, groups.n) for name, item in lines.moments.items()}
-        return cls(open_table(lines.keys), groups, moments)
+        return cls(found.source, groups, moments, found.cells)
+
+    def labels(self, name: str) -> pa.DictionaryArray:
+        """The texts of a column that tells groups apart, as they stand; of what is stored as no text, as text."""
+        known = self.cells[name]
+        return (
+            known if pa.types.is_string(known.type.value_type) else labels_of(self.source.column(name), name)
+        )
 
 
 # ---- portions --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ WHOLE_NUMBER = r"^[0-9]{1,18}$"
 STATEMENT = re.compile(r"secret \(OpenDP \d+(\.\w+)*\)|seeded, not private")
 
 RANDOMNESS = Check(
-    "the randomness itself cannot be checked from an output",
+    "owner's word: the randomness itself cannot be checked from an output",
     True,
     "that it was secret and followed the laws of the ledger is taken at the certificate's word",
     is_note=True,
@@ -285,10 +285,12 @@ def checks(
         yield Check(f"the grid has at most {most:,} cells", is_within, detail)
     yield from ledger_checks(privacy, policy, None if grid is None else grid.cuts)
     is_public = privacy.public == public_of(policy)
-    yield Check("what was public is what the policy declares", is_public, "" if is_public else "they differ")
+    yield Check(
+        "the certificate calls public what the policy declares", is_public, "" if is_public else "they differ"
+    )
     n_figures = len(certificate.figures)
     detail = f"there are {n_figures:,} figures beside it" if n_figures else ""
-    yield Check("nothing was computed from the table outside the ledger", not n_figures, detail)
+    yield Check("the certificate states no figures beside the ledger", not n_figures, detail)
     if grid is not None and rows is not None:
         yield from row_checks(rows, names, policy, grid, certificate.claims)
     is_known = STATEMENT.fullmatch(privacy.randomness) is not None

@@ -38,7 +38,7 @@ MOST_STEPS = 3_000_000
 """Numbers of rows that are looked at; a plan that needs more is none that this program makes."""
 
 NO_SIDE_TABLE = Check(
-    "that the side table is public is the owner's word",
+    "owner's word: the side table is public",
     True,
     "and that it is this one can be checked with --side-table",
     is_note=True,
@@ -63,10 +63,12 @@ def checks(
     yield from _claim_checks(boxes, certificate, options)
     yield from _promise_checks(privacy, sampling, private)
     is_public = privacy.public == public_of(boxes.policy)
-    yield Check("what was public is what the policy declares", is_public, "" if is_public else "they differ")
+    yield Check(
+        "the certificate calls public what the policy declares", is_public, "" if is_public else "they differ"
+    )
     n_figures = len(certificate.figures)
     detail = f"there are {n_figures:,} figures beside it" if n_figures else ""
-    yield Check("nothing was computed from the table outside the ledger", not n_figures, detail)
+    yield Check("the certificate states no figures beside the ledger", not n_figures, detail)
     is_known = privacy.randomness in STATEMENTS
     yield Check(
         f"the certificate says of the draws: {privacy.randomness}",
@@ -148,7 +150,7 @@ def _promise_checks(privacy: Privacy, sampling: Sampling, private: PrivateSampli
     expected = chosen_chance(private.epsilon) if private.sample is None else private.sample
     is_asked = chance == expected
     detail = "" if is_asked else f"the policy asks for {expected}"
-    yield Check(f"each row was drawn with a chance of {chance}", is_asked, detail)
+    yield Check(f"the certificate says that each row was drawn with a chance of {chance}", is_asked, detail)
     is_excused = 0 < chance < 1 and _is_excused(privacy.epsilon, chance)
     detail = "" if is_excused else "it is above 1 - exp(-epsilon)"
     yield Check("a row that is left out is excused by those that were not drawn", is_excused, detail)

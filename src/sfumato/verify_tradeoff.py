@@ -55,7 +55,7 @@ NOT_K_ANONYMITY = Check(
     is_note=True,
 )
 NO_SIDE_TABLE = Check(
-    "risk was not recomputed",
+    "owner's word: risk, which was not recomputed",
     True,
     "it is counted against a side table, which is not in the folder; give it with --side-table",
     is_note=True,
@@ -459,7 +459,7 @@ def _number(value: Any) -> float:
 
 
 def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: Claims) -> Iterator[Check]:
-    claim = "the figures of risk and utility are there and agree with the rows"
+    claim = "the figures of risk and utility are there, and the rows can have them"
     try:
         figures = Figures.of(given)
     except (KeyError, TypeError, ValueError, OverflowError):

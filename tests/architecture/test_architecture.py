@@ -29,7 +29,8 @@ LAYERS = """
     mondrian | specialization | tradeoff
     intake, declared, stream
     engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff | privacy
-    verify_summary, verify_cells, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
+    verify_recoding, verify_figures, verify_summary, verify_cells,
+    verify_files, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
     release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct

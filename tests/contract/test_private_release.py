@@ -263,7 +263,7 @@ def test_the_command_publishes_and_verifies(sfumato, files):
     ]
     checked = sfumato("verify", "out")
     assert checked.code == 0
-    assert "note  the randomness itself cannot be checked from an output: " in checked.out
+    assert "note  owner's word: the randomness itself cannot be checked from an output: " in checked.out
     assert "FAIL" not in checked.out
 
 

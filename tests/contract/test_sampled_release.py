@@ -41,7 +41,7 @@ def test_a_private_release_is_published_and_verified(sfumato, folder):
     assert checked.code == 0
     assert "ok    every box is published at least 35 times" in checked.out
     assert "ok    the public side table is the one that boxes were chosen by" in checked.out
-    assert "note  the randomness itself cannot be checked from an output" in checked.out
+    assert "note  owner's word: the randomness itself cannot be checked from an output" in checked.out
 
 
 def test_nothing_tells_how_many_rows_there_are(sfumato, folder):

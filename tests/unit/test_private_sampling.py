@@ -404,7 +404,7 @@ def test_changed_claims_are_found(release, word):
 
 def test_figures_beside_the_ledger_are_found(release):
     other = replace(release, certificate=replace(release.certificate, figures={"rows": 2000}))
-    assert failures(other) == ["nothing was computed from the table outside the ledger"]
+    assert failures(other) == ["the certificate states no figures beside the ledger"]
 
 
 def test_another_side_table_is_found(release, tmp_path):

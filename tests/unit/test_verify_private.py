@@ -86,9 +86,9 @@ def test_a_release_as_it_was_made_passes_and_says_what_cannot_be_checked(folder)
         "every cell of the grid is there with every class",
         "every count is a whole number of at least 0",
         "every share and scale is as the formula of the method says",
-        "the ledger has the draws that the cuts took",
-        "what was public is what the policy declares",
-        "nothing was computed from the table outside the ledger",
+        "the ledger has as many draws as the cuts took",
+        "the certificate calls public what the policy declares",
+        "the certificate states no figures beside the ledger",
         "epsilon is 1",
         "0 of epsilon is unspent" if "tuned" in str(verdict) else "epsilon is 1",
         "nothing is promised",  # it was seeded
@@ -211,6 +211,10 @@ def entry(name, **changes):
         (lambda document: document["attributes"].pop(), "it lacks the attributes, or their thresholds"),
         (lambda document: document["attributes"].reverse(), "its attributes are not the quasi-identifiers"),
         (lambda document: document.update(kind="tree"), "it is no recoding by cuts"),
+        (
+            lambda document: document.update(raw="Ann,23,flu"),
+            "it has fields that no recoding has, or lacks some",
+        ),
         (lambda document: document.update(output="both"), "its output is not that of the policy"),
         (lambda document: document.update(groups=1), "the recoding says another number of cells"),
     ],
@@ -249,9 +253,9 @@ def key(**changes):
         (key(unspent="1/7"), "1/7 of epsilon is unspent"),
         (key(spent="2"), "draws sum to 2: they sum to"),
         (key(epsilon="2"), "epsilon is 2: the policy says 1"),
-        (key(composition="parallel"), "shares are composed as they may be"),
+        (key(composition="parallel"), "the certificate composes shares as the method may"),
         (key(randomness="secret (OpenDP 0.16.0)"), None),
-        (key(public=[]), "what was public is what the policy declares"),
+        (key(public=[]), "the certificate calls public what the policy declares"),
         (lambda d: d["privacy"]["ledger"].pop(), "the counts are not its last draw"),
         (
             lambda d: d["privacy"]["ledger"].append(d["privacy"]["ledger"][-1]),
@@ -264,7 +268,7 @@ def key(**changes):
         (lambda d: d["privacy"]["ledger"][0].update(result=600), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(scale="1/2"), "every share and scale is as the formula"),
         (lambda d: d["privacy"]["ledger"][0].update(of="sex"), "every share and scale is as the formula"),
-        (lambda d: d["figures"].update(rows=600), "nothing was computed from the table outside the ledger"),
+        (lambda d: d["figures"].update(rows=600), "the certificate states no figures beside the ledger"),
         (lambda d: d["claims"].update(cells=1), "the grid has 1 cells"),
         (lambda d: d["claims"].update(rows=1), "the release holds 1 rows"),
         (lambda d: d["claims"].update(counted=1), "the counts sum to 1: they sum to"),
@@ -300,7 +304,7 @@ def test_a_ledger_with_one_draw_too_few_for_the_cuts_is_found(folder, what):
 
     change_certificate(folder, change)
     found = failed(folder)
-    assert any("the ledger has the draws that the cuts took" in sentence for sentence in found), found
+    assert any("the ledger has as many draws as the cuts took" in sentence for sentence in found), found
 
 
 def test_epsilon_raised_in_the_policy_only_is_found(folder):

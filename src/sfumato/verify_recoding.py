@@ -1,0 +1,565 @@
+r"""The recoding of a k-anonymous release, read anew and held against its rows.
+
+A recoding says how further rows are recoded: a tree of splits, or one cut for each attribute. It may tell no more than
+the rows do, so
+
+- its boxes are the boxes that the rows show, all of them and no others;
+- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have;
+- every field has the one form that it is written in, and nothing stands beside the fields.
+
+Shares nothing with the modules that make recodings and apply them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sfumato import hierarchy as hierarchies
+from sfumato.errors import InputError
+from sfumato.hierarchy import Hierarchy
+from sfumato.policy import Output, Policy
+from sfumato.release import RECODINGS, read_piece
+from sfumato.schema import Attribute, Kind, Role
+from sfumato.tables import ordered
+from sfumato.verify_checks import Check
+from sfumato.verify_files import Hidden, check_parquet, read_json
+from sfumato.verify_portions import Evidence
+from sfumato.verify_summary import span_of
+
+DOCUMENT, NODES = RECODINGS
+FORMAT = 1
+OR_MISSING = " or missing"
+EXACT = 2**53
+TREE = {"format", "output", "attributes", "nodes"}
+CUTS = {"format", "kind", "output", "groups", "attributes", "thresholds"}
+ORDERED_AXIS = {"name", "missing", "kind", "low", "high", "grid"}
+TREE_AXIS = {"name", "missing", "kind", "bounds", "labels", "parent"}
+BYTES_PER_END = 24
+"""Memory for the box of a node along one axis while boxes are worked out."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves verify
+    """What is wrong with a recoding."""
+
+
+# ---- axes ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedAxis:
+    """A number or date that is split by thresholds: ``low`` < x <= ``high``, a low of NaN that nothing limits."""
+
+    attribute: Attribute
+    low: float
+    high: float
+    grid: float | None
+    has_missing: bool
+
+    @property
+    def everything(self) -> tuple[float, float]:
+        return math.nan, (-math.inf if self.low > self.high else math.inf)
+
+    def cells(self, low: Floats, high: Floats, output: Output) -> dict[str, pa.Array]:
+        """What boxes are published as, by column."""
+        name, kind = self.attribute.name, self.attribute.kind
+        is_missing, is_first = np.isneginf(high), np.isnan(low) | np.isneginf(low)
+        first = np.where(is_first, self.low, self._after(np.where(is_first, 0, low)))
+        last = np.where(np.isinf(high), self.high, high)
+        may_miss = np.isnan(low) & self.has_missing
+        out: dict[str, pa.Array] = {}
+        if output.has_labels:
+            one, other = _written(first, kind), _written(last, kind)
+            opening = pc.if_else(pa.array(is_first | (self.grid is not None)), "[", "(")
+            label = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
+            label = pc.if_else(pa.array(first == last), other, label)
+            ending = pc.if_else(pa.array(may_miss), OR_MISSING, "")
+            out[name] = pc.if_else(pa.array(is_missing), None, pc.binary_join_element_wise(label, ending, ""))
+        if output.has_bounds:
+            out[f"{name}_low"] = pa.array(first, mask=is_missing | may_miss)
+            out[f"{name}_high"] = pa.array(last, mask=is_missing)
+        return out
+
+    def _after(self, values: Floats) -> Floats:
+        """The next value on the grid, added up in decimals."""
+        if self.grid is None:
+            return values
+        if float(self.grid).is_integer():
+            return values + self.grid
+        step = Decimal(repr(self.grid))
+        return np.array([float(Decimal(repr(value)) + step) for value in values.tolist()], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAxis:
+    """A column that is split along its hierarchy."""
+
+    attribute: Attribute
+    labels: Sequence[str | None]
+    parent: Sequence[int]
+
+    @property
+    def everything(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def cells(self, low: Floats, _high: Floats, _output: Output) -> dict[str, pa.Array]:
+        """What boxes are published as: the label of their node."""
+        return {self.attribute.name: pa.array(self.labels, pa.string()).take(pa.array(low.astype(np.int64)))}
+
+    @property
+    def ends(self) -> set[str | None]:
+        """The labels of nodes that have no other below."""
+        inner = set(self.parent)
+        return {label for node, label in enumerate(self.labels) if node not in inner}
+
+
+Axis = OrderedAxis | TreeAxis
+
+
+def _written(values: Floats, kind: Kind) -> pa.Array:
+    """Numbers and dates as they are published: 5, 0.25, 2024-03-05."""
+    if kind is Kind.DATE:
+        return pa.array(values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+    is_whole = (values == np.rint(values)) & (np.abs(values) < EXACT)
+    whole = pa.array(np.where(is_whole, values, 0).astype(np.int64)).cast(pa.string())
+    return (
+        whole if is_whole.all() else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
+    )
+
+
+def _axis(entry: Any, attribute: Attribute) -> Axis:
+    """One attribute of the document, held against the policy; KeyError, TypeError or ValueError if it is none."""
+    if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
+        raise TypeError
+    if attribute.is_ordered:
+        _expect_keys(entry, ORDERED_AXIS)
+        numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
+        if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
+            raise TypeError
+        return OrderedAxis(attribute, entry["low"], entry["high"], entry["grid"], entry["missing"])
+    _expect_keys(entry, TREE_AXIS)
+    axis = TreeAxis(attribute, entry["labels"], entry["parent"])
+    if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
+        raise TypeError
+    if entry["bounds"] is not None:
+        low, high = map(float, entry["bounds"])
+        attribute = replace(attribute, bounds=(low, high))
+    _check_nodes(axis, attribute, has_missing=entry["missing"])
+    return axis
+
+
+def _expect_keys(entry: Any, keys: set[str]) -> None:
+    if not isinstance(entry, dict) or entry.keys() != keys:
+        raise Unfit("it has fields that no recoding has, or lacks some")
+
+
+def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> None:
+    """Every node is one of the declared hierarchy, or the leaf of missing cells."""
+    tree = hierarchies.build(attribute, _leaf_values(axis, attribute))
+    below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
+    found = [below.get((-1, axis.labels[0]))]
+    for label, parent in zip(axis.labels[1:], axis.parent[1:], strict=True):
+        above = found[parent] if 0 <= parent < len(found) else None
+        is_missing = label is None and has_missing
+        found.append(None if above is None else above if is_missing else below.get((above, label)))
+    if None in found:
+        raise Unfit(f"column {attribute.name!r} has a node that its declared hierarchy has not")
+
+
+def _leaf_values(axis: TreeAxis, attribute: Attribute) -> Any:
+    """Values of the column that have the lowest nodes above them: hierarchies by a rule are built from these."""
+    labels = sorted(label for label in axis.ends if label is not None and label != axis.labels[0])
+    if attribute.kind is Kind.CATEGORY or isinstance(attribute.hierarchy, Hierarchy):
+        return labels
+    first = [span_of(label, attribute).low for label in labels]
+    if not all(map(math.isfinite, first)):
+        raise Unfit(f"column {attribute.name!r} has a node that its declared hierarchy has not")
+    is_date = attribute.kind is Kind.DATE
+    return np.array(first).astype("int64").astype("datetime64[D]") if is_date else np.array(first)
+
+
+# ---- the document ----------------------------------------------------------------------------------
+
+
+NO_END = -1
+"""In place of the number of a threshold: nothing limits the box."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """The different ends that boxes have along one axis (of a hierarchy, ``low`` is the node), and which each has."""
+
+    low: Floats
+    high: Floats
+    of_box: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recoding:
+    """A recoding as its folder has it: the boxes of a tree, or of cuts the pieces of each axis."""
+
+    axes: Sequence[Axis]
+    ends: Sequence[Ends]
+    n_groups: int
+    is_tree: bool
+
+
+def read(folder: Path, policy: Policy, memory: int) -> Recoding | None:
+    """The recoding of a release folder; None of a tree that takes more memory. Unfit says what is wrong with it."""
+    try:
+        document = read_json(read_piece(folder, DOCUMENT))
+        is_cuts = "kind" in document
+        _expect_keys(document, CUTS if is_cuts else TREE)
+        has_file = not is_cuts and document["nodes"] == NODES
+        if has_file != (folder / NODES).exists():
+            raise Unfit(f"{NODES} is there without need, or is not there")
+        if document["format"] != FORMAT or document["output"] != str(policy.output):
+            raise Unfit("its format or output is another")
+        quasi = policy.schema.quasi_identifiers
+        entries = document["attributes"]
+        if [entry["name"] for entry in entries] != [attribute.name for attribute in quasi]:
+            raise Unfit("its attributes are not the quasi-identifiers")
+        axes = [_axis(entry, attribute) for entry, attribute in zip(entries, quasi, strict=True)]
+        if is_cuts:
+            return _cuts(document, axes)
+        if has_file:
+            check_parquet(folder / NODES)
+            with pq.ParquetFile(folder / NODES) as file:
+                if file.metadata.num_rows * len(axes) * BYTES_PER_END > memory:
+                    return None
+                return _Tree.of(file.read(), axes).recoding()
+        return _Tree.of(pa.table(document["nodes"]), axes).recoding()
+    except Hidden as error:
+        raise Unfit(f"{NODES} holds {error}") from None
+    except (InputError, OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError,
+            pa.ArrowException):  # fmt: skip
+        raise Unfit("it cannot be read") from None
+
+
+def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> Recoding:
+    if (
+        document["kind"] != "cuts"
+        or type(document["groups"]) is not int
+        or len(document["thresholds"]) != len(axes)
+    ):
+        raise TypeError
+    thresholds = [
+        np.array([-math.inf if point is None else float(point) for point in points], dtype=np.float64)
+        for points in document["thresholds"]
+    ]
+    for axis, points in zip(axes, thresholds, strict=True):
+        if (isinstance(axis, TreeAxis) and len(points)) or not np.all(np.diff(points) > 0):
+            raise Unfit("its thresholds do not ascend")
+    ends = [_pieces(axis, points) for axis, points in zip(axes, thresholds, strict=True)]
+    return Recoding(axes, ends, document["groups"], is_tree=False)
+
+
+def _pieces(axis: Axis, points: Floats) -> Ends:
+    """The pieces of a cut: those between thresholds, or the lowest nodes of the hierarchy."""
+    if isinstance(axis, OrderedAxis):
+        return Ends(np.append(math.nan, points), np.append(points, axis.everything[1]))
+    inner = set(axis.parent)
+    leaves = np.array([node for node in range(len(axis.labels)) if node not in inner], dtype=np.float64)
+    return Ends(leaves, leaves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
+
+    axes: Sequence[Axis]
+    axis: Ints
+    threshold: Floats
+    first_child: Ints
+    n_children: Ints
+    branch: Ints
+    cover: Mapping[int, Ints]
+
+    @classmethod
+    def of(cls, nodes: pa.Table, axes: Sequence[Axis]) -> _Tree:
+        covered = [a for a, axis in enumerate(axes) if isinstance(axis, TreeAxis)]
+        whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
+        if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
+            raise Unfit("its nodes have other columns")
+        if any(
+            nodes.column(name).null_count or not pa.types.is_integer(nodes.column(name).type)
+            for name in whole
+        ):
+            raise Unfit("its nodes are no whole numbers")
+        nodes = nodes.combine_chunks()
+        found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
+        points = nodes.column("threshold").chunk(0).cast(pa.float64())
+        is_split = found["axis"] >= 0
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in axes])[np.maximum(found["axis"], 0)]
+        is_there = points.is_valid().to_numpy(zero_copy_only=False)
+        tree = cls(
+            axes,
+            found["axis"],
+            points.fill_null(-math.inf).to_numpy(),
+            found["first_child"],
+            found["n_children"],
+            found["branch"],
+            {a: found[f"cover_{a}"] for a in covered},
+        )
+        if np.any(is_there & ~(is_split & is_ordered)):
+            raise Unfit("a threshold stands where nothing is split by one")
+        tree.check()
+        return tree
+
+    def check(self) -> None:
+        """Children tile the nodes after the first, each after its parent; what is no split has none."""
+        n, inner = len(self.axis), np.flatnonzero(self.axis >= 0)
+        first, count = self.first_child[inner], self.n_children[inner]
+        order = np.argsort(first)
+        ends = np.append(1, (first + count)[order])
+        is_leaf = self.axis < 0
+        is_tree = (
+            np.array_equal(first[order], ends[:-1])
+            and ends[-1] == n
+            and np.all(first > inner)
+            and np.all(count >= 1)
+            and np.all(self.first_child[is_leaf] == -1)
+            and np.all(self.n_children[is_leaf] == 0)
+            and np.all(self.axis[is_leaf] == -1)
+            and np.all(self.axis < len(self.axes))
+            and self.branch[0] == -1
+        )
+        if not is_tree:
+            raise Unfit("its nodes are no tree")
+        self._check_branches(inner)
+
+    def _check_branches(self, inner: Ints) -> None:
+        """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
+        size = np.array([len(axis.labels) if isinstance(axis, TreeAxis) else 2 for axis in self.axes])
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])
+        count, split = self.n_children[inner], self.axis[inner]
+        child = np.repeat(self.first_child[inner], count) + _within(count)
+        branch, above = self.branch[child], np.repeat(split, count)
+        is_in_place = (branch == _within(count)) | ~is_ordered[above]
+        if np.any(is_ordered[split] & (count != 2)) or not is_in_place.all():
+            raise Unfit("a threshold does not split in two")
+        covers = [(cover, size[a]) for a, cover in self.cover.items()]
+        if np.any((branch < 0) | (branch >= size[above])) or any(
+            np.any((cover < -1) | (cover >= n)) for cover, n in covers
+        ):
+            raise Unfit("its nodes name a node of a hierarchy that is not there")
+
+    def recoding(self) -> Recoding:
+        """The boxes of its leaves, from the root down, a level at a time.
+
+        Along an ordered axis an end is the number of a threshold among all that there are.
+        """
+        n_axes = len(self.axes)
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])
+        points, place = [], np.zeros(len(self.axis), dtype=np.int64)
+        for a in range(n_axes):
+            here = np.flatnonzero((self.axis == a) & is_ordered[a])
+            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
+            points.append(known)
+        low = np.empty((len(self.axis), n_axes), dtype=np.int32)
+        high = np.empty_like(low)
+        low[0], high[0] = np.where(is_ordered, NO_END, 0), NO_END
+        level = np.zeros(1, dtype=np.int64)
+        while len(level := level[self.axis[level] >= 0]):
+            count = self.n_children[level]
+            parent, within = np.repeat(level, count), _within(count)
+            child, split = self.first_child[parent] + within, self.axis[parent]
+            low[child], high[child] = low[parent], high[parent]
+            is_left, is_right = is_ordered[split] & (within == 0), is_ordered[split] & (within == 1)
+            high[child[is_left], split[is_left]] = place[parent[is_left]]
+            low[child[is_right], split[is_right]] = place[parent[is_right]]
+            is_branch = ~is_ordered[split]
+            low[child[is_branch], split[is_branch]] = self.branch[child[is_branch]]
+            level = child
+        leaves = np.flatnonzero(self.axis < 0)
+        low, high = low[leaves], high[leaves]
+        for a, cover in self.cover.items():
+            low[:, a] = np.where(cover[leaves] >= 0, cover[leaves], low[:, a])
+        boxes = [_distinct(low[:, a], high[:, a], points[a], axis) for a, axis in enumerate(self.axes)]
+        return Recoding(self.axes, boxes, len(leaves), is_tree=True)
+
+
+def _within(count: Ints) -> Ints:
+    """The place of each child among those of its parent, who have so many each."""
+    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
+
+
+def _distinct(low: Any, high: Any, points: Floats, axis: Axis) -> Ends:
+    """The different ends of boxes along one axis, and which of them each box has."""
+    n = max(len(points), 1) + 1
+    key = pa.array((low.astype(np.int64) + 1) * n + high + 1).dictionary_encode()
+    pair = key.dictionary.to_numpy()
+    low, high = pair // n - 1, pair % n - 1
+    if isinstance(axis, OrderedAxis):
+        from_low, to_high = axis.everything
+        low = np.where(low == NO_END, from_low, np.append(points, 0)[low])
+        high = np.where(high == NO_END, to_high, np.append(points, 0)[high])
+    return Ends(low.astype(np.float64), high.astype(np.float64), key.indices.to_numpy())
+
+
+# ---- boxes and rows --------------------------------------------------------------------------------
+
+
+class Pieces:
+    """The different cells that boxes have along one axis, and how to find those of published rows."""
+
+    def __init__(self, axis: Axis, ends: Ends, output: Output) -> None:
+        self.kind = axis.attribute.kind
+        cells = axis.cells(ends.low, ends.high, output)
+        self.known = {name: column.unique() for name, column in cells.items()}
+        key = self._key({name: _places(column, self.known[name]) for name, column in cells.items()})
+        self.keys, of_ends = np.unique(key, return_inverse=True)
+        self.of_box = of_ends if ends.of_box is None else of_ends[ends.of_box]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _key(self, places: Mapping[str, Ints]) -> Ints:
+        key = np.zeros(len(next(iter(places.values()))), dtype=np.int64)
+        for name, place in places.items():
+            key = np.where((key < 0) | (place < 0), -1, key * len(self.known[name]) + place)
+        return key
+
+    def find(self, evidence: Evidence, rows: Ints, *, is_csv: bool) -> Ints:
+        """The piece of each of these rows; -1 where no box has such cells."""
+        places = {}
+        for name, known in self.known.items():
+            if pa.types.is_string(known.type):
+                cells = evidence.labels(name)
+                values = cells.dictionary
+                values = pc.if_else(pc.equal(values, ""), None, values) if is_csv else values
+                of_value = np.append(_places(values, known), _places(pa.nulls(1, pa.string()), known))
+                at = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+                places[name] = of_value[at[rows]]
+            else:
+                column = evidence.source.column(name).take(pa.array(rows))
+                numbers = ordered(column, Attribute(name, Role.OTHER, self.kind)).cast(pa.float64())
+                places[name] = _places(numbers, known)
+        key = self._key(places)
+        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        return np.where(self.keys[at] == key, at, -1)
+
+
+def _places(cells: pa.Array, known: pa.Array) -> Ints:
+    return np.asarray(
+        pc.index_in(cells, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64
+    )
+
+
+@dataclass(slots=True)
+class Combinations:
+    """Distinct lines of small numbers; a line is looked up by the digits of one large number.
+
+    Where that would outgrow 63 bits, the combinations so far are renumbered first.
+    """
+
+    sizes: Sequence[int]
+    known: list[Ints] = field(default_factory=list)
+
+    def learn(self, lines: Sequence[Ints]) -> Ints:
+        """The number of each line, from 0 without gaps."""
+        return self._numbered(lines, is_new=True)
+
+    def find(self, lines: Sequence[Ints]) -> Ints:
+        """The number of each line; -1 of one that was not learnt."""
+        return self._numbered(lines, is_new=False)
+
+    def _numbered(self, lines: Sequence[Ints], *, is_new: bool) -> Ints:
+        key, radix, stages = np.zeros(len(lines[0]), dtype=np.int64), 1, iter(self.known)
+        for size, digits in zip(self.sizes, lines, strict=True):
+            if radix * size >= 2**62:
+                key, radix = self._renumbered(key, stages, is_new=is_new)
+            key = np.where((key < 0) | (digits < 0), -1, key * size + digits)
+            radix *= size
+        return self._renumbered(key, stages, is_new=is_new)[0]
+
+    def _renumbered(self, key: Ints, stages: Iterator[Ints], *, is_new: bool) -> tuple[Ints, int]:
+        if is_new:
+            known, number = np.unique(key, return_inverse=True)
+            self.known.append(known)
+            return number, len(known)
+        known = next(stages)
+        at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        return np.where(known[at] == key, at, -1), len(known)
+
+
+class Held:
+    """A recoding beside the rows: which groups have a box of it, and which boxes have a group."""
+
+    def __init__(self, recoding: Recoding, policy: Policy, *, is_csv: bool) -> None:
+        self.recoding, self.is_csv = recoding, is_csv
+        self.n_strange = 0
+        self.is_tree = recoding.is_tree
+        self.pieces = [
+            Pieces(axis, ends, policy.output) for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
+        ]
+        self.seen = [np.zeros(len(pieces), dtype=np.bool_) for pieces in self.pieces]
+        self.combinations = Combinations([len(pieces) for pieces in self.pieces])
+        numbers = self.combinations.learn([pieces.of_box for pieces in self.pieces]) if self.is_tree else [0]
+        self.has_group = np.zeros(int(np.max(numbers)) + 1, dtype=np.bool_)
+        self.grid: set[tuple[int, ...]] = set()
+
+    def see(self, evidence: Evidence) -> None:
+        """Hold the groups of some rows against the boxes."""
+        one_row = evidence.groups.one_row()
+        lines = []
+        for pieces, seen in zip(self.pieces, self.seen, strict=True):
+            found = pieces.find(evidence, one_row, is_csv=self.is_csv)
+            seen[found[found >= 0]] = True
+            lines.append(found)
+        if not self.is_tree:
+            matrix = np.stack(lines, axis=1)
+            self.n_strange += int(np.any(matrix < 0, axis=1).sum())
+            self.grid.update(map(tuple, np.unique(matrix, axis=0).tolist()))
+            return
+        found = self.combinations.find(lines)
+        self.n_strange += int((found < 0).sum())
+        self.has_group[found[found >= 0]] = True
+
+    def checks(self) -> Iterator[Check]:
+        """The boxes are those of the rows, and so are the labels of the hierarchies."""
+        detail = ""
+        n_idle = int((~self.has_group).sum()) if self.is_tree else self._idle_pieces()
+        what = "boxes" if self.is_tree else "pieces of a cut"
+        if self.n_strange:
+            detail = f"{self.n_strange:,} groups have no box of it"
+        elif n_idle:
+            detail = f"no row has {n_idle:,} of its {what}"
+        elif not self.is_tree and len(self.grid) != self.recoding.n_groups:
+            detail = f"it says {self.recoding.n_groups:,} groups, and there are {len(self.grid):,}"
+        elif self.is_tree and (idle := self._idle_labels()):
+            detail = f"no row has {idle:,} of the labels in its hierarchies"
+        yield Check("the boxes of the recoding are those of the rows", not detail, detail)
+
+    def _idle_pieces(self) -> int:
+        """Pieces that no row has, unless they are declared."""
+        n = 0
+        for axis, seen in zip(self.recoding.axes, self.seen, strict=True):
+            attribute = axis.attribute
+            is_declared = isinstance(attribute.hierarchy, Hierarchy) or attribute.values is not None
+            is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, TreeAxis)
+            n += 0 if is_declared else int((~seen).sum())
+        return n
+
+    def _idle_labels(self) -> int:
+        """Lowest labels of hierarchies that no row has."""
+        n = 0
+        for axis, pieces, seen in zip(self.recoding.axes, self.pieces, self.seen, strict=True):
+            if isinstance(axis, TreeAxis):
+                (known,) = pieces.known.values()
+                shown = {known[int(pieces.keys[at])].as_py() for at in np.flatnonzero(seen)}
+                n += len(axis.ends - shown)
+        return n
