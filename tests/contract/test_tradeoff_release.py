@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from fractions import Fraction
 
 import pandas as pd
@@ -13,6 +15,8 @@ from commandline import names
 from rowwise_people import (
     QUASI,
     chain,
+    covers,
+    depth,
     is_lacking,
     least_risk,
     people,
@@ -105,6 +109,54 @@ def test_personal_weights_and_a_side_table_count_as_the_definitions_say():
     ]
     assert found == wanted
     assert release.certificate.figures["tradeoff"]["lacking"] == sum(is_lacking(row, SIDE) for row in ROWS)
+
+
+def values_of_all_boxes(row: dict, value) -> dict[tuple, float]:
+    """What an objective, a function of utility and risk, gives to each box of a row with weights ``model-2``."""
+    boxes = itertools.product(*(chain(name, row[name]) for name in QUASI))
+    covered = {box: sum(covers(box, other) for other in ROWS) for box in boxes}
+    return {
+        box: value(sum(map(depth, QUASI, box)), row["caution"] / n_covered)
+        for box, n_covered in covered.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "objective"), [case for case in FITTING if case[1] in (LAGRANGIAN, LOG_RISK)]
+)
+def test_personal_weights_of_model_2_need_no_floor_where_one_divides_by_risk(optimizer, objective, tmp_path):
+    price = {LAGRANGIAN: 0.1, LOG_RISK: 2.0}[objective]
+    value = {
+        LAGRANGIAN: lambda utility, risk: price / risk + utility,
+        LOG_RISK: lambda utility, risk: utility - price * math.log(risk),
+    }[objective]
+    policy = policy_of(
+        f"optimizer: {optimizer}, objective: {objective}, lambda: {price}, "
+        "weights: {model: model-2, column: caution}"
+    )
+    release = publish_to(tmp_path / "out", PEOPLE, policy, seed=1)
+    verify_folder(tmp_path / "out", side_table=PEOPLE).raise_if_failed()
+    figures = release.certificate.figures["tradeoff"]
+    for row, box in zip(ROWS, boxes(release), strict=True):
+        values = values_of_all_boxes(row, value)
+        assert box in values
+        if figures["proved"] == len(ROWS):
+            assert values[box] == pytest.approx(max(values.values()), rel=1e-9)
+    assert figures["proved"] == (0 if optimizer == "probing" else len(ROWS))
+
+
+def test_a_row_that_worries_about_nothing_needs_a_floor_where_one_divides_by_risk(sfumato, here):
+    careless = PEOPLE.set_column(
+        PEOPLE.column_names.index("caution"), "caution", pa.array([0, *PEOPLE["caution"].to_pylist()[1:]])
+    )
+    write_table(careless, here / "people.csv")
+    for objective in (LAGRANGIAN, LOG_RISK):
+        options = f"objective: {objective}, lambda: 1, weights: {{model: model-2, column: caution}}"
+        (here / "policy.yaml").write_text(policy_text(options), encoding="utf-8")
+        done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", "out")
+        assert done.code == 2
+        assert "All weights of 1 rows are 0" in done.err
+        assert "floor: 0.1" in done.err
 
 
 # ---- what goes in and comes out ------------------------------------------------------------------------------

@@ -433,12 +433,6 @@ def test_the_chernoff_bound_of_claim_3_has_the_wrong_sign():
     assert tail <= (math.exp(tau) / (1 + tau) ** (1 + tau)) ** (share * m)
 
 
-def test_theorem_4_ii_promises_nothing_for_an_epsilon_of_3_or_less():
-    """Stated: (1 - beta)(1 - 3 / epsilon) OPTIMUM; the proof has l for epsilon, and l is free."""
-    assert all(1 - 3 / epsilon <= 0 for epsilon in (0.1, 1, 3))
-    assert 1 - 3 / 4 > 0  # l = 4; what that asks for: test_cerias2012_section_3.py
-
-
 # ---- section 3.4 ------------------------------------------------------------------------------------------
 
 

@@ -110,7 +110,8 @@ def _least_weight(problem: Problem) -> float:
     """No generalization of any row weighs less."""
     by_column = np.minimum.reduceat(problem.lattice.weight, problem.lattice.root)
     if problem.is_personal:
-        return float(np.rint(problem.factor * by_column).sum(axis=1).min(initial=0)) + problem.floor
+        each = np.rint(problem.factor * by_column).sum(axis=1)
+        return float(each.min(initial=np.inf)) + problem.floor
     return float(by_column.sum()) + problem.floor
 
 
