@@ -220,6 +220,7 @@ class _Job:
             file_format,
             progress,
         )
+        self.made = day_of_making(seed)  # before the work, so that a mistake costs nothing
         self.path = os.fsdecode(table) if isinstance(table, str | PathLike) else None
         self.frame = self._open(table) if self.path is None else None  # some can be read but once
 
@@ -358,7 +359,7 @@ class _Job:
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         return Release(
             tables.compact(rows) if isinstance(rows, pa.Table) else rows,
-            Certificate.of(self.policy, claims(measures), figures=figures, made=day_of_making(self.seed)),
+            Certificate.of(self.policy, claims(measures), figures=figures, made=self.made),
             self.policy,
             recoding,
             format=self.file_format or tables.release_format(source),
@@ -464,7 +465,7 @@ class _TradeoffJob(_Job):
             found.policy,
             verify_tradeoff.claims_of(boxes),
             figures={verify_tradeoff.TRADEOFF: found.figures},
-            made=day_of_making(self.seed),
+            made=self.made,
         )
         verdict = verify_tradeoff.checks(boxes, certificate.claims, certificate.figures)
         release = self._certified(found.rows, certificate, found.policy, source, verdict)

@@ -245,6 +245,10 @@ def test_the_day_is_that_of_the_source_date_epoch_or_today_and_none_with_a_seed(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
     with pytest.raises(InputError, match="SOURCE_DATE_EPOCH"):
         day_of_making(seed=None)
+    with pytest.raises(
+        InputError, match="SOURCE_DATE_EPOCH"
+    ):  # before anything is compiled, which reads it, too
+        sf.publish(one_group(), sf.Policy.parse(ONE_GROUP))
 
 
 def test_the_day_stands_in_certificate_and_report_and_verifies(monkeypatch, tmp_path):
