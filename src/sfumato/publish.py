@@ -590,7 +590,7 @@ def _notices(
     """What the owner should know of a release that tells little, and what to try."""
     hidden = _hidden(measures.details)
     if measures.groups == 1 and measures.rows > 1:
-        yield f"All {measures.rows:,} rows are one group: the quasi-identifiers tell nothing of any of them."
+        yield f"All {measures.rows:,} rows are one group: the quasi-identifiers tell nobody apart."
     for name, share in hidden.items():
         yield f"{name!r} is * in {share} of the rows{': ' + reason(name) if reason else ''}."
     if hidden:

@@ -199,7 +199,7 @@ def one_group(n: int = 40) -> pa.Table:
 def test_a_release_of_one_group_says_what_keeps_it_there_and_only_to_the_owner(tmp_path):
     release = sf.publish(one_group(), sf.Policy.parse(ONE_GROUP), seed=1)
     first, sex, age, advice = release.notices
-    assert first == "All 40 rows are one group: the quasi-identifiers tell nothing of any of them."
+    assert first == "All 40 rows are one group: the quasi-identifiers tell nobody apart."
     for name, notice in (("sex", sex), ("age", age)):
         assert notice.startswith(
             f"'{name}' is * in 100% of the rows: entropy 1.9-diversity of 'answer' refuses"

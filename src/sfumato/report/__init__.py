@@ -153,7 +153,7 @@ def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
         return Verdict(
             "none",
             f"{every}, but all rows are one group.",
-            f"Of none of the {n_rows(n)} do the quasi-identifiers tell anything: they are the same for everybody.",
+            f"The quasi-identifiers are the same for all {n_rows(n)}: they tell nobody apart.",
         )
     return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{n_rows(n)}.", shared)
 
