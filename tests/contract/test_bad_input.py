@@ -238,7 +238,7 @@ BAD_POLICIES = {
     ),
     "a column that the policy does not name": (
         SMALL.replace("  disease: {role: sensitive}\n", ""),
-        "does not name column 'disease'",
+        "has column 'disease', which the policy does not name",
     ),
     "a column that the table lacks": (
         SMALL.replace("disease:", "diseases:"),

@@ -226,7 +226,7 @@ def test_cells_out_of_the_domain_count_where_they_should(sfumato, here):
     [
         (b"", "is empty"),
         (b"id,age,rate,born,job\n1,2,3,4,5\n", "has no column 'income'"),
-        (b"id,age,rate,born,job,income,more\n", "does not name column 'more'"),
+        (b"id,age,rate,born,job,income,more\n", "has column 'more', which the policy does not name"),
         (b"id,age,rate,born,job,income\n1,2\n", "Row 1 of t.csv has 2 cells but the header has 6"),
         (b"PK\x03\x04", "is a ZIP archive"),
     ],

@@ -164,7 +164,7 @@ def test_a_table_that_does_not_fit_in_the_memory_allowed_is_refused(sfumato, her
 
 def test_a_column_that_the_policy_does_not_name_is_refused(sfumato, here):
     write(here, "", policy=policy_text().replace("  row:     {role: other}\n", ""))
-    assert "The policy does not name column 'row'" in refused(sfumato, here)
+    assert "has column 'row', which the policy does not name" in refused(sfumato, here)
 
 
 def test_a_side_table_of_another_method_is_refused():
