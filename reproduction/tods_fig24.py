@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -177,11 +178,21 @@ class Entries:
         where = {"panel": panel.title, "parameter": value, "n": n, "tests": "yes" if tests else "no"}
         return float(self._found.of(measure=measure, **where).mean())
 
+    def has(self, panel: Panel, value: float, n: int) -> bool:
+        """Was this entry measured?"""
+        try:
+            self.of(PRUNED, panel, value, n, tests=True)
+        except KeyError:
+            return False
+        return True
+
     def is_marked(self, panel: Panel, value: float, n: int, *, tests: bool) -> bool:
         return self.of(NONMINIMAL, panel, value, n, tests=tests) > 0
 
     def text(self, panel: Panel, value: float, n: int) -> str:
-        """As the paper prints an entry: an x where a partitioning may not be minimal."""
+        """As the paper prints an entry: x where a partitioning may not be minimal; a dash where it was not measured."""
+        if not self.has(panel, value, n):
+            return "-"
         words = []
         for tests in (True, False):
             pruned = self.of(PRUNED, panel, value, n, tests=tests)
@@ -192,7 +203,9 @@ class Entries:
 def claims(entries: Entries) -> list[Claim]:
     fewer, tame, falls = [], [], []
     for panel in entries.panels:
-        cells = [(value, n) for value in panel.values for n in entries.samples]
+        cells = [(v, n) for v in panel.values for n in entries.samples if entries.has(panel, v, n)]
+        if not cells:
+            continue
         total = [
             sum(entries.of(PRUNED, panel, *cell, tests=tests) for cell in cells) for tests in (True, False)
         ]
@@ -212,38 +225,36 @@ def claims(entries: Entries) -> list[Claim]:
                         pruned <= EXCESSIVE * groups, f"{pruned:g} splits, {groups:,.0f} groups",
                     )
                 )  # fmt: skip
-        for tests in (True, False):
-            marks = [
-                sum(entries.is_marked(panel, value, n, tests=tests) for value in panel.values)
-                for n in entries.samples
+        # a column that is not whole would count as fewer
+        samples = [n for n in entries.samples if all(entries.has(panel, v, n) for v in panel.values)]
+        if len(samples) > 1:
+            falls += [
+                _falls(entries, panel, samples, tests=tests, rule=rule)
+                for tests in (True, False)
+                for rule in RULES
             ]
-            what = f"{panel.title}, {'with' if tests else 'without'} tests"
-            falls.append(
-                Finding(
-                    f"{what}: x marks never rise with n",
-                    all(a >= b for a, b in pairwise(marks)),
-                    ", ".join(map(str, marks)),
-                )
-            )
-            half = len(entries.samples) // 2
-            pruned = [
-                sum(entries.of(PRUNED, panel, v, n, tests=tests) for v in panel.values)
-                for n in entries.samples
-            ]
-            small, large = sum(pruned[:half]), sum(pruned[half:])
-            falls.append(
-                Finding(
-                    f"{what}: fewer undone by the larger half of samples",
-                    large < small or small == large == 0,
-                    f"{large:g} against {small:g}",
-                )
-            )
-    tame = tame or [Finding("no node is pruned with tests", True, "none")]
-    return [
+    tame = tame or [Finding("no split is undone with tests", True, "none")]
+    judged = [
         Claim("the tests prune less than the naive approach", tuple(fewer)),
         Claim("even small samples do not lead to an excessive amount of pruning", tuple(tame)),
         Claim("nonminimality and pruning decrease with the size of the sample", tuple(falls)),
     ]
+    return [claim for claim in judged if claim.findings]
+
+
+RULES = ("x marks never rise with n", "fewer undone by the larger half of samples")
+
+
+def _falls(entries: Entries, panel: Panel, samples: Sequence[int], *, tests: bool, rule: str) -> Finding:
+    """Over all columns of a panel, at the sample sizes of which every entry was measured."""
+    what = f"{panel.title}, {'with' if tests else 'without'} tests: {rule}"
+    if rule == RULES[0]:
+        marks = [sum(entries.is_marked(panel, v, n, tests=tests) for v in panel.values) for n in samples]
+        return Finding(what, all(a >= b for a, b in pairwise(marks)), ", ".join(map(str, marks)))
+    half = len(samples) // 2
+    pruned = [sum(entries.of(PRUNED, panel, v, n, tests=tests) for v in panel.values) for n in samples]
+    small, large = sum(pruned[:half]), sum(pruned[half:])
+    return Finding(what, large < small or small == large == 0, f"{large:g} against {small:g}")
 
 
 def markdown(entries: Entries) -> str:
@@ -292,8 +303,12 @@ def draw(entries: Entries, path: Path) -> None:
                     )
 
 
+def _more(parser: ArgumentParser) -> None:
+    parser.add_argument("--unfinished", action="store_true", help="record what is measured so far, and end")
+
+
 def main() -> None:
-    given = rothko.options(__doc__, runs=False)
+    given = record.options(__doc__ or "", learners=(), more=_more)
     n_rows = 5_000 if given.quick else N_ROWS
     samples = given.at or ((500, 1_000) if given.quick else SAMPLES)
     panels = [replace(panel, values=panel.values[:2]) for panel in PANELS] if given.quick else PANELS
@@ -305,7 +320,9 @@ def main() -> None:
             for n in samples:
                 for number in range(n_tables):
                     asked = (panel.part, value, n, number, n_rows, given.seed)
-                    tasks.append((folder, json.dumps([NAME, *asked]), given.fresh, trial, *asked))
+                    task = (folder, json.dumps([NAME, *asked]), given.fresh, trial, *asked)
+                    if not given.unfinished or rothko.kept_path(*task[:2]).exists():
+                        tasks.append(task)
     found = record.measured(
         given, NAME, ("panel", "parameter", "n", "tests", "measure"),
         lambda: trials.run(rothko.kept, tasks, processes=given.processes, title="Figure 24"),
@@ -318,7 +335,7 @@ def main() -> None:
         "pruning undid: the paper calls it nodes pruned, and since many of its entries are odd, it cannot mean the nodes "
         "that vanish, which come in pairs. In brackets: without hypothesis tests. "
         "x: the partitioning may not be minimal (`fallback: none`). Gray in the picture: the entries that the paper "
-        "prints. Attributes that are sensitive are no quasi-identifiers here.",
+        "prints. A dash: not measured. Attributes that are sensitive are no quasi-identifiers here.",
         found, {record.NO_LEARNERS: claims(entries)}, table=markdown(entries),
     )  # fmt: skip
     draw(entries, given.out / f"{NAME}.png")

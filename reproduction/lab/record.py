@@ -386,6 +386,7 @@ def _reduced(given: Namespace) -> dict[str, str]:
     less = [f"{given.trials} trials only"] if given.trials else []
     less += ["only at " + ", ".join(f"{x:g}" for x in given.at)] if given.at else []
     less += [f"{given.rows:,} rows only"] if getattr(given, "rows", None) else []
+    less += ["what is not measured is left out"] if getattr(given, "unfinished", False) else []
     return dict.fromkeys(given.learners, "; ".join(less))
 
 

@@ -190,6 +190,11 @@ def options(description: str, *, runs: bool = True) -> Namespace:
     return given
 
 
+def kept_path(folder: str, key: str) -> Path:
+    """Where the result of ``key`` is kept."""
+    return Path(folder, hashlib.sha256(key.encode()).hexdigest()[:24] + ".json")
+
+
 def kept(
     folder: str,
     key: str,
@@ -198,7 +203,7 @@ def kept(
     *arguments: Any,
 ) -> list[dict[str, Any]]:
     """What ``work`` gave for ``key`` before; else its result now, saved at once. The commit comes along."""
-    path = Path(folder, hashlib.sha256(key.encode()).hexdigest()[:24] + ".json")
+    path = kept_path(folder, key)
     if path.exists() and not fresh:
         known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["result"]
         return known

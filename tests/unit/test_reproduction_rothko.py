@@ -321,6 +321,17 @@ def test_figure_24_shows_ours_above_the_paper_s(tmp_path, monkeypatch):
     assert document["table"] in page
 
 
+def test_figure_24_leaves_out_what_is_not_measured_yet(tmp_path, monkeypatch):
+    monkeypatch.setattr(rothko, "sampled", in_memory)
+    play(tods_fig24, tmp_path, monkeypatch, "--at", "500")
+    monkeypatch.setattr(rothko, "sampled", None)  # nothing more is measured
+    document, points = play(tods_fig24, tmp_path, monkeypatch, "--unfinished")
+    assert {point["n"] for point in points} == {500}
+    assert "| 1,000 | -<br>*0 (0)* |" in document["table"]
+    assert document["reduced"] == {"none": "what is not measured is left out"}
+    assert len(document["claims"]["none"][0]["findings"]) == len(tods_fig24.PANELS)
+
+
 def test_figure_24_counts_splits_that_were_undone_and_not_the_nodes_that_vanish(monkeypatch):
     seen = []
 
