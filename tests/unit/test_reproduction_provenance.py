@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
 
 import run_all  # noqa: E402 - found by the line above
-from lab import provenance, record, staleness  # noqa: E402
+import tods_fig07  # noqa: E402
+from lab import provenance, record, staleness, trials  # noqa: E402
 from lab.record import Claim, Measured  # noqa: E402
+
+RECORDS = REPRODUCTION.parent / "docs" / "reproduction"
 
 # ---- commits ---------------------------------------------------------------------------------------------
 
@@ -200,3 +204,25 @@ def test_an_unknown_figure_is_said_to_be_none(capsys):
     with pytest.raises(SystemExit):
         run_all.asked(["tods_fig99"])
     assert "no script is called tods_fig99" in capsys.readouterr().err
+
+
+def judged_of_areas(found, learners):
+    return tods_fig07.census_claims(found, learners, trials.FEW_AREAS)
+
+
+@pytest.mark.parametrize(("name", "judge"), [("tods_fig07_areas", judged_of_areas)])
+def test_every_t_and_p_on_record_is_that_of_the_trials_beside_it(name, judge, monkeypatch):
+    monkeypatch.setattr(record, "_saved", lambda *_: Path("nowhere"))
+    document = json.loads(RECORDS.joinpath(f"{name}.json").read_text("utf-8"))
+    kept = record.read_trials(RECORDS, name)
+    keys = tuple(key for key in kept[0] if key not in ("trial", "value", *record.STAMP))
+    assert document["trials"] == list(document["claims"])
+    for learners, on_record in document["claims"].items():
+        given = Namespace(out=RECORDS, learners=[learners], seed=1, quick=False, again=True)
+        found = record.measured(given, name, keys, list)
+        judged = [
+            {"text": claim.text, "findings": [asdict(f) for f in claim.findings], "verdict": claim.verdict}
+            for claim in judge(found, learners)
+        ]
+        assert judged == on_record
+        assert any(", t = " in finding["statistic"] for claim in judged for finding in claim["findings"])
