@@ -6,6 +6,7 @@ import functools
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -352,7 +353,7 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     with replace_atomically(out, overwrite=overwrite) as temporary:
         temporary.write_text(draft, encoding="utf-8")
     options = f"--policy {out}{reading.as_options} --out release"
-    _say(f"Wrote {out}. Read it, then: sfumato publish {without_secrets(table)} {options}")
+    _say(f"Wrote {out}. Read it, then: sfumato publish {shlex.quote(without_secrets(table))} {options}")
 
 
 @commands.command()

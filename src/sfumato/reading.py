@@ -222,6 +222,7 @@ def _day_of(word: str, form: str) -> str | None:
 def open_undeclared(table: Any, reading: Reading = AS_USUAL) -> tuple[Source, Reading]:
     """``open_as`` where no schema says which columns are numbers and dates: those that look like it are; and how."""
     source = tables.open_table(table, encoding=reading.encoding)
+    reading = replace(reading, encoding=source.encoding or reading.encoding)
     schema = _as_it_looks(source, reading)
     reading = recognize(source, schema, reading)
     return in_usual_notation(source, schema, reading), reading

@@ -112,7 +112,7 @@ class Source:
 
     ``kind`` says what came in: csv, excel, database, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
     pandas, polars or duckdb. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
-    where a table was opened without reading it and does not say itself.
+    where a table was opened without reading it and does not say itself. ``encoding`` is the recognized one, if any.
 
     >>> source = open_table(pa.table({"zip": ["02139", "53715"]}))
     >>> source.names, source.n_rows, source.kind
@@ -127,6 +127,7 @@ class Source:
     stream: Callable[[Sequence[str], int | None, Count], Iterator[pa.RecordBatch]] | None = field(
         repr=False, default=None
     )
+    encoding: str | None = field(repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_names(self.names, self.where)
@@ -327,7 +328,14 @@ def _open_spreadsheet(path: Path, how: _How, sheet: str | None = None) -> Source
     names, batches = spreadsheets.read_sheet(path, sheet, any_width=how.any_text)
     where = str(path) if sheet is None else f"{path}#{sheet}"
     _check_names(names, where)
-    return _of_batches(names, batches, "excel", where)
+    source = _of_batches(names, batches, "excel", where)
+    rows = zip(
+        *([cell or "" for cell in source.column(name)[:SAMPLE_ROWS].to_pylist()] for name in names),
+        strict=True,
+    )
+    if not how.any_text and lacks_header(names, list(rows)):
+        raise TableError(f"{where} has no header: {NO_HEADER}.")
+    return source
 
 
 def _of_batches(names: Sequence[str], batches: Iterable[pa.RecordBatch], kind: str, where: str) -> Source:
@@ -756,9 +764,10 @@ def _open_csv(
     with _reading(where, "gzip-ed CSV file"):
         western = is_western(blocks_of(open_bytes, _unzipped))
     source = _csv_source(open_bytes, where, replace(how, encoding=WESTERN if western else UTF8), signature)
-    if western:
-        notice_western(where)
-    return source
+    if not western:
+        return source
+    notice_western(where)
+    return replace(source, encoding=WESTERN)
 
 
 def _csv_source(

@@ -296,12 +296,12 @@ def test_publish_reads_as_it_is_told(tmp_path):
 
 def test_profile_drafts_numbers_and_dates_however_they_are_written(tmp_path):
     rows = "".join(f"{i % 30},5;{i % 28 + 1}.3.19{60 + i % 30};NA\n" for i in range(200))
-    path = write(tmp_path / "t.csv", f"bmi;born;x\n{rows}")
+    path = write(tmp_path / "t.csv", f"bmi;born;größe\n{rows}", "latin-1")
     with pytest.warns(Notice):
         draft = profile(path)
     kinds = {guess.name: guess.facts.kind for guess in draft.columns}
     assert (kinds["bmi"], kinds["born"]) == (Kind.NUMBER, Kind.DATE)
-    assert '# The table was read with --decimal , --dates "%d.%m.%Y".' in draft.to_yaml()
+    assert '# The table was read with --encoding cp1252 --decimal , --dates "%d.%m.%Y".' in draft.to_yaml()
 
 
 def test_a_reading_is_used_where_no_schema_changes_anything():

@@ -97,7 +97,7 @@ def test_cells_beyond_the_header_are_refused_but_not_under_a_private_method(tmp_
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [([], "is empty; a table needs"), ([["a", "b"]], "has no rows"), ([["a", "a"], [1, 2]], "the same name"),
-     ([["a", None, "b"], [1, 2, 3]], "Column 2 of")],
+     ([["a", None, "b"], [1, 2, 3]], "Column 2 of"), ([[39, "x"], [50, "y"], [38, "x"], [1, "x"]], "has no header")],
 )  # fmt: skip
 def test_a_sheet_that_is_no_table_is_refused(tmp_path, rows, sentence):
     assert sentence in refusal(workbook(tmp_path / "t.xlsx", one=rows))
