@@ -29,6 +29,9 @@ from sfumato.text_encoding import check_encoding
 DOT, COMMA = ".", ","
 GERMAN_DATES = "%d.%m.%Y"
 ISO_DAY = "2001-02-03"
+MIXED_KINDS = ("excel", "database")
+"""Kinds of tables in which a column may hold numbers beside texts of numbers."""
+
 LOOKED_AT = BATCH_ROWS
 """Rows from the beginning in which decimal signs, dates and lost zeros are looked for."""
 
@@ -125,7 +128,7 @@ def in_usual_notation(
     rewrite = {
         attribute.name: partial(_rewritten, attribute=attribute, change=change, is_private=is_private)
         for attribute in schema.expand(source.names)
-        if attribute.name in source.names and (change := _change(attribute, reading))
+        if attribute.name in source.names and (change := _change(attribute, reading, source.kind))
     }
     if not rewrite:
         return source
@@ -150,10 +153,10 @@ def in_usual_notation(
 Change = Callable[[pa.Array], pa.Array]
 
 
-def _change(attribute: Attribute, reading: Reading) -> Change | None:
+def _change(attribute: Attribute, reading: Reading, source_kind: str) -> Change | None:
     """How the texts of a column become the usual ones."""
     if attribute.kind is Kind.NUMBER and reading.decimal == COMMA:
-        return _with_decimal_point
+        return _with_decimal_point_beside_numbers if source_kind in MIXED_KINDS else _with_decimal_point
     if attribute.kind is Kind.DATE and reading.dates is not None:
         return partial(_as_iso, form=reading.dates)
     return None
@@ -198,6 +201,11 @@ def _with_decimal_point(words: pa.Array) -> pa.Array:
     right = pc.replace_substring(pc.replace_substring(words, DOT, ""), COMMA, DOT)
     wrong = pc.replace_substring(words, DOT, COMMA)
     return pc.if_else(is_number, pc.if_else(is_right, right, wrong), words)
+
+
+def _with_decimal_point_beside_numbers(words: pa.Array) -> pa.Array:
+    """The same where some cells were stored as numbers: what has no comma is one of those, 1.234 too."""
+    return pc.if_else(pc.match_substring(words, COMMA), _with_decimal_point(words), words)
 
 
 def _as_iso(words: pa.Array, *, form: str) -> pa.Array:
@@ -250,6 +258,8 @@ def recognize(source: Source, schema: Schema, reading: Reading) -> Reading:
     texts = {name: cells for name, cells in first_texts(source, names).items() if cells is not None}
     texts = {name: _without(cells, schema[name].missing_values) for name, cells in texts.items()}
     numbers = {name: cells for name, cells in texts.items() if schema[name].kind is Kind.NUMBER}
+    if source.kind in MIXED_KINDS:
+        numbers = {name: cells.filter(pc.match_substring(cells, COMMA)) for name, cells in numbers.items()}
     days = {name: cells for name, cells in texts.items() if schema[name].kind is Kind.DATE}
     return _with_dates(_with_decimal(reading, numbers, source.where), days, source.where)
 

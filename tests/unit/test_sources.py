@@ -20,7 +20,7 @@ from postgres import PASSWORD, running_server
 import sfumato as sf
 from sfumato.allowance import allowing
 from sfumato.databases import Address, is_address, without_secrets
-from sfumato.errors import MissingExtra, TableError
+from sfumato.errors import MissingExtra, Notice, TableError
 from sfumato.reading import open_as
 from sfumato.schema import Schema
 from sfumato.tables import UNKNOWN, open_table, release_format
@@ -92,6 +92,18 @@ def test_cells_beyond_the_header_are_refused_but_not_under_a_private_method(tmp_
     path = workbook(tmp_path / "t.xlsx", one=[["a"], ["x"], ["y", "z"]])
     assert refusal(path) == f"Row 2 of {path} has cells beyond the header; name their columns."
     assert cells(open_as(path, Schema.of(a="other"), is_private=True)) == {"a": ["x", "y"]}
+
+
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_texts_of_numbers_beside_numbers_are_read_with_a_decimal_comma(tmp_path, is_declared):
+    path = workbook(tmp_path / "t.xlsx", one=[["bmi"], ["21,5"], [1.234], ["1.023,5"], [30], [22.5]])
+    schema, reading = Schema.of(bmi={"role": "other", "kind": "number"}), sf.Reading(decimal=",")
+    if is_declared:
+        source = open_as(path, schema, reading)
+    else:
+        with pytest.warns(Notice, match="decimal comma"):
+            source = open_as(path, schema)
+    assert source.column("bmi").to_pylist() == ["21.5", "1.234", "1023.5", "30", "22.5"]
 
 
 @pytest.mark.parametrize(
