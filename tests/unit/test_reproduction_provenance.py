@@ -206,6 +206,12 @@ def test_an_unknown_figure_is_said_to_be_none(capsys):
     assert "no script is called tods_fig99" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_the_quick_run_of_figure_12_still_gives_its_numbers():
+    kept = staleness.kept(RECORDS, "tods_fig12")
+    assert staleness.differences(kept["numbers"], staleness.quick_numbers("tods_fig12")) == []
+
+
 def judged_of_areas(found, learners):
     return tods_fig07.census_claims(found, learners, trials.FEW_AREAS)
 
