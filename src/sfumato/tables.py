@@ -111,8 +111,9 @@ class Source:
     """Any table, read column by column, with unique column names.
 
     ``kind`` says what came in: csv, excel, database, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
-    pandas, polars or duckdb. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
-    where a table was opened without reading it and does not say itself. ``encoding`` is the recognized one, if any.
+    pandas, polars, duckdb or numpy. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
+    where a table was opened without reading it and does not say itself. ``encoding`` is the recognized one, if
+    any. ``index`` is that of a pandas frame: it is no column, and goes to frames of the same rows only.
 
     >>> source = open_table(pa.table({"zip": ["02139", "53715"]}))
     >>> source.names, source.n_rows, source.kind
@@ -128,6 +129,7 @@ class Source:
         repr=False, default=None
     )
     encoding: str | None = field(repr=False, default=None)
+    index: Any = field(repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         _check_names(self.names, self.where)
@@ -192,7 +194,11 @@ class Source:
         """
         at = pa.array(rows)
         return replace(
-            self, n_rows=len(rows), read=lambda name: _movable(self.column(name)).take(at), stream=None
+            self,
+            n_rows=len(rows),
+            read=lambda name: _movable(self.column(name)).take(at),
+            stream=None,
+            index=None,
         )
 
 
@@ -603,13 +609,17 @@ def _without_index(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _open_frame(source: Any, *, any_text: bool) -> Source:
-    kind = _frame_kind(source)
+    kind = frame_kind(source)
     where = f"{_library(type(source))}.{type(source).__name__}"
     if kind is None:
         raise TableError(f"A table is a path or a frame (pandas, Polars, Arrow or DuckDB), not a {where}.")
     if kind == "pandas":
         names = tuple(map(str, source.columns))
         read = partial(_pandas_column, source, names, any_text=any_text)
+        return Source(names, len(source), kind, where, read, index=source.index)
+    if kind == "numpy":
+        names = array_names(source.shape[1])
+        read = partial(_numpy_column, source, names, any_text=any_text)
         return Source(names, len(source), kind, where, read)
     if kind == "polars":
         read = partial(_polars_column, source, any_text=any_text)
@@ -625,14 +635,30 @@ def _library(kind: type) -> str:
     return kind.__module__.partition(".")[0].lstrip("_")
 
 
-def _frame_kind(source: Any) -> str | None:
+def frame_kind(source: Any) -> str | None:
     """Which library made a frame, found without importing any."""
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return "pyarrow"
+    if isinstance(source, np.ndarray) and source.ndim == 2:
+        return "numpy"
     for base in type(source).__mro__:
         if (_library(base), base.__name__) in FRAMES:
             return _library(base)
     return "arrow" if hasattr(source, "__arrow_c_stream__") else None
+
+
+def array_names(n_columns: int) -> tuple[str, ...]:
+    """What the columns of an array are called: x0, x1 and so on, as in scikit-learn."""
+    return tuple(f"x{i}" for i in range(n_columns))
+
+
+def _numpy_column(
+    array: NDArray[Any], names: tuple[str, ...], name: str, *, any_text: bool
+) -> pa.ChunkedArray:
+    """A column of an array; NaN is missing, as in pandas."""
+    cells: Any = np.ascontiguousarray(array[:, names.index(name)])
+    column = _arrow_or_none(cells) if cells.dtype.kind != "O" else None
+    return _object_column(cells, any_text=any_text) if column is None else pa.chunked_array([column])
 
 
 def _polars_column(frame: Any, name: str, *, any_text: bool) -> pa.ChunkedArray:
@@ -1505,13 +1531,26 @@ def _used_places(chunk: pa.DictionaryArray) -> NDArray[np.int64]:
 
 
 def hand_back(table: pa.Table, source: Source) -> Any:
-    """The table as the kind of frame that came in; a ``pyarrow.Table`` for files and other Arrow data."""
+    """The table as the kind of frame that came in; a ``pyarrow.Table`` for files and other Arrow data.
+
+    As many rows as a pandas frame had are its own, and have the index that it had.
+    """
     table = compact(table)
     if source.kind == "pandas":
-        return table.to_pandas()
+        frame, index = table.to_pandas(), source.index
+        return frame if index is None or len(index) != len(frame) else frame.set_axis(index, axis=0)
+    if source.kind == "numpy":
+        return _array_of(table)
     if source.kind in ("polars", "duckdb"):
         return importlib.import_module(source.kind).from_arrow(table)
     return table
+
+
+def _array_of(table: pa.Table) -> NDArray[Any]:
+    """The cells as an array: of numbers if all of them are, of objects otherwise."""
+    columns = [_decoded(column.combine_chunks()).to_numpy(zero_copy_only=False) for column in table.columns]
+    are_numbers = all(column.dtype.kind in "biuf" for column in columns)
+    return np.column_stack(columns if are_numbers else [column.astype(object) for column in columns])
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
