@@ -34,9 +34,9 @@ _NUMBER = re.compile(
 def charge(path: Path, release: str, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
     """Write a release into the account, which is begun if it is not there; raises if the budget does not allow it."""
     asked = {"epsilon": epsilon, "delta": delta}
-    path = _resolve(path)
-    with _alone(path):
-        document = _read(path)
+    account = _resolve(path)  # sentences name it as the user does
+    with _alone(account, path):
+        document = _read(account, path)
         for word, allowed in _budget(document, path).items():
             entries = document["releases"]
             spent = sum((_number(entry.get(word, "0"), path, word) for entry in entries), Fraction(0))
@@ -44,7 +44,7 @@ def charge(path: Path, release: str, epsilon: Fraction, delta: Fraction = Fracti
                 raise BudgetExceeded(asked[word], spent=spent, budget=allowed, where=str(path), word=word)
         paid = {word: str(number) for word, number in asked.items() if number or word == "epsilon"}
         document["releases"].append({"release": release, **paid})
-        with replace_atomically(path) as temporary:
+        with replace_atomically(account) as temporary:
             temporary.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -74,9 +74,9 @@ def _resolve(path: Path) -> Path:
         raise InputError(f"{path} is a link that leads nowhere; name the ledger itself.") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(account: Path, path: Path) -> dict[str, Any]:
     try:
-        with os.fdopen(open_plain(path), "rb") as file:
+        with os.fdopen(open_plain(account), "rb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:
                 raise InputError(
                     f"{path} has a second name (a hard link), by which charges would be lost; give the ledger one name."
@@ -130,9 +130,9 @@ def _number(text: Any, path: Path, word: str) -> Fraction:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(account: Path, path: Path) -> Iterator[None]:
     """No other run reads the account between our reading and our writing it."""
-    lock = path.with_name(f".{path.name}.lock")
+    lock = account.with_name(f".{account.name}.lock")
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(lock))
