@@ -14,7 +14,8 @@ import pytest
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
 
-import run_all  # noqa: E402 - found by the line above
+import diffgen_fig4_split  # noqa: E402 - found by the line above
+import run_all  # noqa: E402
 import tods_fig07  # noqa: E402
 from lab import provenance, record, staleness, trials  # noqa: E402
 from lab.record import Claim, Measured  # noqa: E402
@@ -216,7 +217,13 @@ def judged_of_areas(found, learners):
     return tods_fig07.census_claims(found, learners, trials.FEW_AREAS)
 
 
-@pytest.mark.parametrize(("name", "judge"), [("tods_fig07_areas", judged_of_areas)])
+@pytest.mark.parametrize(
+    ("name", "judge"),
+    [
+        ("tods_fig07_areas", judged_of_areas),
+        ("diffgen_fig4_split", lambda found, _: diffgen_fig4_split.claims(found)),
+    ],
+)
 def test_every_t_and_p_on_record_is_that_of_the_trials_beside_it(name, judge, monkeypatch):
     monkeypatch.setattr(record, "_saved", lambda *_: Path("nowhere"))
     document = json.loads(RECORDS.joinpath(f"{name}.json").read_text("utf-8"))
