@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from naive_confidence import Sample, rules_of
 from small_trees import SHAPES, Building, axes_from, children_of, n_codes_of, trees
 
+from sfumato.engines import memory
 from sfumato.engines.memory import MemoryEngine, everywhere
 from sfumato.errors import InternalError
 from sfumato.kernels.descend import leaves_of
@@ -474,3 +475,16 @@ def test_a_selection_is_answered_from_the_region_that_is_known_not_from_what_the
     nodes = grow_on_sample(sample, problem, known)
     assert nodes.axis[0] == 0
     assert (nodes.threshold[0] == 6) == (not is_known)  # the end of the query, or the median
+
+
+def test_small_leaves_are_handed_to_threads_together():
+    bounds = np.zeros((4, 1), dtype=np.int64)
+    small = {at: memory.Open(10 * at, 10 * at + 10, bounds) for at in range(1_000)}
+    parts = list(memory.together(small))
+    assert [pair for part in parts for pair in part] == list(small.items())
+    n_rows = [sum(leaf.end - leaf.start for _, leaf in part) for part in parts]
+    assert all(n >= memory.SMALLEST_TASK for n in n_rows[:-1])
+    assert len(parts) == 3
+    large = {at: memory.Open(10_000 * at, 10_000 * at + 10_000, bounds) for at in range(3)}
+    assert [len(part) for part in memory.together(large)] == [1, 1, 1]
+    assert list(memory.together({})) == []
