@@ -7,7 +7,7 @@
 - ``lagrangian``: the Lagrangian of 20,000 sampled products, in rows proved per second.
 - ``probing``: row-join probing of sampled products, in milliseconds per row with the scan for near rows. What all rows
   would cost is extrapolated, here and above, and said.
-- ``excess``: risk above the exact optimum, of the genetic search as published and improved and of probing: on Adult, and
+- ``excess``: risk above the exact optimum, of the genetic search (repaired, and improved) and of probing: on Adult, and
   on rows of the products that branch and bound proved.
 - ``private``: one half of Adult the public side table, the other released: how much of it is published.
 

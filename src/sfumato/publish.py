@@ -44,7 +44,7 @@ from sfumato.release import Certificate, Claims, Privacy, Release, Sampling, che
 from sfumato.schema import Role
 from sfumato.spill import Spill, size_of
 from sfumato.tables import Source
-from sfumato.tradeoff_policy import LAGRANGIAN
+from sfumato.tradeoff_policy import LAGRANGIAN, Absolute
 from sfumato.verify import Measures, claims, examine, judged, measure, verify_folder
 from sfumato.verify_cells import Detail
 from sfumato.verify_checks import Check, Verdict
@@ -659,12 +659,14 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
     options, found = release.policy.method, release.certificate.figures[verify_tradeoff.TRADEOFF]
     assert isinstance(options, RiskUtilityOptions)
     if options.private is not None:
-        t = found["published"]["t"]
-        yield f"No privacy is claimed: this is Algorithm 3 of the paper, for study; boxes cover at least {t:,} rows."
+        study = found["published"]
+        yield (
+            f"No privacy is claimed: this is Algorithm {study['algorithm']} of the paper, for study; boxes cover at "
+            f"least {study['covered']:,} rows."
+        )
     share, n_rows = found["share"], found["rows"]
-    asked = f"at least {options.utility_at_least}" if options.price is None else "as it pays"
     yield (
-        f"utility of each row, from suppressed to raw, {asked}: {_no_more_than(share['least'])} or more, "
+        f"utility of each row{_asked(options)}: {_no_more_than(share['least'])} or more, "
         f"{share['mean']:.0%} on average"
     )
     risk, raw = found["risk"], found["raw risk"]
@@ -686,6 +688,21 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
             f"({found['suppressed']:,}), "
             "and hardly ever anything between; try objective: threshold, or log-risk."
         )
+
+
+def _asked(options: RiskUtilityOptions) -> str:
+    """What each row was asked to keep of its utility.
+
+    >>> _asked(RiskUtilityOptions())
+    ', from suppressed to raw, at least 3/5'
+    """
+    promised, asked = options.promised, options.utility_at_least
+    if promised is None:
+        return ", from suppressed to raw, as it pays"
+    part = f" (sigma_1 times the {asked} asked for)" if promised != asked else ""
+    if isinstance(promised, Absolute):
+        return f" at least {promised}{part}; from suppressed to raw"
+    return f", from suppressed to raw, at least {promised}{part}"
 
 
 def _no_more_than(share: float) -> str:

@@ -47,7 +47,7 @@ from sfumato.renames import exchange, rename_new
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.spill import Spill
 from sfumato.tables import TEXT_KINDS, UNKNOWN, Source, hand_back, is_text, numbers, write_table
-from sfumato.tradeoff_policy import RiskUtilityOptions
+from sfumato.tradeoff_policy import Absolute, AtLeast, RiskUtilityOptions
 
 FORMAT = 1
 CERTIFICATE = "certificate.json"
@@ -116,24 +116,24 @@ class Claim:
 class UtilityClaim:
     """What the published rows of a risk-utility release tell, in all and at least.
 
-    ``at_least`` is the share of its utility that each row keeps, None if none is promised. ``mean`` and ``least`` are
-    None where the folder does not tell: it takes the values of the table. ``missing`` are the columns that have
-    a leaf for missing cells.
+    ``at_least`` is the share of its utility that each row keeps, or the utility that it has, None if none is promised.
+    ``mean`` and ``least`` are None where the folder does not tell: it takes the values of the table. ``missing`` are the
+    columns that have a leaf for missing cells.
     """
 
     measure: str
-    at_least: Fraction | None
+    at_least: AtLeast | None
     mean: float | None
     least: float | None
     missing: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "measure": self.measure,
-            "at-least": None if self.at_least is None else str(self.at_least),
-            "mean": self.mean,
-            "least": self.least,
-        }
+        return {"measure": self.measure, "at-least": self._at_least(), "mean": self.mean, "least": self.least}
+
+    def _at_least(self) -> Any:
+        if self.at_least is None:
+            return None
+        return {"value": str(self.at_least)} if isinstance(self.at_least, Absolute) else str(self.at_least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +481,7 @@ _OPTIONAL_CLAIMS = ("cells", "one-value")
 _CELLS: dict[str, tuple[type, ...]] = {"exact": (int,), "narrowed": (int,), "all": (int,)}
 _UTILITY: dict[str, tuple[type, ...]] = {
     "measure": (str,),
-    "at-least": (str, type(None)),
+    "at-least": (str, dict, type(None)),
     "mean": (int, float, type(None)),
     "least": (int, float, type(None)),
 }
@@ -635,7 +635,7 @@ def _claims_of_boxes(value: Any) -> Claims:
         mean, least = (None if utility[key] is None else float(utility[key]) for key in ("mean", "least"))
     except OverflowError:
         raise _rubbish("a utility is too large") from None
-    at_least = None if utility["at-least"] is None else _fraction(utility, "at-least")
+    at_least = _at_least(utility)
     claimed = UtilityClaim(utility["measure"], at_least, mean, least, tuple(data["missing"]))
     return Claims(
         data["rows"],
@@ -645,6 +645,15 @@ def _claims_of_boxes(value: Any) -> Claims:
         utility=claimed,
         cells=_cells_claim(data),
     )
+
+
+def _at_least(utility: Mapping[str, Any]) -> AtLeast | None:
+    given = utility["at-least"]
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        return Absolute(_fraction(_fields(given, "'at-least'", {"value": (str,)}), "value"))
+    return _fraction(utility, "at-least")
 
 
 def _counted(value: Any, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
@@ -816,7 +825,8 @@ class Release:
             return f"<Release of counts in {number_of(claims.groups, 'cell')}: {promised}>"
         promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
         if claims.utility is not None and claims.utility.at_least is not None:
-            promised = f"utility at least {claims.utility.at_least} of each row's"
+            of_whom = "" if isinstance(claims.utility.at_least, Absolute) else " of each row's"
+            promised = f"utility at least {claims.utility.at_least}{of_whom}"
         rows, groups = number_of(claims.rows, "row"), number_of(claims.groups, "group")
         return f"<Release of {rows} in {groups}: {promised}>"
 

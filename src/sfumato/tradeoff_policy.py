@@ -52,6 +52,9 @@ SERVES = {
 """The objectives of each optimizer."""
 
 DEFAULT_SHARE = Fraction(3, 5)
+DEFAULT_SIGMA_1 = Fraction(1, 2)
+ALGORITHMS = (3, 4)
+"""What the paper has for private sampling."""
 MOST_KAPPA = 9
 FRAME = "frame"
 """What a policy calls a side table that was handed over in code and has no file."""
@@ -89,6 +92,78 @@ def plain(number: Fraction) -> int | float | str:
         return int(number)
     near = float(number)
     return near if exact(near) == number else f"{number.numerator}/{number.denominator}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """A threshold in units of utility, the same for every row [FEB12, definition 1].
+
+    >>> str(Absolute(Fraction(5))), Absolute(Fraction(5, 2)).as_policy()
+    ('5', {'value': 2.5})
+    """
+
+    value: Fraction
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def as_policy(self) -> dict[str, Any]:
+        return {"value": plain(self.value)}
+
+
+AtLeast = Fraction | Absolute
+"""The least utility of a row: a share of the way from the row suppressed to the row as it is, or a utility."""
+
+
+def at_least_of(given: Any) -> AtLeast:
+    """From what a policy says.
+
+    >>> at_least_of(0.6), at_least_of({"value": 5})
+    (Fraction(3, 5), Absolute(value=Fraction(5, 1)))
+    """
+    return Absolute(exact(given["value"])) if isinstance(given, Mapping) else exact(given)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximationOptions:
+    """Algorithm 1 [FEB12, section 2.4]: consecutive bounds on the weight differ by the factor 1 + ``epsilon``.
+
+    ``sigma`` is of the variant paper alone: a drawn generalization is accepted if it has sigma_1 of the utility asked for
+    and sigma_2 times the bound at most. None is 1/2, and a sigma_2 that suits the threshold.
+    """
+
+    epsilon: Fraction = Fraction(1, 10)
+    sigma: tuple[Fraction, Fraction] | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ApproximationOptions:
+        options: dict[str, Any] = {}
+        if "epsilon" in given:
+            options["epsilon"] = exact(given["epsilon"])
+        if "sigma" in given:
+            options["sigma"] = tuple(map(exact, given["sigma"]))
+        return cls(**options)
+
+    @property
+    def sigma_1(self) -> Fraction:
+        return DEFAULT_SIGMA_1 if self.sigma is None else self.sigma[0]
+
+    def as_policy(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"epsilon": plain(self.epsilon)}
+        if self.sigma is not None:
+            options["sigma"] = list(map(plain, self.sigma))
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class GeneticOptions:
+    """Algorithm 2 [FEB12, section 2.5]: paths of a population, and how often children are made."""
+
+    population: int = 50
+    generations: int = 50
+
+    def as_policy(self) -> dict[str, Any]:
+        return {"population": self.population, "generations": self.generations}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +218,15 @@ class Weights:
 class PrivateSampling:
     """Rows are drawn, and boxes published only if enough of them were drawn [FEB12, section 3; LQS12].
 
-    ``sample`` is the chance of a row to be drawn; None lets the method choose.
+    ``sample`` is the chance of a row to be drawn; None lets the method choose. ``algorithm`` is of the variant paper
+    alone: 3 enumerates the generalizations of a row, 4 walks in a polytope.
     """
 
     epsilon: Fraction
     delta: Fraction
     sample: Fraction | None = None
     variant: str = REPAIRED
+    algorithm: int = 3
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> PrivateSampling:
@@ -158,22 +235,29 @@ class PrivateSampling:
                 raise Misfit(
                     (*METHOD, "private"), f"the key {word!r} is missing; say, for example, {word}: {such_as}."
                 )
+        variant = given.get("variant", REPAIRED)
+        if variant != PAPER and "algorithm" in given:
+            raise Misfit((*METHOD, "private", "algorithm"), f"only variant: {PAPER} has it; leave it out.")
         numbers = {word: exact(given[word]) for word in ("epsilon", "delta", "sample") if word in given}
-        return cls(**numbers, variant=given.get("variant", REPAIRED))
+        return cls(**numbers, variant=variant, algorithm=int(given.get("algorithm", 3)))
 
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {"epsilon": plain(self.epsilon), "delta": plain(self.delta)}
         if self.sample is not None:
             options["sample"] = plain(self.sample)
-        return {**options, "variant": self.variant}
+        options["variant"] = self.variant
+        if self.variant == PAPER:
+            options["algorithm"] = self.algorithm
+        return options
 
 
 @dataclass(frozen=True, slots=True)
 class RiskUtilityOptions:
     """What is optimized for each row, and how.
 
-    ``utility_at_least`` is a share of the way from the row suppressed to the row as it is. ``price`` is the lambda of
-    the Lagrangian and of log-risk, ``kappa`` the power of utility in the former. ``floor`` is added to the weight of
+    ``variant`` tells the paper's Algorithms 1 and 2 as printed from ours, which are repaired. ``utility_at_least`` is a
+    share of the way from the row suppressed to the row as it is, or a utility. ``price`` is the lambda of the
+    Lagrangian and of log-risk, ``kappa`` the power of utility in the former. ``floor`` is added to the weight of
     every generalization. ``side_table`` names the table that an attacker has, which lies at ``side_path``; None is the
     table itself. A policy that is written down tells the name alone: it needs no outside file, and the certificate says
     by a hash which table it was.
@@ -185,7 +269,7 @@ class RiskUtilityOptions:
 
     optimizer: str = AUTO
     objective: str = THRESHOLD
-    utility_at_least: Fraction = DEFAULT_SHARE
+    utility_at_least: AtLeast = DEFAULT_SHARE
     price: Fraction | None = None
     kappa: int = 1
     utility: Utility = DEPTH
@@ -194,7 +278,28 @@ class RiskUtilityOptions:
     side_table: str | None = None
     private: PrivateSampling | None = None
     side_path: str | None = field(default=None, compare=False, repr=False)
+    variant: str = REPAIRED
+    approximation: ApproximationOptions = field(default_factory=ApproximationOptions)
+    genetic: GeneticOptions = field(default_factory=GeneticOptions)
     name: ClassVar[str] = "risk-utility"
+
+    @property
+    def promised(self) -> AtLeast | None:
+        """The least utility of each row by promise: Algorithm 1 as printed reaches sigma_1 of what is asked for.
+
+        >>> RiskUtilityOptions(optimizer=APPROXIMATION, variant=PAPER).promised
+        Fraction(3, 10)
+        """
+        if self.objective != THRESHOLD:
+            return None
+        asked = self.utility_at_least
+        part = self.approximation.sigma_1 if self.is_algorithm_1 else Fraction(1)
+        return Absolute(part * asked.value) if isinstance(asked, Absolute) else part * asked
+
+    @property
+    def is_algorithm_1(self) -> bool:
+        """Algorithm 1 as printed?"""
+        return self.optimizer == APPROXIMATION and self.variant == PAPER
 
     @property
     def is_private(self) -> bool:
@@ -204,10 +309,17 @@ class RiskUtilityOptions:
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = ".") -> RiskUtilityOptions:
         """From what a policy says; a side table is sought relative to ``folder``, or not at all without one."""
-        options: dict[str, Any] = {word: given[word] for word in ("optimizer", "objective") if word in given}
-        for word, name in (("utility-at-least", "utility_at_least"), ("lambda", "price"), ("floor", "floor")):
+        words = ("variant", "optimizer", "objective")
+        options: dict[str, Any] = {word: given[word] for word in words if word in given}
+        if "utility-at-least" in given:
+            options["utility_at_least"] = at_least_of(given["utility-at-least"])
+        for word, name in (("lambda", "price"), ("floor", "floor")):
             if word in given:
                 options[name] = exact(given[word])
+        if "approximation" in given:
+            options["approximation"] = ApproximationOptions.of(given["approximation"])
+        if "genetic" in given:
+            options["genetic"] = GeneticOptions(**{word: int(n) for word, n in given["genetic"].items()})
         if "kappa" in given:
             options["kappa"] = int(given["kappa"])
         if "utility" in given:
@@ -225,8 +337,13 @@ class RiskUtilityOptions:
 
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {"optimizer": self.optimizer, "objective": self.objective}
+        if self.optimizer == APPROXIMATION:
+            options |= {"variant": self.variant, "approximation": self.approximation.as_policy()}
+        if self.optimizer == GENETIC:
+            options |= {"variant": self.variant, "genetic": self.genetic.as_policy()}
         if self.objective == THRESHOLD:
-            options["utility-at-least"] = plain(self.utility_at_least)
+            asked = self.utility_at_least
+            options["utility-at-least"] = asked.as_policy() if isinstance(asked, Absolute) else plain(asked)
         if self.price is not None:
             options["lambda"] = plain(self.price)
         if self.objective == LAGRANGIAN:
@@ -254,7 +371,7 @@ def check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistake
         _check_words(options)
     if mistakes.found:
         return
-    for check in (_check_objective, _check_side_table, _check_least_floor):
+    for check in (_check_objective, _check_variant, _check_side_table, _check_least_floor):
         with mistakes.collect():
             check(options)
     with mistakes.collect():
@@ -271,6 +388,7 @@ def check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistake
 
 def _check_words(options: RiskUtilityOptions) -> None:
     for word, given, choices in (
+        ("variant", options.variant, VARIANTS),
         ("optimizer", options.optimizer, OPTIMIZERS),
         ("objective", options.objective, OBJECTIVES),
         *([("utility", options.utility, UTILITIES)] if isinstance(options.utility, str) else []),
@@ -284,8 +402,65 @@ def _check_least_floor(options: RiskUtilityOptions) -> None:
         raise Misfit((*METHOD, "floor"), "must be a number of at least 0, such as 0.1.")
 
 
+def _check_variant(options: RiskUtilityOptions) -> None:
+    """Algorithms 1 and 2, and their parameters."""
+    for word, given, none in (
+        (APPROXIMATION, options.approximation, ApproximationOptions()),
+        (GENETIC, options.genetic, GeneticOptions()),
+    ):
+        if given != none and options.optimizer != word:
+            raise Misfit((*METHOD, word), f"only optimizer: {word} has it; leave it out.")
+    if options.variant == PAPER and options.optimizer not in (APPROXIMATION, GENETIC):
+        raise Misfit(
+            (*METHOD, "variant"),
+            f"the paper prints Algorithm 1 (optimizer: {APPROXIMATION}) and Algorithm 2 (optimizer: {GENETIC}); "
+            "choose one of them, or leave it out.",
+        )
+    if options.variant == PAPER and options.private is not None:
+        raise Misfit(
+            (*METHOD, "variant"), "private draws boxes and has a variant of its own; leave this one out."
+        )
+    if min(options.genetic.population, options.genetic.generations) < 1:
+        raise Misfit((*METHOD, GENETIC), "must be whole numbers of at least 1.")
+    _check_approximation(options)
+
+
+def _check_approximation(options: RiskUtilityOptions) -> None:
+    epsilon, sigma = options.approximation.epsilon, options.approximation.sigma
+    path: Where = (*METHOD, APPROXIMATION)
+    if not 0 < epsilon < 1:
+        raise Misfit((*path, "epsilon"), "must be a number between 0 and 1, such as 0.1.")
+    if sigma is None:
+        return
+    if options.variant != PAPER:
+        raise Misfit(
+            (*path, "sigma"), f"only variant: {PAPER} draws until sigma accepts; leave it out, or say so."
+        )
+    if not 0 < sigma[0] < 1 < sigma[1]:
+        raise Misfit((*path, "sigma"), "must be a number between 0 and 1 and one above 1, such as [0.5, 5].")
+    share = options.utility_at_least
+    if not isinstance(share, Absolute) and share and least_acceptance(share, *sigma) <= 0:
+        raise Misfit(
+            (*path, "sigma"),
+            "theorem 3 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1, theta being utility-at-least; "
+            f"sigma_2 must be above {float(1 / (1 - (1 - share) / (1 - share * sigma[0]))):.4g} here.",
+        )
+
+
+def least_acceptance(share: Fraction, sigma_1: float | Fraction, sigma_2: float | Fraction) -> float:
+    """The bound on the chance that a drawn level set is accepted, by Markov's inequality [FEB12, proof of theorem 3]."""
+    theta = float(share)
+    return 1 - (1 - theta) / (1 - theta * float(sigma_1)) - 1 / float(sigma_2)
+
+
 def _check_objective(options: RiskUtilityOptions) -> None:
-    if not 0 <= options.utility_at_least <= 1:
+    asked = options.utility_at_least
+    if isinstance(asked, Absolute):
+        if asked.value < 0:
+            raise Misfit(
+                (*METHOD, "utility-at-least", "value"), "must be a utility of at least 0, such as 5."
+            )
+    elif not 0 <= asked <= 1:
         raise Misfit(
             (*METHOD, "utility-at-least"),
             "must be from 0 to 1: the share of the way from the row suppressed to the row as it is, such as 0.6.",
@@ -384,9 +559,18 @@ def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> Non
         plan(private.epsilon, private.delta, private.sample)
     except NoPlan as error:
         raise Misfit((*path, error.word), str(error)) from None
+    if private.algorithm not in ALGORITHMS:
+        raise Misfit((*path, "algorithm"), "must be 3 or 4.")
     if private.variant == PAPER:
-        _check_paper(options, path)
+        _check_paper(options, private, path)
         return
+    if private.algorithm != ALGORITHMS[0]:
+        raise Misfit((*path, "algorithm"), f"only variant: {PAPER} has it; leave it out.")
+    if isinstance(options.utility_at_least, Absolute):
+        raise Misfit(
+            (*METHOD, "utility-at-least"),
+            "a row that cannot reach a utility would end the run, and so tell of itself; give a share, such as 0.6.",
+        )
     if options.side_table is None:
         raise Misfit(
             path,
@@ -406,14 +590,19 @@ def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> Non
         )
 
 
-def _check_paper(options: RiskUtilityOptions, path: Where) -> None:
-    """Algorithm 3 knows two objectives, and takes the table for its own side table."""
+def _check_paper(options: RiskUtilityOptions, private: PrivateSampling, path: Where) -> None:
+    """Algorithm 3 knows two objectives, Algorithm 4 one; both take the table for its own side table."""
     if options.side_table is not None:
         raise Misfit(
             path, "the variant paper takes the table itself for its side table; leave out side-table."
         )
     if options.objective == LOG_RISK:
         raise Misfit(path, f"the paper knows no objective {LOG_RISK}; choose {THRESHOLD} or {LAGRANGIAN}.")
+    if private.algorithm == 4 and options.objective != LAGRANGIAN:
+        raise Misfit(
+            (*path, "algorithm"),
+            f"Algorithm 4 is printed for the Lagrangian alone; say objective: {LAGRANGIAN}, or algorithm: 3.",
+        )
 
 
 def _check_declared(attribute: Attribute) -> None:

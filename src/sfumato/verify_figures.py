@@ -133,7 +133,8 @@ def _tradeoff(value: Any) -> bool:
     """Risk and utility of single rows; ``verify_tradeoff`` holds their numbers against the rows."""
     ends = {"risk": "greatest", "raw_risk": "greatest", "share": "least"}
     pairs = {key: mapping(mean=is_number, **{end: is_number}) for key, end in ends.items()}
-    study = mapping(privacy=is_sentence, t=is_whole, beta=is_number, tau_1=is_number, eta=is_number, nats=is_number,
+    study = mapping(privacy=is_sentence, algorithm=is_whole, t=is_whole, covered=is_whole, beta=is_number,
+                    tau_1=is_number, eta=is_number, nats=is_number,
                     **{"epsilon'": is_number})  # fmt: skip
     whole = mapping(
         optimizer=is_word, reason=is_sentence, proved=is_whole, rows=is_whole, suppressed=is_whole, raw=is_whole,

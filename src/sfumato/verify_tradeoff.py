@@ -8,7 +8,8 @@ What the folder does not tell is the row as it was. The promise
 
 .. math:: u(x) \ge u(\top) + c \, (u(raw) - u(\top))
 
-fails if it is false of every row that the box can stand for, and holds for certain if it is true of all of them.
+fails if it is false of every row that the box can stand for, and holds for certain if it is true of all of them. Where
+the policy asks for a utility c itself, u(x) >= c, the boxes tell that alone [FEB12, definition 1].
 That the optimizer found the best box is not checked: that would take the raw rows.
 """
 
@@ -32,7 +33,7 @@ from sfumato.policy import Policy
 from sfumato.release import Claims, UtilityClaim
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import numbers, ordered
-from sfumato.tradeoff_policy import THRESHOLD, RiskUtilityOptions
+from sfumato.tradeoff_policy import Absolute, RiskUtilityOptions
 from sfumato.verify_cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
 from sfumato.verify_checks import Check, equal, what_is_left
 from sfumato.verify_groups import labels_of
@@ -249,17 +250,22 @@ class Utilities:
     def of(cls, boxes: Boxes) -> Utilities | str:
         """The utilities; or the name of a column whose utility is not known."""
         options = options_of(boxes.policy)
-        share = float(options.utility_at_least) if options.objective == THRESHOLD else 0.0
+        promised = options.promised
+        share = 0.0 if promised is None or isinstance(promised, Absolute) else float(promised)
+        asked = float(promised.value) if isinstance(promised, Absolute) else 0.0
         tables = []
         for column, own in zip(boxes.columns, boxes.nodes, strict=True):
             utility = column.utility(options.utility)
             if utility is None:
                 return column.attribute.name
+            asked -= (
+                float(utility[0]) if isinstance(promised, Absolute) else 0.0
+            )  # gains are above the roots'
             readings = [_readings(column, utility, found, share) for found in own]
             tables.append(np.array(readings, dtype=np.float64).reshape(-1, 7).T)  # a release may be empty
         each = [boxes.each([table[i] for table in tables]).sum(axis=1) for i in range(7)]
         least, worst, best, low, high, short, long = each
-        return cls(boxes, least, worst, best, (low, high), (short, long))
+        return cls(boxes, least, worst - asked, best - asked, (low, high), (short, long))
 
     @property
     def mean(self) -> float:
@@ -302,7 +308,7 @@ def claims_of(boxes: Boxes) -> Claims:
     else:
         mean, least = utilities.mean, utilities.least.min()
     claim = UtilityClaim(
-        measure_word(options), promised_share(options), _digits(mean), _digits(least), boxes.missing
+        measure_word(options), options.promised, _digits(mean), _digits(least), boxes.missing
     )
     _, suppressed = boxes.suppressed()
     cells = None if boxes.policy.is_private else claim_of(boxes.details().values())
@@ -315,8 +321,9 @@ def _digits(number: float | None) -> float | None:
 
 
 def promised_share(options: RiskUtilityOptions) -> Fraction | None:
-    """The share of its utility that each row keeps by promise."""
-    return options.utility_at_least if options.objective == THRESHOLD else None
+    """The share of its utility that each row keeps by promise, if that is what is promised."""
+    promised = options.promised
+    return None if isinstance(promised, Absolute) else promised
 
 
 # ---- checks --------------------------------------------------------------------------------------------------
@@ -369,27 +376,30 @@ def utility_checks(
 
 
 def promise_checks(utilities: Utilities | str, options: RiskUtilityOptions) -> Iterator[Check]:
-    share = promised_share(options)
-    if share is None:
+    promised = options.promised
+    if promised is None:
         yield Check(
             "no utility is promised",
             True,
             f"the objective {options.objective} weighs risk against utility row by row",
             is_note=True,
         )
-    if share is None or isinstance(utilities, str):
+    if promised is None or isinstance(utilities, str):
         return
     count = utilities.boxes.count
     slack = TOLERANCE * np.maximum(utilities.whole[1], 1.0)
     n_rows, n_failing = utilities.boxes.n_rows, int(count[utilities.best < -slack].sum())
     n_certain = int(count[utilities.worst >= -slack].sum())
+    if isinstance(promised, Absolute):
+        yield from _value_checks(promised, n_rows, n_failing, n_certain)
+        return
     detail = (
         f"{n_failing:,} rows cannot, whatever they were"
         if n_failing
         else f"whatever the rows were, for {n_certain:,} of {n_rows:,}"
     )
     yield Check(
-        f"every row keeps at least {float(share):.6g} of the way from suppressed to raw utility",
+        f"every row keeps at least {float(promised):.6g} of the way from suppressed to raw utility",
         not n_failing,
         detail,
     )
@@ -398,6 +408,19 @@ def promise_checks(utilities: Utilities | str, options: RiskUtilityOptions) -> I
             f"of {n_rows - n_certain:,} rows this depends on what they were",
             True,
             "leaves of unequal utility lie below their boxes, and the raw rows are not in the folder",
+            is_note=True,
+        )
+
+
+def _value_checks(promised: Absolute, n_rows: int, n_failing: int, n_certain: int) -> Iterator[Check]:
+    """A utility that every box has: what the rows were does not matter."""
+    detail = f"{n_failing:,} rows have less" if n_failing else ""
+    yield Check(f"every row has a utility of at least {float(promised.value):.6g}", not n_failing, detail)
+    if not n_failing and n_certain < n_rows:
+        yield Check(
+            f"of {n_rows - n_certain:,} rows this depends on how their labels are read",
+            True,
+            "labels of theirs stand at several nodes of a hierarchy",
             is_note=True,
         )
 

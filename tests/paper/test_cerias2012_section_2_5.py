@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.kernels.genes import fill_crossed, fill_mutant, fill_path
+from sfumato.kernels.genes import Members, by_utility, fill_crossed, fill_mutant, fill_path
 from sfumato.kernels.near import Steps
 
 UNDEFINED = np.iinfo(np.uint16).max
@@ -39,11 +39,11 @@ def counter(seed: int):
     return np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
 
 
-def follow(steps: Steps, need: int, genes: str, *, seed: int = 1):
+def follow(steps: Steps, need: int, genes: str, *, seed: int = 1, is_printed: bool = False):
     """The path to the frontier, and for each column how often it has been specialized."""
     whole = int(sum(steps.loss[a, n - 1] for a, n in enumerate(steps.n.tolist())))
     node, out = np.empty(len(steps.n), dtype=np.uint8), np.empty(int((steps.n - 1).sum()), dtype=np.uint16)
-    n = fill_path(steps, np.int64(whole - need), path(genes), counter(seed), node, out)
+    n = fill_path(steps, np.int64(whole - need), path(genes), is_printed, counter(seed), node, out)
     return text(out[:n]), (steps.n - 1 - node).tolist()
 
 
@@ -112,6 +112,29 @@ def test_where_everything_is_allowed_the_path_is_empty():
 def test_no_node_above_the_end_of_a_path_is_feasible():
     steps = lattice((0, 1, 2, 3), (0, 5))
     assert follow(steps, 5, "112") == ("2", [0, 1])
+
+
+def test_as_printed_a_path_ends_at_its_first_feasible_node():
+    """It "has at least one infeasible immediate parent": the node before it on the path."""
+    steps = lattice((0, 1, 2, 3), (0, 5))
+    assert follow(steps, 5, "112", is_printed=True) == ("112", [2, 1])
+    assert follow(SQUARE, 5, "12212111", is_printed=True) == ("12212", [2, 3])
+    assert follow(SQUARE, 0, "12212", is_printed=True) == ("", [0, 0])
+
+
+@pytest.mark.parametrize("utilities", [(3, 1, 0, 4), (2**59, 2**58, 2**58), (5,), (0, 0)])
+def test_as_printed_parents_are_taken_in_direct_proportion_to_their_utility(utilities):
+    """2.5, Selection: "a rank to each solution that is in direct proportion to its utility". Of none, evenly."""
+    n, whole, random = len(utilities), max(utilities), counter(1)
+    state = np.array([[1, 1, whole - own] for own in utilities], dtype=np.int64)
+    members = Members(np.zeros((n, 1), np.uint16), np.zeros(n, np.int64), np.zeros((n, 1), np.uint8), state)
+    drawn = [int(by_utility(random, members, n, np.int64(whole))) for _ in range(8000)]
+    shares = np.array(utilities, dtype=np.float64) if any(utilities) else np.ones(n)
+    wanted = shares / shares.sum()
+    assert np.bincount(drawn, minlength=n) / 8000 == pytest.approx(wanted, abs=0.03)
+    assert not any(
+        count for count, own in zip(np.bincount(drawn, minlength=n), wanted, strict=True) if not own
+    )
 
 
 @pytest.mark.parametrize(

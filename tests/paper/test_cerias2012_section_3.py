@@ -246,7 +246,7 @@ def test_theorem_4_ii_is_false_with_epsilon_as_printed():
 
 @pytest.mark.parametrize(("beta", "spread"), [(0.5, 0.10), (0.9, 1.49)])
 def test_theorem_4_ii_asks_for_exponents_that_step_2_never_gives(beta, spread):
-    """OPTIMUM >= l k |D| ln(h l) / epsilon' needs exponents epsilon' f / |D| of l k ln(h l); the least l is 4."""
+    """OPTIMUM >= l k |D| ln(h l) / epsilon' needs exponents epsilon' f / |D| of l k ln(h l), with an l above 3."""
     for objective in (Lagrangian(Fraction(1, 100)), Lagrangian(Fraction(10**6), power=2)):
         for n_columns in (1, 2):
             problem = deep_problem(10_000, n_columns)

@@ -11,7 +11,14 @@ import pytest
 
 from sfumato.errors import PolicyError
 from sfumato.policy import Policy, RiskUtilityOptions
-from sfumato.tradeoff_policy import SERVES, PrivateSampling, Weights
+from sfumato.tradeoff_policy import (
+    SERVES,
+    Absolute,
+    ApproximationOptions,
+    GeneticOptions,
+    PrivateSampling,
+    Weights,
+)
 
 ATTRIBUTES = """
 attributes:
@@ -87,7 +94,13 @@ ALL_OPTIONS = [
     "{weights: {column: caution}}",
     "{weights: {model: harmonic, attributes: {zip: 2, job: {Judge: 0, Writer: 1.5}}, column: {zip: caution, job: worry}}}",
     "{side-table: data/voters.csv}",
+    "{utility-at-least: {value: 5}}",
+    "{utility-at-least: {value: 5/2}, utility: log}",
     "{optimizer: genetic}",
+    "{optimizer: genetic, variant: paper, genetic: {population: 7}}",
+    "{optimizer: approximation, approximation: {epsilon: 0.3}}",
+    "{optimizer: approximation, variant: paper}",
+    "{optimizer: approximation, variant: paper, approximation: {sigma: [0.25, 9]}}",
     "{optimizer: probing}",
     "{optimizer: approximation}",
 ]
@@ -107,6 +120,12 @@ def test_options_are_what_is_written():
         optimizer="cut", objective="lagrangian", price=Fraction(3, 10), kappa=3, floor=Fraction(1, 3)
     )
     assert method(ALL_OPTIONS[6]).utility == {"age": (0, 1, 3), "zip": (0, 0.5)}
+    assert method("{utility-at-least: {value: 5/2}}").utility_at_least == Absolute(Fraction(5, 2))
+    printed = "{optimizer: approximation, variant: paper, approximation: {epsilon: 0.3, sigma: [0.25, 9]}}"
+    assert method(printed).approximation == ApproximationOptions(
+        Fraction(3, 10), (Fraction(1, 4), Fraction(9))
+    )
+    assert method("{optimizer: genetic, genetic: {generations: 9}}").genetic == GeneticOptions(50, 9)
     assert method(ALL_OPTIONS[7]).weights == Weights("model-1", {}, "caution")
     assert method(ALL_OPTIONS[8]).weights == Weights(
         "harmonic", {"zip": 2.0, "job": {"Judge": 0, "Writer": 1.5}}, {"zip": "caution", "job": "worry"}
@@ -159,6 +178,12 @@ def test_the_variant_of_the_paper_is_not_private_and_declares_nothing():
     given = policy(f"{{floor: 1, {PRIVATE}, variant: paper}}}}", attributes=text)
     assert not given.is_private
     assert Policy.from_dict(given.as_dict()) == given
+    assert given.as_dict()["method"]["risk-utility"]["private"]["algorithm"] == 3
+    options = f"{{objective: lagrangian, lambda: 1, floor: 1, {PRIVATE}, variant: paper, algorithm: 4}}}}"
+    given = policy(options, attributes=text)
+    assert Policy.parse(given.to_yaml()) == given
+    assert isinstance(given.method, RiskUtilityOptions)
+    assert given.method.private.algorithm == 4
 
 
 @pytest.mark.parametrize("optimizer", SERVES)
@@ -187,6 +212,28 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
         ("{utility-at-least: '0.5'}", SHARE),
         ("{utility-at-least: 60%}", SHARE),
         ("{utility-at-least: true}", SHARE),
+        ("{utility-at-least: {value: -1}}", "utility-at-least value: must be a utility from 0 to 1e12, such as 5."),
+        ("{utility-at-least: {share: 1}}", "the key 'share' is unknown"),
+        ("{utility-at-least: {}}", "utility-at-least: the key 'value' is missing"),
+        ("{objective: log-risk, floor: 1, lambda: 1, utility-at-least: {value: 5}}", "utility-at-least: only the objective threshold has it"),
+        ("{variant: old}", "variant: 'old' is not one of repaired, paper."),
+        ("{variant: paper}", "variant: the paper prints Algorithm 1 (optimizer: approximation) and Algorithm 2 (optimizer: genetic); choose one of them, or leave it out."),
+        ("{variant: paper, optimizer: exact}", "variant: the paper prints Algorithm 1"),
+        ("{genetic: {population: 9}}", "genetic: only optimizer: genetic has it; leave it out."),
+        ("{optimizer: genetic, approximation: {epsilon: 0.2}}", "approximation: only optimizer: approximation has it; leave it out."),
+        ("{optimizer: genetic, genetic: {population: 0}}", "genetic population: must be a whole number from 1 to 10000."),
+        ("{optimizer: genetic, genetic: {generations: 1.5}}", "genetic generations: must be a whole number from 1 to 10000."),
+        ("{optimizer: approximation, approximation: {epsilon: 1}}", "approximation epsilon: must be a number from 0.001 to below 1, such as 0.1."),
+        ("{optimizer: approximation, approximation: {sigma: [0.5, 5]}}", "approximation sigma: only variant: paper draws until sigma accepts"),
+        ("{optimizer: approximation, variant: paper, approximation: {sigma: [5, 0.5]}}", "approximation sigma: must be a number between 0 and 1 and one above 1, such as [0.5, 5]."),
+        ("{optimizer: approximation, variant: paper, approximation: {sigma: [0.5]}}", "approximation sigma: must be a number between 0 and 1 and one above 1, such as [0.5, 5]."),
+        ("{optimizer: approximation, variant: paper, approximation: {sigma: [0.5, 2]}}", "approximation sigma: theorem 3 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1, theta being utility-at-least; sigma_2 must be above 2.333 here."),
+        (f"{{objective: lagrangian, lambda: 1, floor: 1, optimizer: exact, variant: paper, {PRIVATE}, variant: paper}}}}", "variant: the paper prints"),
+        (f"{{floor: 1, optimizer: genetic, variant: paper, {PRIVATE}, variant: paper}}}}", "variant: private draws boxes and has a variant of its own; leave this one out."),
+        (f"{{floor: 1, {PRIVATE}, variant: paper, algorithm: 4}}}}", "private algorithm: Algorithm 4 is printed for the Lagrangian alone; say objective: lagrangian, or algorithm: 3."),
+        (f"{{floor: 1, {PRIVATE}, variant: paper, algorithm: 5}}}}", "private algorithm: must be 3 or 4."),
+        (f"{{side-table: v.csv, {PRIVATE}, algorithm: 3}}}}", "private algorithm: only variant: paper has it; leave it out."),
+        (f"{{side-table: v.csv, utility-at-least: {{value: 3}}, {PRIVATE}}}}}", "utility-at-least: a row that cannot reach a utility would end the run, and so tell of itself; give a share, such as 0.6."),
         ("{optimizer: best}", "optimizer: 'best' is not one of auto, exact, cut, approximation, genetic, probing."),
         ("{objective: risk}", "objective: 'risk' is not one of threshold, lagrangian, log-risk."),
         ("{objective: lagrangian, floor: 1}", "the objective lagrangian needs the price of risk, such as lambda: 1.0."),
@@ -285,6 +332,12 @@ def test_a_private_release_publishes_no_other_column():
         (RiskUtilityOptions(objective="risk"), "objective: must be one of threshold"),
         (RiskUtilityOptions(utility="width"), "utility: must be one of depth"),
         (RiskUtilityOptions(utility_at_least=Fraction(2)), SHARE),
+        (RiskUtilityOptions(utility_at_least=Absolute(Fraction(-1))), "utility-at-least value: must be a utility of at least 0"),
+        (RiskUtilityOptions(variant="old"), "variant: must be one of repaired, paper"),
+        (RiskUtilityOptions(optimizer="genetic", genetic=GeneticOptions(0)), "genetic: must be whole numbers of at least 1."),
+        (RiskUtilityOptions(optimizer="approximation", approximation=ApproximationOptions(Fraction(2))), "approximation epsilon: must be a number between 0 and 1"),
+        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1, 9), algorithm=4)), "private algorithm: only variant: paper has it; leave it out."),
+        (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1, 9), algorithm=5)), "private algorithm: must be 3 or 4."),
         (RiskUtilityOptions(floor=Fraction(-1)), "floor: must be a number of at least 0"),
         (RiskUtilityOptions(utility=lambda _attribute, tree: tree.depth), "utility: a function cannot be written down with the release; give its values by depth."),
         (RiskUtilityOptions(weights=Weights(column=len)), "weights column: a function cannot be written down with the release; add its numbers as a column."),

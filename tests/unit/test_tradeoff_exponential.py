@@ -1,4 +1,4 @@
-"""Algorithms 3 and 4 of the risk-utility paper as published: their laws, against enumeration."""
+"""Algorithms 3 and 4 of the risk-utility paper: their laws, against enumeration."""
 
 from __future__ import annotations
 
@@ -145,6 +145,17 @@ def test_without_a_t_nothing_is_drawn():
     found = exponential.draw(tiny(), PRICE, parameters, seeded(1))
     assert len(found.row) == 0
     assert found.n_drawn > 0
+
+
+@given(problems(floor=True, external=False))
+@settings(max_examples=40, deadline=None)
+def test_the_extreme_weights_are_those_of_all_generalizations_of_all_rows(problem):
+    """phi_l and phi_u bound Phi; where weights are personal they are those of the rows that there are."""
+    ends = exponential.Extremes.of(problem)
+    every = np.concatenate([Generalizations.of(problem, row).weight.ravel() for row in range(problem.n)])
+    slack = (problem.n_columns + 1) * problem.weight_unit
+    assert ends.least_weight == pytest.approx(every.min(), abs=slack)
+    assert ends.greatest_weight >= every.max() - slack
 
 
 def test_parameters_of_a_larger_table():

@@ -1,4 +1,4 @@
-"""Genetic search, as published and improved: allowed, repeatable, never better than the best."""
+"""Genetic search, repaired, as printed and improved: allowed, repeatable, never better than the best."""
 
 from __future__ import annotations
 

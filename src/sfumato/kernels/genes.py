@@ -42,20 +42,21 @@ def _below(counter, n):
 
 
 @kernel
-def fill_path(steps, budget, genes, counter, node, out):
+def fill_path(steps, budget, genes, is_printed, counter, node, out):
     """Follow a path from the top until a frontier node: its length.
 
     What lies beyond a frontier node is cut off, and a path that does not reach one is completed at random: the two
     special cases of Figure 6. A gene whose column is specialized already to the end is skipped. The first feasible node
-    of the path is a frontier node of the paper; genes that it does not need are taken back, the last first, so that all
-    nodes above it are infeasible.
+    of the path is a frontier node of the paper. Unless that is wanted as printed, genes that it does not need are taken
+    back, the last first, so that all nodes above it are infeasible.
 
-    steps    Steps
-    budget   the utility that may be lost                 int64   IN
-    genes    (any number,) columns                        uint16  IN
-    counter  (1,) of random numbers                       uint64  IN+OUT
-    node     (columns,) steps                             uint8   OUT
-    out      (longest path,) columns                      uint16  OUT
+    steps       Steps
+    budget      the utility that may be lost              int64   IN
+    genes       (any number,) columns                     uint16  IN
+    is_printed  the first feasible node                   bool    IN
+    counter     (1,) of random numbers                    uint64  IN+OUT
+    node        (columns,) steps                          uint8   OUT
+    out         (longest path,) columns                   uint16  OUT
     """
     n, loss, n_left = 0, np.int64(0), np.int64(0)
     for a in range(len(node)):
@@ -79,7 +80,7 @@ def fill_path(steps, budget, genes, counter, node, out):
         n_left -= node[a] == 0
         out[n] = a
         n += 1
-    return _take_back(steps, budget, loss, n, node, out)
+    return n if is_printed else _take_back(steps, budget, loss, n, node, out)
 
 
 @inner
@@ -144,9 +145,11 @@ def fill_crossed(genes, others, out):
 
 
 @inner
-def _settle(steps, near, own, floor, budget, genes, counter, members, i):
+def _settle(steps, near, own, floor, budget, genes, is_printed, counter, members, i):
     """Member ``i`` is where these genes lead to; its rows, weight and loss are counted."""
-    members.n_genes[i] = fill_path(steps, budget, genes, counter, members.node[i], members.gene[i])
+    members.n_genes[i] = fill_path(
+        steps, budget, genes, is_printed, counter, members.node[i], members.gene[i]
+    )
     node = members.node[i]
     covered = own
     for j in range(len(near.n_rows)):
@@ -186,6 +189,34 @@ def _ranked(counter, n):
         drawn -= n - rank
         rank += 1
     return rank
+
+
+@kernel
+def by_utility(counter, members, n, whole):
+    """One of the first n members, each with a chance in direct proportion to its utility (section 2.5, Selection).
+
+    counter  (1,) of random numbers           uint64  IN+OUT
+    members  Members                                  IN
+    n        how many                         int64   IN
+    whole    the utility of the row as it is  int64   IN
+    """
+    total = 0.0
+    for i in range(n):
+        total += np.float64(whole - members.state[i, 2])
+    if total <= 0.0:
+        return _below(counter, n)
+    drawn = np.float64(_below(counter, np.int64(1) << 53)) / np.float64(np.int64(1) << 53) * total
+    for i in range(n - 1):
+        drawn -= np.float64(whole - members.state[i, 2])
+        if drawn < 0.0:
+            return i
+    return n - 1
+
+
+@inner
+def _parent(counter, members, n, is_printed, whole):
+    """A member that has children: by the rank of its risk, or as printed."""
+    return by_utility(counter, members, n, whole) if is_printed else _ranked(counter, n)
 
 
 @inner
@@ -255,7 +286,7 @@ def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, member
         copy_to(near.vector[seeds[i]], x)
         join(steps, near, across, budget, room, x)
         length = _fill_way_down(steps, x, counter, genes)
-        _settle(steps, near, own, floor, budget, genes[:length], counter, members, i)
+        _settle(steps, near, own, floor, budget, genes[:length], False, counter, members, i)
     return n_seeds
 
 
@@ -269,6 +300,8 @@ def evolve(
     n_generations,
     n_probes,
     is_improved,
+    is_printed,
+    whole,
     counter,
     members,
     pool,
@@ -278,7 +311,8 @@ def evolve(
     """The genetic search of one row: Algorithm 2.
 
     In each generation half as many members as there are come from mutations, as many from crossovers, and a tenth are
-    immigrants, random paths; the best of all of them survive. Parents are taken by rank.
+    immigrants, random paths; the best of all of them survive. Parents are taken by the rank of their risk; as printed,
+    by their utility.
 
     steps          Steps
     near           Near
@@ -288,6 +322,8 @@ def evolve(
     n_generations  how many                                              int64   IN
     n_probes       members that begin as paths of their own              int64   IN
     is_improved    members distinct, mutation anywhere, joined rows      bool    IN
+    is_printed     parents by utility, first feasible nodes              bool    IN
+    whole          the utility of the row as it is                       int64   IN
     counter        (1,) of random numbers                                uint64  IN+OUT
     members        the population: Members                               ROOM
     pool           it and its children: Members                          ROOM
@@ -304,7 +340,7 @@ def evolve(
     for i in range(first, n):
         length = pool.n_genes[0] if i >= n_probes else 0
         genes[:length] = pool.gene[0, :length]
-        _settle(steps, near, own, floor, budget, genes[:length], counter, pool, i)
+        _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i)
     _fill_order(pool, n, order)
     _survive(pool, order[:n], n, is_improved, members)
     for _ in range(n_generations):
@@ -312,26 +348,27 @@ def evolve(
             order[i] = i
         _survive(members, order[:n], n, False, pool)
         for i in range(n, n + n_half):
-            parent = _ranked(counter, n)
+            parent = _parent(counter, members, n, is_printed, whole)
             length = members.n_genes[parent]
             fill_mutant(steps, members.gene[parent, :length], is_improved, counter, genes)
-            _settle(steps, near, own, floor, budget, genes[:length], counter, pool, i)
+            _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i)
         for i in range(n + n_half, n + 2 * n_half, 2):
-            one, two = _ranked(counter, n), _ranked(counter, n)
+            one = _parent(counter, members, n, is_printed, whole)
+            two = _parent(counter, members, n, is_printed, whole)
             for child in range(min(2, n + 2 * n_half - i)):
                 length = fill_crossed(
                     members.gene[one, : members.n_genes[one]],
                     members.gene[two, : members.n_genes[two]],
                     genes,
                 )
-                _settle(steps, near, own, floor, budget, genes[:length], counter, pool, i + child)
+                _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i + child)
                 one, two = two, one
         for i in range(n + 2 * n_half, n_all):
-            _settle(steps, near, own, floor, budget, genes[:0], counter, pool, i)
+            _settle(steps, near, own, floor, budget, genes[:0], is_printed, counter, pool, i)
         _fill_order(pool, n_all, order)
         _survive(pool, order, n, is_improved, members)
     copy_to(members.node[0], out)
     copy_to(members.state[0], out_state)
 
 
-__all__ = ["Members", "evolve", "fill_crossed", "fill_mutant", "fill_path"]
+__all__ = ["Members", "by_utility", "evolve", "fill_crossed", "fill_mutant", "fill_path"]

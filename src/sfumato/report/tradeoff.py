@@ -33,10 +33,12 @@ from sfumato.tradeoff_policy import (
     LAGRANGIAN,
     LOG,
     MODEL_2,
+    PAPER,
     THRESHOLD,
+    Absolute,
     RiskUtilityOptions,
 )
-from sfumato.verify_tradeoff import TRADEOFF, Boxes, Figures, Utilities
+from sfumato.verify_tradeoff import TRADEOFF, Boxes, Figures, Utilities, promised_share
 from sfumato.verify_tradeoff import options_of as method_of
 
 Floats = NDArray[np.float64]
@@ -63,7 +65,8 @@ def render_tradeoff(release: Release) -> str:
         study=release.certificate.figures[TRADEOFF].get("published"),
         options=options,
         is_threshold=options.objective == THRESHOLD,
-        threshold=f"{100 * float(options.utility_at_least):.3g} %",
+        threshold=_threshold_words(options),
+        has_line=promised_share(options) is not None,
         verdict=verdict(options, figures),
         position=position(options, figures),
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
@@ -122,7 +125,7 @@ def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
     if options.private is not None:
         return Verdict(
             "bad",
-            "No privacy is claimed: this is the paper's algorithm, for study.",
+            f"No privacy is claimed: this is the paper's Algorithm {options.private.algorithm}, for study.",
             f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} "
             "Do not publish it as a private release.",
         )
@@ -132,13 +135,20 @@ def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
             "Nothing is promised: risk and utility were weighed against each other, row by row.",
             fallen,
         )
-    kept = f"Every row keeps {100 * float(options.utility_at_least):.3g}\N{NO-BREAK SPACE}% of what it tells"
+    kept = _kept_words(options)
     best = (
         "at the least risk there is" if figures.proved == figures.rows else "at the least risk that was found"
     )
     return Verdict(
         "good", f"{kept}, {best}.", f"{fallen} This is not k-anonymity: a box may be that of one row."
     )
+
+
+def _kept_words(options: RiskUtilityOptions) -> str:
+    promised = options.promised
+    if isinstance(promised, Absolute):
+        return f"Every row has a utility of {float(promised.value):.6g} or more"
+    return f"Every row keeps {100 * float(promised or 0):.3g}\N{NO-BREAK SPACE}% of what it tells"
 
 
 # ---- words -------------------------------------------------------------------------------------------------
@@ -191,15 +201,28 @@ def _weight_words(options: RiskUtilityOptions, names: Sequence[str]) -> str:
 
 def _objective_words(options: RiskUtilityOptions) -> str:
     if options.objective == THRESHOLD:
-        return (
-            "the box of least risk among those that keep at least "
-            f"{100 * float(options.utility_at_least):.3g} % of the way from telling nothing to telling all"
-        )
+        least = f"the box of least risk among those that keep at least {_threshold_words(options)}"
+        if options.is_algorithm_1:
+            least += f", {float(options.approximation.sigma_1):.3g} times what was asked for,"
+        return f"{least} (the paper's algorithm, for study)" if options.variant == PAPER else least
     price = f"{float(options.price or 0):.6g}"
     if options.objective == LAGRANGIAN:
         power = f"to the power of {options.kappa}" if options.kappa != 1 else "itself"
         return f"the box with the greatest sum of {price} / risk and its utility {power}"
     return f"the box with the greatest utility less {price} times the logarithm of its risk"
+
+
+def _threshold_words(options: RiskUtilityOptions) -> str:
+    """The least utility of a row.
+
+    >>> _threshold_words(RiskUtilityOptions())
+    '60 % of the way from telling nothing (every value a root) to telling all (the row as it is)'
+    """
+    promised = options.promised
+    if isinstance(promised, Absolute):
+        return f"a utility of {float(promised.value):.6g}"
+    way = "of the way from telling nothing (every value a root) to telling all (the row as it is)"
+    return f"{100 * float(promised or 0):.3g} % {way}"
 
 
 # ---- pictures ----------------------------------------------------------------------------------------------
@@ -216,8 +239,13 @@ def position(options: RiskUtilityOptions, figures: Figures) -> Any:
     if not root or (weights.column is None and not weights.attributes):
         top = (root + float(options.floor)) / max(figures.side_rows, 1)
         places.append(Place("nothing told", "told", 0.0, top, top))
-    at_least = float(options.utility_at_least) if options.objective == THRESHOLD else None
-    return plane_of_risk_and_utility(places, at_least)
+    return plane_of_risk_and_utility(places, _line(options))
+
+
+def _line(options: RiskUtilityOptions) -> float | None:
+    """Where the share of utility that is promised is drawn."""
+    promised = promised_share(options)
+    return None if promised is None else float(promised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +260,13 @@ class Kept:
 def kept_of(utilities: Utilities, options: RiskUtilityOptions) -> Kept:
     low, high = utilities.shares()
     count = utilities.boxes.count
-    if options.objective == THRESHOLD:
-        low = np.maximum(low, min(float(options.utility_at_least), 1.0))
+    line = _line(options)
+    if line is not None:
+        low = np.maximum(low, min(line, 1.0))
     at = np.clip((N_BARS * low + 1e-9).astype(np.int64), 0, N_BARS - 1)
     rows = np.bincount(at, weights=count, minlength=N_BARS).astype(np.int64)
     bars = [Span(i / N_BARS, (i + 1) / N_BARS, int(n)) for i, n in enumerate(rows.tolist())]
-    at_least = float(options.utility_at_least) if options.objective == THRESHOLD else None
-    return Kept(
-        shares_histogram(bars, at_least), [bar for bar in bars if bar.n], bool(np.allclose(low, high))
-    )
+    return Kept(shares_histogram(bars, line), [bar for bar in bars if bar.n], bool(np.allclose(low, high)))
 
 
 @dataclass(frozen=True, slots=True)

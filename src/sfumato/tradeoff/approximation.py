@@ -1,4 +1,4 @@
-r"""Algorithm 1 of [FEB12, section 2.4] as linear programs: least risk, approximately, with utility at least c.
+r"""Algorithm 1 of [FEB12, section 2.4] by linear programs, repaired and as printed: least risk with utility at least c.
 
 One variable per column and level j > 0 says how far "x is at j or above" holds: 0, 1, or between. Then utility and weight
 are linear, and the Lovász extension of the number of covered rows is
@@ -8,16 +8,19 @@ are linear, and the Lovász extension of the number of covered rows is
 where l(t) are the least levels at which the row covers t too. For each bound tau on the weight, (5) maximizes it with
 utility at least c; the level sets of the solution are generalizations again.
 
-Departs from the paper: Theorem 3 is false (docs/risk-utility-paper.md), so nothing is promised about the risk. The paper
-draws one level set until it is accepted (``variant="paper"``); ours first drops the rows that no allowed generalization
-covers, looks at all level sets, keeps the best that reaches c and improves it by exchanges. A study: exact optima and
-probing are faster and better.
+As printed (``variant="paper"``) one level set is drawn until it is accepted: it may lack utility down to sigma_1 c.
+Repaired (the default) it is another algorithm: it drops the rows that no allowed generalization covers, looks at all
+level sets, keeps the best that reaches c and improves it by exchanges. Theorem 3 is false (docs/risk-utility-paper.md),
+so neither promises anything about the risk. Both are a study: exact optima and probing are faster and better.
+
+Departs from the paper in both: utility is counted from the row suppressed, and a row that may be published with a
+weight of 0, for which the paper has no bound, is solved at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.util import find_spec
@@ -26,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InternalError, MissingExtra
+from sfumato.errors import InputError, InternalError, MissingExtra, number_of
 from sfumato.partition import Progress, no_progress
 from sfumato.randomness import Random, secret
 from sfumato.tradeoff.problem import (
@@ -39,12 +42,21 @@ from sfumato.tradeoff.problem import (
     Threshold,
     distinct_rows,
 )
-from sfumato.tradeoff_policy import PAPER, REPAIRED, VARIANTS
+from sfumato.tradeoff_policy import (
+    DEFAULT_SIGMA_1,
+    PAPER,
+    REPAIRED,
+    VARIANTS,
+    Absolute,
+    ApproximationOptions,
+    AtLeast,
+    least_acceptance,
+)
 
 STAGE = "generalizing"
 
-EPSILON = 0.1
-SIGMA_1 = 0.5
+EPSILON = float(ApproximationOptions().epsilon)
+SIGMA_1 = float(DEFAULT_SIGMA_1)
 
 N_JOINS = 64
 """Least levels of so many groups of rows are looked at beside the level sets."""
@@ -70,7 +82,7 @@ def solve(
 
     Every row of the repaired variant reaches the threshold c; of the paper's, as Theorem 3 says, only ``sigma_1`` of the
     way to it: see ``Solution.utility``. Consecutive bounds on the weight differ by the factor 1 + ``epsilon``; without
-    ``sigma_2`` it is chosen for the share (:func:`slack_of`).
+    ``sigma_2`` it is chosen for the share that each row is asked for (:func:`slack_of`).
     """
     if not isinstance(objective, Threshold):
         raise InternalError("Algorithm 1 serves the threshold alone.")
@@ -78,10 +90,9 @@ def solve(
         raise InternalError("Algorithm 1 needs a known variant, epsilon above 0 and sigma_1 between 0 and 1.")
     if not find_spec("scipy"):
         raise MissingExtra("optimize", "Algorithm 1 as linear programs")
-    sigma_2 = slack_of(objective.at_least, sigma_1) if sigma_2 is None else sigma_2
-    if objective.at_least and least_acceptance(objective.at_least, sigma_1, sigma_2) <= 0:
-        raise InternalError("Algorithm 1 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1.")
     which = np.arange(problem.n) if which is None else which
+    shares = _shares(problem, objective.at_least, which)
+    _check_acceptance(problem, objective, which, shares, sigma_1, sigma_2)
     random = secret() if variant == PAPER and random is None else random
     need = problem.need(objective.at_least) - problem.least_utility
     levels = np.zeros((len(which), problem.n_columns), dtype=np.uint8)
@@ -94,7 +105,8 @@ def solve(
         if harmless is not None and chains.utility_of(harmless) >= c:
             levels[i], is_proved[i] = harmless, True
         elif random is not None and variant == PAPER:
-            levels[i] = _drawn(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=sigma_2)
+            slack = slack_of(shares[i], sigma_1) if sigma_2 is None else sigma_2
+            levels[i] = _drawn(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=slack)
         else:
             levels[i] = _repaired(chains.presolved(c), c, epsilon=epsilon)
     progress(STAGE, len(which), len(which))
@@ -115,10 +127,36 @@ def slack_of(at_least: Fraction, sigma_1: float = SIGMA_1) -> float:
     return 2 * (1 - share * sigma_1) / (share * (1 - sigma_1)) if share else math.inf
 
 
-def least_acceptance(at_least: Fraction, sigma_1: float, sigma_2: float) -> float:
-    """The bound on the chance that a drawn level set is accepted, by Markov's inequality [FEB12, proof of theorem 3]."""
-    share = float(at_least)
-    return 1 - (1 - share) / (1 - share * sigma_1) - 1 / sigma_2
+def _shares(problem: Problem, at_least: AtLeast, which: Ints) -> list[Fraction]:
+    """Theta of some rows: which part of the way from the row suppressed to the row as it is they are asked for."""
+    if not isinstance(at_least, Absolute):
+        return [at_least] * len(which)
+    gained = problem.need(at_least)[which] - problem.least_utility
+    whole = problem.raw_utility[which] - problem.least_utility
+    return [Fraction(part, max(all_, 1)) for part, all_ in zip(gained.tolist(), whole.tolist(), strict=True)]
+
+
+def _check_acceptance(
+    problem: Problem,
+    objective: Threshold,
+    which: Ints,
+    shares: Sequence[Fraction],
+    sigma_1: float,
+    sigma_2: float | None,
+) -> None:
+    """Raise if rows may wait for ever until a level set is accepted: theorem 3 excludes these parameters."""
+    if sigma_2 is None:
+        return
+    is_endless = np.array([share > 0 and least_acceptance(share, sigma_1, sigma_2) <= 0 for share in shares])
+    if not is_endless.any():
+        return
+    if not isinstance(objective.at_least, Absolute):  # a policy that says so is refused before
+        raise InternalError("Algorithm 1 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1.")
+    n_rows = number_of(int(problem.n_alike[which][is_endless].sum()), "row")
+    raise InputError(
+        f"Theorem 3 excludes sigma for {n_rows}: utility-at-least is too small a share of their utility. Raise sigma_2 "
+        "(the second number), or leave sigma out."
+    )
 
 
 # ---- one row --------------------------------------------------------------------------------------------
@@ -341,7 +379,7 @@ def level_sets(chains: Chains, variables: Floats) -> tuple[Levels, Floats]:
 def _drawn(
     chains: Chains, need: int, random: Random, *, epsilon: float, sigma_1: float, sigma_2: float
 ) -> Levels:
-    """Algorithm 1 as published. A row's own threshold of 0 accepts everything."""
+    """Algorithm 1 as printed. A row's own threshold of 0 accepts everything."""
     best: Levels | None = None
     for relaxed in relaxations(chains, need, epsilon=epsilon):
         sets, chance = level_sets(chains, relaxed.variables)

@@ -61,7 +61,7 @@ def solve(
     tuples = tuples_of(problem, objective, which)
     if tuples is None:
         raise InternalError("The columns have too many values for one cube of all generalizations.")
-    if not isinstance(objective, Threshold) and _least_weight(problem) <= 0:
+    if not isinstance(objective, Threshold) and problem.weight_bounds()[0] <= 0:
         raise InternalError("An objective that divides by weights needs a floor.")
     best = _best(tuples, n_cores() if threads is None else threads, progress)
     covered, weight, utility, levels = (
@@ -104,15 +104,6 @@ def _tasks(n_levels: Ints) -> Iterator[Ints]:
     n_fixed = min(int(np.searchsorted(n, LEAST_TASKS)) + 1, len(n_levels))
     for fixed in itertools.product(*map(range, n_levels[:n_fixed].tolist())):
         yield np.array(fixed, dtype=np.int64)
-
-
-def _least_weight(problem: Problem) -> float:
-    """No generalization of any row weighs less."""
-    by_column = np.minimum.reduceat(problem.lattice.weight, problem.lattice.root)
-    if problem.is_personal:
-        each = np.rint(problem.factor * by_column).sum(axis=1)
-        return float(each.min(initial=np.inf)) + problem.floor
-    return float(by_column.sum()) + problem.floor
 
 
 # ---- what it would cost ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-r"""Algorithm 3 of the paper as published, for study: **no privacy is claimed** [FEB12, section 3.3].
+r"""Algorithm 3 of the paper, for study: **no privacy is claimed** [FEB12, section 3.3].
 
 Each row is drawn with chance 1 - beta, and gets a generalization x that covers at least t rows of the table itself, with
 a chance that is proportional to
@@ -12,12 +12,13 @@ an output possible that was not: ``tests/paper/test_cerias2012_section_3.py`` ha
 
 Departs from the paper: h in equation (10) is the number of levels of the highest hierarchy, the root among them, and
 h^kappa reads h^k. Chances are normalized over the generalizations that may be drawn, not over all of them. A row that has
-none is suppressed, where the paper has no answer.
+none is suppressed, where the paper has no answer. Where personal weights differ, phi_l and phi_u are those of all rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +64,8 @@ class Extremes:
 
     @classmethod
     def of(cls, problem: Problem) -> Extremes:
-        lattice = problem.lattice
-        least, greatest = (
-            float(end.reduceat(lattice.weight, lattice.root).sum() + problem.floor) * problem.weight_unit
-            for end in (np.minimum, np.maximum)
-        )
-        utility = np.maximum.reduceat(lattice.utility, lattice.root).sum()
+        least, greatest = (bound * problem.weight_unit for bound in problem.weight_bounds())
+        utility = np.maximum.reduceat(problem.lattice.utility, problem.lattice.root).sum()
         return cls(least, greatest, float(utility) * problem.utility_unit)
 
 
@@ -212,7 +209,7 @@ def _covered(problem: Problem, nodes: list[Any]) -> Ints:
 
 
 def chances(
-    problem: Problem, row: int, objective: Objective, found: Generalizations, *, t: int, working: float
+    problem: Problem, row: int, objective: Objective, found: Generalizations, *, t: float, working: float
 ) -> Floats:
     """The chance of each generalization of a row (equation 9); all are 0 if none may be drawn."""
     m = len(problem.of_row)
@@ -241,30 +238,45 @@ class Drawn:
     n_drawn: int
 
 
+Sampler = Callable[[int, int], Levels]
+"""The levels (draws, columns) of so many generalizations of a row of the problem; no draws if it has none to draw."""
+
+
+def enumerated(problem: Problem, objective: Objective, given: Parameters, random: Random) -> Sampler:
+    """Draws by the law itself (equation 9): exact but for floating point. Without a t, none is frequent."""
+
+    def sample(row: int, n: int) -> Levels:
+        found = Generalizations.of(problem, row)
+        t = math.inf if given.t is None else given.t
+        law = chances(problem, row, objective, found, t=t, working=given.working).ravel()
+        n_possible = n if law.any() else 0
+        return found.chosen(random.choice(len(law), size=n_possible, p=law if n_possible else None))
+
+    return sample
+
+
 def draw(
     problem: Problem,
     objective: Objective,
     given: Parameters,
     random: Random,
     *,
+    sample: Sampler | None = None,
     progress: Progress = no_progress,
 ) -> Drawn:
-    """Algorithm 3, by enumeration: exact but for floating point. Without a t, no generalization is frequent."""
-    is_drawn = random.random(len(problem.of_row)) < 1 - given.beta
-    row = np.flatnonzero(is_drawn)
-    if given.t is None or not len(row):
-        return Drawn(row[:0], np.zeros((0, problem.n_columns), dtype=np.uint8), len(row))
-    order = np.argsort(problem.of_row[row], kind="stable")
-    distinct, starts = np.unique(problem.of_row[row][order], return_index=True)
+    """Algorithm 3: each row is drawn with chance 1 - beta, and then its generalization, by default by enumeration."""
+    sample = sample or enumerated(problem, objective, given, random)
+    row = np.flatnonzero(random.random(len(problem.of_row)) < 1 - given.beta)
     levels = np.zeros((len(row), problem.n_columns), dtype=np.uint8)
     is_there = np.zeros(len(row), dtype=np.bool_)
-    for done, (one, mine) in enumerate(zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)):
+    order = np.argsort(problem.of_row[row], kind="stable")
+    distinct, starts = np.unique(problem.of_row[row][order], return_index=True)
+    parts = np.split(order, starts[1:]) if len(row) else []
+    for done, (one, mine) in enumerate(zip(distinct.tolist(), parts, strict=True)):
         progress("generalizing", done, len(distinct))
-        found = Generalizations.of(problem, one)
-        law = chances(problem, one, objective, found, t=given.t, working=given.working).ravel()
-        if law.any():
-            levels[mine] = found.chosen(random.choice(len(law), size=len(mine), p=law))
-            is_there[mine] = True
+        drawn = sample(one, len(mine))
+        if len(drawn):
+            levels[mine], is_there[mine] = drawn, True
     return Drawn(row[is_there], levels[is_there], len(row))
 
 
@@ -273,8 +285,10 @@ __all__ = [
     "Extremes",
     "Generalizations",
     "Parameters",
+    "Sampler",
     "chances",
     "draw",
+    "enumerated",
     "equation_10",
     "eta_of_risk",
     "eta_of_utility",

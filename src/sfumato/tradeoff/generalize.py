@@ -23,7 +23,7 @@ from sfumato.axes import TreeAxis
 from sfumato.boxes import is_text, passed_on, tree_column
 from sfumato.declared_trees import declared_tree
 from sfumato.encoding import Codes, Extent, TreeDomain, codes_in, values_of, with_bounds
-from sfumato.errors import InputError, InternalError, PolicyError, TableError, of_side_table
+from sfumato.errors import InputError, InternalError, PolicyError, TableError, number_of, of_side_table
 from sfumato.hierarchy import Hierarchy
 from sfumato.hierarchy_builders import Grid
 from sfumato.hierarchy_files import ROOT
@@ -41,7 +41,7 @@ from sfumato.tradeoff.problem import (
     Threshold,
     problem_of,
 )
-from sfumato.tradeoff_policy import LAGRANGIAN, THRESHOLD, RiskUtilityOptions, Weights
+from sfumato.tradeoff_policy import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
 
 Floats = NDArray[np.float64]
 
@@ -179,6 +179,7 @@ def encoded(
         factor=factor,
     )
     _check_divisors(problem, options)
+    _check_reachable(problem, options)
     return Encoded(schema, tuple(domains), problem)
 
 
@@ -307,6 +308,21 @@ def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
         raise InputError(
             f"All weights of {n_none:,} rows are 0, or nothing beside those of others, and the {what} divides by them; "
             "add a floor, such as floor: 0.1."
+        )
+
+
+def _check_reachable(problem: Problem, options: RiskUtilityOptions) -> None:
+    """Raise if a row has less utility as it is than is asked for: then definition 1 has no solution for it."""
+    asked = options.utility_at_least
+    if options.objective != THRESHOLD or not isinstance(asked, Absolute):
+        return
+    is_below = problem.raw_utility < problem.need(asked)
+    if n_below := int(problem.n_alike[is_below].sum()):
+        least = float(problem.raw_utility.min()) * problem.utility_unit
+        has, they_are = ("has", "it is") if n_below == 1 else ("have", "they are")
+        raise InputError(
+            f"utility-at-least asks for {float(asked.value):.6g}, and {number_of(n_below, 'row')} {has} less even as "
+            f"{they_are}; ask for at most {least:.6g}, or for a share of each row's own, such as utility-at-least: 0.6."
         )
 
 

@@ -1,22 +1,23 @@
-r"""Genetic search: Algorithm 2 of [FEB12, section 2.5], as published and improved. For the threshold form.
+r"""Genetic search: Algorithm 2 of [FEB12, section 2.5], repaired, as printed, and improved. For the threshold form.
 
-A solution is a frontier node: utility enough, and too little in every node above it. A chromosome is a path to one, the
-columns that are specialized one after the other from the greatest generalization down
-(:mod:`sfumato.kernels.genes`). Its fitness is the risk of the node.
+A solution is a frontier node: utility enough, and too little above it. A chromosome is a path to one, the columns that
+are specialized one after the other from the greatest generalization down (:mod:`sfumato.kernels.genes`). Its fitness is
+the risk of the node, and the fittest survive. All begin with random paths, change one gene near the middle, exchange
+second halves, have the two special cases of Figure 6 and immigrants.
 
-``solve`` is Algorithm 2 as published: random paths to begin with, one gene changed near the middle, second halves
-exchanged, the two special cases of Figure 6, immigrants, parents by rank.
+- As printed (``variant="paper"``) a path ends at its first feasible node, which has "at least one infeasible immediate
+  parent", and a parent is taken with a chance "in direct proportion to its utility" (Selection).
+- Repaired (the default) a path goes back up while that is feasible, so that every node above is infeasible, and parents
+  are taken by the rank of their risk.
+- ``solve_improved`` is ours: it begins with near rows and rows joined to them (:mod:`probing`), no two members of its
+  population lead to one node, and mutations are anywhere.
 
-``solve_improved`` is ours: it begins with near rows and rows joined to them (:mod:`probing`), no two members of its
-population lead to one node, and mutations are anywhere.
+Departs from the paper: where it leaves Algorithm 2 open. "While accuracy is low" is a number of generations; a tenth of
+the population are immigrants.
 
-Departs from the paper: where it leaves Algorithm 2 open. A frontier node has no feasible node above it (the paper: at
-least one infeasible one; then more utility would be kept than is asked). Members are ranked by their risk (the paper: by
-their utility, which is the same for nearly all). "While accuracy is low" is a number of generations.
-
-Nothing is promised of the risk. As published, random paths lead to nodes that cover hardly anybody else once columns are
-many: 50 members over 50 generations are a few percent above the least risk on Adult with 8 columns, and several times the
-least risk with 30.
+Nothing is promised of the risk. Random paths lead to nodes that cover hardly anybody else once columns are many: 50
+members over 50 generations, repaired, are a few percent above the least risk on Adult with 8 columns, and several times
+the least risk with 30.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from sfumato.partition import Progress, no_progress
 from sfumato.randomness import Random, secret
 from sfumato.tradeoff.near import Neighbours, search
 from sfumato.tradeoff.problem import Ints, Objective, Problem, Solution
+from sfumato.tradeoff_policy import PAPER, REPAIRED, GeneticOptions
 
-N_MEMBERS = 50
-N_GENERATIONS = 50
+N_MEMBERS = GeneticOptions().population
+N_GENERATIONS = GeneticOptions().generations
 IMMIGRANTS = 10
 """One in so many."""
 
@@ -48,6 +50,7 @@ def solve(
     n_members: int = N_MEMBERS,
     n_generations: int = N_GENERATIONS,
     n_probes: int | None = None,
+    variant: str = REPAIRED,
     improved: bool = False,
 ) -> Solution:
     """The best node that a population of so many paths finds in so many generations, for each row.
@@ -64,7 +67,8 @@ def solve(
         evolve(
             neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
             np.int64(neighbours.budget), n_generations, n_members if n_probes is None else n_probes, improved,
-            _counter(seed, neighbours.row), _room(n_members, longest, problem.n_columns),
+            variant == PAPER, np.int64(problem.raw_utility[neighbours.row]), _counter(seed, neighbours.row),
+            _room(n_members, longest, problem.n_columns),
             _room(n_pool, longest, problem.n_columns), steps, state,
         )  # fmt: skip
         return bool(state[1] == 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from sfumato.reading import open_as
 from sfumato.release import sha256_of
 from sfumato.sampling_plan import plan
 from sfumato.tables import Source
-from sfumato.tradeoff import exponential, generalize
+from sfumato.tradeoff import exponential, generalize, polytope
 from sfumato.tradeoff.generalize import Encoded
 from sfumato.tradeoff.optimize import Optimum, optimize
-from sfumato.tradeoff.problem import Problem, distinct_rows
+from sfumato.tradeoff.problem import Lagrangian, Problem, distinct_rows
 from sfumato.tradeoff_policy import FRAME, PrivateSampling
 
 NO_PRIVACY = (
@@ -101,16 +102,21 @@ def _published_variant(
     random: Random,
     progress: Progress,
 ) -> Outcome:
-    """Algorithm 3 as the paper has it [FEB12, section 3.3]: a study, which promises no privacy."""
+    """Algorithm 3 of the paper, with Algorithm 4 if asked for [FEB12, section 3]: a study, which promises no privacy."""
     problem, objective = found.problem, generalize.objective_of(_options(policy))
-    sample = private.sample or plan(private.epsilon, private.delta).s
+    chance = private.sample or plan(private.epsilon, private.delta).s
     given = exponential.parameters(
-        problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - sample)
+        problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - chance)
     )
     if given.t is None:
         asked = f"{given.bound:,.0f}" if given.bound < 1e15 else f"{given.bound:.1e}"
         raise PaperCannotPublish(asked, n_rows=source.n_rows)
-    drawn = exponential.draw(problem, objective, given, random, progress=progress)
+    walk = polytope.Walk(given.t, given.working) if private.algorithm == 4 else None
+    sample = None
+    if walk is not None:
+        assert isinstance(objective, Lagrangian)
+        sample = polytope.walked(problem, objective, walk, random)
+    drawn = exponential.draw(problem, objective, given, random, sample=sample, progress=progress)
     if not len(drawn.row):
         raise PaperCannotPublish(f"{given.t - 1:,}", n_rows=source.n_rows)
     progress("publishing", 0, 1)
@@ -126,12 +132,14 @@ def _published_variant(
         factor=problem.factor[solution.which] if problem.is_personal else problem.factor,
     )
     here = replace(solution, which=np.arange(len(solution)))
-    reason = "Algorithm 3 as published, for study: no privacy is claimed"
+    reason = f"Algorithm {private.algorithm} of the paper, for study: no privacy is claimed"
     figures = figures_of(part, Optimum(here, "sampling", reason), None)
     figures["raw risk"] = _figure(raw_risk(problem), problem.n_alike, "greatest")  # of the whole table
     figures["published"] = {
         "privacy": NO_PRIVACY,
+        "algorithm": private.algorithm,
         "t": given.t,
+        "covered": given.t if walk is None else math.ceil(walk.sigma * given.t),
         "beta": given.beta,
         "tau_1": given.tau_1,
         "eta": given.eta,

@@ -1,4 +1,4 @@
-r"""Algorithm 4, Sample-Point: hit-and-run on the order polytope, as published, for study [FEB12, section 3.4].
+r"""Algorithm 4, Sample-Point: hit-and-run on the order polytope, for study [FEB12, section 3.4].
 
 The generalizations of a row are the vertices of a polytope: coordinate (i, j) says whether column i goes up at least j
 levels, and along a column coordinates do not rise. Rows covered, weight and the score are extended to all of it
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.randomness import Random
-from sfumato.tradeoff.exponential import Extremes, Generalizations, chances
-from sfumato.tradeoff.problem import Ints, Lagrangian, Problem
+from sfumato.tradeoff.exponential import Extremes, Generalizations, Sampler, chances
+from sfumato.tradeoff.problem import Ints, Lagrangian, Levels, Problem
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +122,20 @@ def sample_points(
     problem: Problem, row: int, objective: Lagrangian, walk: Walk, n: int, random: Random
 ) -> Ints:
     """Algorithm 4, n times: flat places of generalizations of a row. None if no layer holds a point."""
-    body = Polytope.of(problem, row, objective)
+    return _places(problem, Polytope.of(problem, row, objective), walk, n, random)
+
+
+def walked(problem: Problem, objective: Lagrangian, walk: Walk, random: Random) -> Sampler:
+    """Draws of Algorithm 4, for the rows that Algorithm 3 takes."""
+
+    def sample(row: int, n: int) -> Levels:
+        body = Polytope.of(problem, row, objective)
+        return body.found.chosen(_places(problem, body, walk, n, random))
+
+    return sample
+
+
+def _places(problem: Problem, body: Polytope, walk: Walk, n: int, random: Random) -> Ints:
     starts = [
         (layer, start)
         for layer in layers_of(problem, walk.width)
@@ -289,4 +302,4 @@ def total_variation(
     return Distance(float(np.abs(seen - law).sum() / 2), float(noise), n)
 
 
-__all__ = ["Distance", "Walk", "layers_of", "sample_points", "total_variation"]
+__all__ = ["Distance", "Walk", "layers_of", "sample_points", "total_variation", "walked"]

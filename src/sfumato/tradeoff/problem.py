@@ -29,7 +29,7 @@ from sfumato.encoding import Codes, TreeDomain
 from sfumato.errors import InternalError, PolicyError
 from sfumato.kernels.lattice import Lattice, fill_measures
 from sfumato.tradeoff import model
-from sfumato.tradeoff_policy import Utility, Weights
+from sfumato.tradeoff_policy import Absolute, AtLeast, Utility, Weights
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,12 +50,13 @@ GREATEST_UTILITY = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Least risk with utility at least a share of the way from the row suppressed to the row as it is [FEB12, 2.1].
+    """Least risk with at least a given utility [FEB12, definition 1], or a share of that of the row as it is.
 
+    A share is of the way from the row suppressed to the row as it is.
     Ties: least risk, then most utility, then the least levels, the first column's first.
     """
 
-    at_least: Fraction
+    at_least: AtLeast
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,16 @@ class Problem:
         """Of a row that is suppressed: the sum of the roots'."""
         return int(self.lattice.utility[self.lattice.root].sum())
 
-    def need(self, at_least: Fraction) -> Ints:
+    def need(self, at_least: AtLeast) -> Ints:
         """The least whole utility of each row that reaches the threshold, in exact arithmetic.
 
-        Of utilities that are not whole by nature half a unit per column is left for rounding.
+        Of utilities that are not whole by nature half a unit per column is left for rounding. A row may need more than it
+        has as it is, if the threshold is a utility.
         """
         slack = 0 if self.utility_unit == 1 else self.n_columns
+        if isinstance(at_least, Absolute):
+            whole = math.ceil(at_least.value / Fraction(self.utility_unit)) - slack
+            return np.full(self.n, min(max(whole, self.least_utility), GREATEST_UTILITY), dtype=np.int64)
         p, q = at_least.numerator, at_least.denominator
         least = self.least_utility
         distinct, at = np.unique(self.raw_utility, return_inverse=True)
@@ -143,6 +148,16 @@ class Problem:
             least + max(0, -(-p * (raw - least) // q) - (slack if p < q else 0)) for raw in distinct.tolist()
         ]
         return np.array(found, dtype=np.int64)[at]
+
+    def weight_bounds(self) -> tuple[int, int]:
+        """No generalization of any row weighs less than the first, or more than the second."""
+        least, greatest = (
+            end.reduceat(self.lattice.weight, self.lattice.root) for end in (np.minimum, np.maximum)
+        )
+        if not self.is_personal:
+            return int(least.sum()) + self.floor, int(greatest.sum()) + self.floor
+        each = [np.rint(self.factor * by_column).sum(axis=1) for by_column in (least, greatest)]
+        return int(each[0].min()) + self.floor, int(each[1].max()) + self.floor
 
     def top(self) -> Levels:
         """The levels of total suppression."""
