@@ -27,7 +27,7 @@ def people(n: int = 40, *, seed: int = 1, missing: bool = True) -> pa.Table:
     """People with an age, a zip code, a job of uneven depth and a day; some cells are missing."""
     random = np.random.default_rng(seed)
     ages: list[Any] = random.choice([23, 25, 31, 38, 44, 60], n).tolist()
-    zips: list[Any] = random.choice(["531", "533", "571", "58"], n).tolist()
+    zips: list[Any] = random.choice(["531", "533", "571", "5b"], n).tolist()
     if missing:
         ages[3], zips[5] = None, None
     days = np.datetime64("2024-01-30") + random.integers(0, 4, n)
