@@ -330,7 +330,7 @@ class Extent:
             return float(self.least), float(self.greatest)
         if self.n_outside:
             raise TableError(
-                f"Column {attribute.name!r} has {self.n_outside:,} cells outside its declared bounds; "
+                f"Column {attribute.name!r} has {number_of(self.n_outside, 'cell')} outside its declared bounds; "
                 "widen the bounds, or mend the cells."
             )
         low, high = attribute.bounds
@@ -345,7 +345,7 @@ class Extent:
             )
         if self.n_off:
             raise TableError(
-                f"Column {attribute.name!r} has {self.n_off:,} cells that are not on its declared step; "
+                f"Column {attribute.name!r} has {number_of(self.n_off, 'cell')} off its declared step; "
                 "leave the step out, or mend the cells."
             )
         return float(attribute.step)

@@ -954,9 +954,9 @@ def _rows(
         return
     found = examined.measures
     yield Check(claim, True)
-    yield equal("the release holds {} rows", claimed.rows, found.rows)
+    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
     yield _suppressed(claimed.suppressed)
-    yield equal("the rows form {} groups", claimed.groups, found.groups)
+    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
     yield from _promises(found)
     figures = [
         _same_figure(item, claimed_item.achieved)

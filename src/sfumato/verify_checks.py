@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sfumato.errors import InputError, VerificationFailed
+from sfumato.errors import InputError, VerificationFailed, number_of
 from sfumato.release import Claims
 
 
@@ -59,10 +59,14 @@ class Verdict:
             raise VerificationFailed(str(check) for check in self.failures)
 
 
-def equal(claim: str, claimed: int, found: int, why: str = "") -> Check:
-    """A number that is claimed, and what was found in its place."""
+def equal(claim: str, claimed: int, found: int, why: str = "", *, of: str = "") -> Check:
+    """A number ``of`` something that is claimed, and what was found in its place.
+
+    >>> equal("the rows form {}", 1, 3, of="group")
+    Check(claim='the rows form 1 group', passed=False, detail='there are 3', is_note=False)
+    """
     detail = "" if claimed == found else why or f"there are {found:,}"
-    return Check(claim.format(f"{claimed:,}"), claimed == found, detail)
+    return Check(claim.format(number_of(claimed, of) if of else f"{claimed:,}"), claimed == found, detail)
 
 
 def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
@@ -72,7 +76,7 @@ def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
         detail = "" if is_same else f"they are {found.cells}"
         yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
     for name, n_rows in claimed.one_value.items():
-        claim = f"{{}} rows stand in groups that share one value of {name!r}"
+        claim = f"the number of rows in groups that share one value of {name!r} is {{}}"
         if name not in found.one_value:
             yield Check(
                 claim.format(f"{n_rows:,}"), False, "the policy has no such column without a diversity"

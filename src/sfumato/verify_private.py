@@ -239,8 +239,8 @@ def row_checks(
     if not is_expanded:
         detail = f"{found.no_counts:,} are not" if found.no_counts else ""
         yield Check("every count is a whole number of at least 0", not detail, detail)
-    yield equal("the release holds {} rows", claimed.rows, found.rows)
-    yield equal("the grid has {} cells", claimed.groups, grid.n_cells)
+    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield equal("the grid has {}", claimed.groups, grid.n_cells, of="cell")
     counted = -1 if claimed.counted is None else claimed.counted
     yield equal("the counts sum to {}", counted, found.counted, f"they sum to {found.counted:,}")
 

@@ -234,7 +234,7 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
         return
     with of_side_table():
         side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
-    yield equal("the side table has {} rows", figures.side_rows, side.n_rows)
+    yield equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256
         yield Check(

@@ -125,9 +125,9 @@ def _claim_checks(boxes: Boxes, certificate: Certificate, options: RiskUtilityOp
     if claimed.utility is None or boxes.strange():
         return
     found = claims_of(boxes)
-    yield equal("the release holds {} rows", claimed.rows, found.rows)
-    yield equal("the rows form {} groups", claimed.groups, found.groups)
-    yield equal("{} rows are suppressed", claimed.suppressed, found.suppressed)
+    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
+    yield equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
     names = tuple(attribute.name for attribute in boxes.policy.schema.quasi_identifiers)
     is_all = claimed.utility.missing == names
     yield Check("every column has a value for missing", is_all, "" if is_all else "some have none")

@@ -340,9 +340,9 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
     assert claimed.utility is not None
     options, utilities = options_of(boxes.policy), Utilities.of(boxes)
     found = claims_of(boxes)
-    yield equal("the release holds {} rows", claimed.rows, found.rows)
-    yield equal("the rows form {} groups", claimed.groups, found.groups)
-    yield equal("{} rows are suppressed", claimed.suppressed, found.suppressed)
+    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
+    yield equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
     yield from what_is_left(claimed, found)
     yield from utility_checks(claimed.utility, found.utility, utilities)
     yield from promise_checks(utilities, options)

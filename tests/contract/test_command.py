@@ -655,7 +655,7 @@ TAMPERED = {
     "k lowered in the policy alone": (lower_k, "the certificate and policy.yaml speak of one policy"),
     "a column of row numbers": (add_column, "the columns are those that the policy publishes"),
     "the number of rows": (lambda folder: change_certificate(folder, rows=61), "the release holds 61 rows"),
-    "the number of groups": (lambda folder: change_certificate(folder, groups=1), "the rows form 1 groups"),
+    "the number of groups": (lambda folder: change_certificate(folder, groups=1), "the rows form 1 group"),
     "suppressed rows": (lambda folder: change_certificate(folder, suppressed=3), "3 rows were suppressed"),
     "a better figure": (claim_more, "the smallest group is 50 for 5-anonymity"),
     "a better requirement": (claim_another_k, "the certificate claims what the policy requires"),

@@ -92,8 +92,8 @@ def test_what_single_rows_cannot_serve_is_refused(sfumato, here, case):
 BAD_SIDES = {
     "a column is missing": ({name: SIDE[name] for name in ("age", "job")}, "The side table has no column 'zip'"),
     "all columns are missing": ({"x": ["1"]}, "The side table has no column 'age' and 2 more"),
-    "a category that the hierarchy lacks": (SIDE | {"job": ["clerk", SECRET, SECRET]}, "In the side table: Column 'job' has 2 cells (1 distinct values) that its hierarchy lacks"),
-    "a number outside the bounds": (SIDE | {"age": ["9", "5", "7"]}, "In the side table: Column 'age' has 1 cells outside its declared bounds"),
+    "a category that the hierarchy lacks": (SIDE | {"job": ["clerk", SECRET, SECRET]}, "In the side table: Column 'job' has 2 cells (1 distinct value) that its hierarchy lacks"),
+    "a number outside the bounds": (SIDE | {"age": ["9", "5", "7"]}, "In the side table: Column 'age' has 1 cell outside its declared bounds"),
     "no number": (SIDE | {"age": [SECRET, "5", "7"]}, "In the side table: Column 'age' has 1 cell without a readable number"),
     "a text too long for its mask": (SIDE | {"zip": [SECRET, "533", "571"]}, "In the side table: The hierarchy of column 'zip': Values longer than the 3 characters"),
 }  # fmt: skip
@@ -114,12 +114,12 @@ def test_a_file_that_is_no_side_table_is_told_as_such(sfumato, here, content):
 
 
 BAD_ROWS = {
-    "weights missing": ({"caution": ["1", "", "5"]}, "Column 'caution' holds personal weights and is missing in 1 rows"),
+    "weights missing": ({"caution": ["1", "", "5"]}, "Column 'caution' holds personal weights and is missing in 1 row"),
     "weights negative": ({"caution": ["1", "-2", "-5"]}, "Column 'caution' holds personal weights, and 2 of them are below 0"),
     "weights no numbers": ({"caution": ["1", SECRET, "5"]}, "Column 'caution' has 1 cell without a readable number"),
     "weights without end": ({"caution": ["1", "inf", "5"]}, "Column 'caution' has 1 cell with"),
-    "an unknown category": ({"job": ["clerk", SECRET, "boss"]}, "Column 'job' has 1 cells"),
-    "outside the bounds": ({"age": ["0", "8", "7"]}, "Column 'age' has 1 cells outside its declared bounds"),
+    "an unknown category": ({"job": ["clerk", SECRET, "boss"]}, "Column 'job' has 1 cell "),
+    "outside the bounds": ({"age": ["0", "8", "7"]}, "Column 'age' has 1 cell outside its declared bounds"),
     "no number": ({"age": [SECRET, "5", "7"]}, "Column 'age' has 1 cell without a readable number"),
 }  # fmt: skip
 

@@ -155,7 +155,7 @@ def test_a_row_that_worries_about_nothing_needs_a_floor_where_one_divides_by_ris
         (here / "policy.yaml").write_text(policy_text(options), encoding="utf-8")
         done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", "out")
         assert done.code == 2
-        assert "All weights of 1 rows are 0" in done.err
+        assert "All weights of 1 row are 0" in done.err
         assert "floor: 0.1" in done.err
 
 

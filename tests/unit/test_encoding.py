@@ -136,13 +136,13 @@ def test_cells_off_the_declared_step_are_counted_and_not_shown():
     with pytest.raises(TableError) as caught:
         encoded([0, 5, 777, 778, 10], number(bounds=(0, 1000), step=5))
     assert str(caught.value) == (
-        "Column 'x' has 2 cells that are not on its declared step; leave the step out, or mend the cells."
+        "Column 'x' has 2 cells off its declared step; leave the step out, or mend the cells."
     )
 
 
 def test_the_declared_step_counts_from_the_lower_bound():
     assert encoded([3, 13], number(bounds=(3, 23), step=10))[1] == [0, 1]
-    with pytest.raises(TableError, match="2 cells that are not on its declared step"):
+    with pytest.raises(TableError, match="2 cells off its declared step"):
         encoded([10, 20], number(bounds=(3, 23), step=10))
 
 

@@ -209,7 +209,7 @@ def test_rows_without_any_weight_need_a_floor_where_one_divides_by_risk():
     schema = Schema.of(a=CATEGORY, w={"role": "drop", "kind": "number"})
     table = source(a=["x", "y"], w=[0, 1])
     options = {"objective": "log-risk", "price": Fraction(1), "weights": Weights("model-2", column="w")}
-    with pytest.raises(InputError, match=r"All weights of 1 rows are 0"):
+    with pytest.raises(InputError, match=r"All weights of 1 row are 0"):
         encoded(schema, table, **options)
     assert encoded(schema, table, **options, floor=Fraction(1, 10)).problem.floor > 0
 

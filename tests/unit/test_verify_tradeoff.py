@@ -187,7 +187,7 @@ def test_a_label_that_its_hierarchy_lacks_is_found(folder, column, label):
     [
         (lambda claims: claims.update(rows=41), "the release holds 41 rows"),
         (lambda claims: claims.update(groups=3), "the rows form 3 groups"),
-        (lambda claims: claims.update(suppressed=2), "2 rows are suppressed"),
+        (lambda claims: claims.update(suppressed=2), "the number of suppressed rows is 2"),
         (lambda claims: claims["utility"].update(mean=7.5), "the mean utility of the published rows is 7.5"),
         (lambda claims: claims["utility"].update(least=6), "the least utility of the published rows is 6"),
         (lambda claims: claims["utility"].update(mean=None), "the mean utility of the published rows is not known"),

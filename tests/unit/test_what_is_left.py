@@ -153,7 +153,7 @@ def test_rows_in_portions_give_the_same_claims(release, tmp_path):
     ("change", "said"),
     [
         ({"cells": CellsClaim(5, 5, 1600)}, "the cells of the quasi-identifiers are"),
-        ({"one_value": {"disease": 1}}, "stand in groups that share one value of 'disease'"),
+        ({"one_value": {"disease": 1}}, "rows in groups that share one value of 'disease' is 1"),
         ({"one_value": {"age": 1}}, "no such column"),
     ],
 )

@@ -234,8 +234,8 @@ def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
     if n_alike := int(is_alike[at].sum()):
         which = "that end in" if is_mask else "of"
         raise TableError(
-            f"Column {attribute.name!r} has {n_alike:,} cells {which} {ROOT!r}, as generalized ones are published; "
-            "declare all its values, or spell these in another way."
+            f"Column {attribute.name!r} has {number_of(n_alike, 'cell')} {which} {ROOT!r}, as generalized ones are "
+            "published; declare all its values, or spell these in another way."
         )
 
 
@@ -306,8 +306,8 @@ def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
     if n_none := int(problem.n_alike[weight <= 0].sum()):
         what = f"objective {options.objective}" if options.objective != THRESHOLD else "variant paper"
         raise InputError(
-            f"All weights of {n_none:,} rows are 0, or nothing beside those of others, and the {what} divides by them; "
-            "add a floor, such as floor: 0.1."
+            f"All weights of {number_of(n_none, 'row')} are 0, or nothing beside those of others, and the {what} "
+            "divides by them; add a floor, such as floor: 0.1."
         )
 
 
@@ -340,7 +340,7 @@ def _numbers(source: Source, attribute: Attribute) -> Floats:
     cells = tables.numbers(source.column(attribute.name), attribute)
     if cells.null_count:
         raise TableError(
-            f"Column {attribute.name!r} holds personal weights and is missing in {cells.null_count:,} rows; "
+            f"Column {attribute.name!r} holds personal weights and is missing in {number_of(cells.null_count, 'row')}; "
             "fill it in (1 is the weight of the others)."
         )
     numbers = np.asarray(cells.to_numpy(zero_copy_only=False)).astype(np.float64)
