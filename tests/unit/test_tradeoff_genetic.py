@@ -90,6 +90,19 @@ def test_more_members_and_generations_find_less_risk_and_the_improved_search_the
     assert improved < 1.05 * best
 
 
+def test_as_printed_other_parents_have_children():
+    """Where every step is worth 1, paths end at the same nodes in both variants, and parents alone differ."""
+    problem = wide_problem(64, n_rows=100, n_columns=8)
+
+    def levels(n_generations, variant):
+        options = {"n_members": 10, "n_generations": n_generations, "variant": variant}
+        return genetic.solve(problem, HALF, random=seeded(5), threads=1, **options)
+
+    assert np.array_equal(levels(0, "paper").levels, levels(0, "repaired").levels)
+    printed, repaired = levels(20, "paper"), levels(20, "repaired")
+    assert not np.array_equal(printed.levels, repaired.levels)
+
+
 def test_the_improved_search_goes_by_its_own_name_too():
     problem = wide_problem(27, n_rows=20, n_columns=3, branches=3)
     one = genetic.solve_improved(problem, HALF, random=seeded(1), n_generations=2)
