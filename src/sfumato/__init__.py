@@ -1,5 +1,8 @@
 """Publish a table about people without publishing the people in it.
 
+Before
+    :func:`profile` looks at a table and drafts a policy for it.
+
 The one path
     :func:`publish` takes a table and a :class:`Policy` and returns a verified :class:`Release`. A :class:`Reading`
     says how the text of a table is written, where that cannot be seen.
@@ -13,7 +16,8 @@ For models and pipelines
     :class:`Mondrian` learns a :class:`Recoding` from some rows and recodes any others.
 
 For measuring
-    :func:`evaluate` trains models on what a policy would publish, and tests them on held-out rows.
+    :func:`evaluate` trains models on what a policy would publish, and tests them on held-out rows; :func:`compare`
+    does so for many settings, and shows utility against risk.
 
 For checking
     :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
@@ -34,10 +38,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sfumato.compare import compare
     from sfumato.evaluate import evaluate
     from sfumato.hierarchy import Hierarchy
     from sfumato.mondrian.estimator import Mondrian
     from sfumato.policy import Policy
+    from sfumato.profile import profile
     from sfumato.publish import publish
     from sfumato.reading import Reading
     from sfumato.recoding import Recoding
@@ -64,7 +70,9 @@ _HOMES = {
     "Schema": "schema",
     "Select": "workload",
     "VarianceDiversity": "requirement",
+    "compare": "compare",
     "evaluate": "evaluate",
+    "profile": "profile",
     "publish": "publish",
     "verify_folder": "verify",
     "verify_table": "verify",
@@ -87,7 +95,9 @@ __all__ = [
     "Schema",
     "Select",
     "VarianceDiversity",
+    "compare",
     "evaluate",
+    "profile",
     "publish",
     "verify_folder",
     "verify_table",

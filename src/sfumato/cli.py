@@ -337,16 +337,14 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
     values that were read from the table, each marked: replace them by public knowledge.
     """
-    from sfumato import profile as profiling  # noqa: PLC0415
-    from sfumato import profile_private  # noqa: PLC0415
     from sfumato.databases import without_secrets  # noqa: PLC0415
+    from sfumato.profile import profile as look_at  # noqa: PLC0415
     from sfumato.tables import check_file_target, replace_atomically  # noqa: PLC0415
 
     if out is not None:
         _check_own_file(out, table)
         check_file_target(out, overwrite=overwrite)
-    make = profile_private.draft_private_policy if private else profiling.draft_policy
-    draft = make(table, reading=reading)
+    draft = look_at(table, private=private, reading=reading).to_yaml()
     if out is None:
         click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return
@@ -773,20 +771,21 @@ def compare(
     Writes frontier.csv, frontier.json and frontier.svg, and frontier.png where matplotlib is installed.
     For the owner's eyes: none of it is in a release.
     """
-    from sfumato import compare as comparing  # noqa: PLC0415
+    from sfumato.compare import as_text, parse_vary  # noqa: PLC0415
+    from sfumato.compare import compare as try_all  # noqa: PLC0415
     from sfumato.compare.write import check_target, write_comparison  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
 
-    chosen, rules = comparing.parse_vary(vary), Policy.read(policy)
+    chosen, rules = parse_vary(vary), Policy.read(policy)
     check_target(out, overwrite=overwrite)
     with _progress_bar(quiet=quiet) as progress:
-        found = comparing.compare(
+        found = try_all(
             table, rules, chosen, folds=folds, models=_named(models),
             learn_from=learn_from, seed=seed, learners=learners, threads=threads, reading=reading, progress=progress,
         )  # fmt: skip
     paths = write_comparison(found, out)
     if not quiet:
-        _say(comparing.as_text(found))
+        _say(as_text(found))
         _say(f"\nWrote {', '.join(map(str, paths))}.")
     if not found.met:
         raise PromiseError("None of these settings can be met; ask for less, or add rows.")
@@ -913,80 +912,19 @@ def parse_size(text: str) -> int:
     return size
 
 
-def _no_bar(_stage: str, _done: int, _total: int) -> None:
-    pass
-
-
-def _about_compiling() -> str:
-    """That the inner loops are compiled, and how often one has to wait for it."""
-    from sfumato.kernels.compile import cache_folder, wanted_folder  # noqa: PLC0415 - loaded by now
-
-    if cache_folder() is not None:
-        return "Compiling the inner loops: once for this version and machine, for half a minute or more."
-    return (
-        "Compiling the inner loops: in every run, for half a minute or more, because others can write to "
-        f"{wanted_folder().parent}, or you cannot. Name a folder of your own: NUMBA_CACHE_DIR=FOLDER."
-    )
-
-
-def _lines_about_compiling() -> Callable[[int, int], None]:
-    """Where output is piped: a line at the beginning, and one for each quarter of the functions."""
-    quarter = -1
-
-    def say(done: int, most: int) -> None:
-        nonlocal quarter
-        before, quarter = quarter, max(quarter, 4 * done // max(most, 1))
-        if before < 0:
-            _say(_about_compiling(), err=True)
-        elif quarter > before:
-            _say(f"Compiled {25 * quarter}% of all that could be needed.", err=True)
-
-    return say
-
-
 @contextmanager
 def _progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on a terminal; when piped, a word where the user would wait for half a minute."""
-    from sfumato.kernels.watch import watch_compiling  # noqa: PLC0415
+    from sfumato import progress  # noqa: PLC0415
 
     if quiet:
-        yield _no_bar
-        return
-    if not sys.stderr.isatty():
-        with watch_compiling(_lines_about_compiling()):
-            yield _no_bar
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.description:<24}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("starting", total=None)
-        shown = ""
-
-        def progress(stage: str, done: int, total: int) -> None:
-            nonlocal shown
-            if stage != shown:
-                bars.reset(task, description=stage, total=total)
-                shown = stage
-            bars.update(task, completed=done, total=total)
-
-        is_said = False
-
-        def compiling(done: int, most: int) -> None:
-            nonlocal is_said
-            if not is_said:
-                bars.console.print(_about_compiling(), style="dim")
-                is_said = True
-            progress("compiling", done, most)
-
-        with watch_compiling(compiling):
-            yield progress
+        yield progress.no_progress
+    elif sys.stderr.isatty():
+        with progress.bar() as told:
+            yield told
+    else:
+        with progress.telling_of_compiling():
+            yield progress.no_progress
 
 
 __all__ = ["commands", "main", "parse_count", "parse_size", "run"]

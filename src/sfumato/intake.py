@@ -37,8 +37,8 @@ from sfumato.encoding import (
 from sfumato.engines.rows import BLOCK_ROWS, Block, Layout
 from sfumato.errors import TableError
 from sfumato.kernels.problem import Axes
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.schema import Attribute, Kind, Role, Schema
 from sfumato.spill import Spill

@@ -18,8 +18,8 @@ from sfumato.errors import InputError
 from sfumato.intake import Intake
 from sfumato.mondrian.problem import Problem, problem_of
 from sfumato.mondrian.rothko import Chunk, Rothko, Shares
-from sfumato.partition import Progress
 from sfumato.policy import ROTHKO_S, MondrianOptions, Policy, TdsOptions
+from sfumato.progress import Progress
 from sfumato.published import published_rows
 from sfumato.randomness import Random, generator, seeded
 from sfumato.recoding_file import AnyTree, NoTree, TreeWriter

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sfumato.mondrian import grow
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import MondrianOptions, Policy, TdsOptions
+from sfumato.progress import Progress, no_progress
 from sfumato.tables import Source
 
 

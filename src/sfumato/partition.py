@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +10,6 @@ from numpy.typing import NDArray
 
 from sfumato.boxes import Boxes
 from sfumato.kernels.grow import shuffle_leaves
-
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """For callers who do not look."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

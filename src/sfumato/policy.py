@@ -19,10 +19,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sfumato import diffgen_policy, plain_yaml, policy_file, predicate, tradeoff_policy
+from sfumato import diffgen_policy, notebook, plain_yaml, policy_file, predicate, tradeoff_policy
 from sfumato import hierarchy as hierarchies
 from sfumato.diffgen_policy import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
-from sfumato.errors import PolicyError, nearest
+from sfumato.errors import PolicyError, nearest, number_of
 from sfumato.hierarchy import Hierarchy
 from sfumato.plain_yaml import Where, short
 from sfumato.policy_file import (
@@ -149,7 +149,7 @@ class TdsOptions:
 Method = MondrianOptions | TdsOptions | DiffGenOptions | RiskUtilityOptions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Policy:
     """Everything that a release is made by, checked once.
 
@@ -186,6 +186,30 @@ class Policy:
             raise Misfit(mistakes.found[0].where, mistakes.found[0].sentence)
         if mistakes.found:
             raise PolicyMistakes(mistakes.found)
+
+    def __repr__(self) -> str:
+        return f"<Policy for {number_of(len(self.schema.attributes), 'column')}: {self.promise}, by {self.method.name}>"
+
+    def _repr_html_(self) -> str:
+        lines = [(item.name, str(item.role), str(item.kind)) for item in self.schema]
+        tasks = [f"Made for: {notebook.worded(task.as_policy())}." for task in self.workload]
+        return notebook.card(
+            self.title or "A policy",
+            f"Promises {self.promise}, by {self.method.name}.",
+            [("columns", f"{len(lines):,}")],
+            notebook.paragraphs(tasks),
+            notebook.table(("Column", "Role", "Type"), lines),
+        )
+
+    @property
+    def promise(self) -> str:
+        """What its releases promise, in a few words."""
+        required = ", ".join(map(str, self.requirements))
+        if isinstance(self.method, DiffGenOptions):
+            return f"epsilon {self.method.epsilon}"
+        if isinstance(self.method, RiskUtilityOptions):
+            return "a utility and a risk for each row"
+        return required or "nothing"
 
     @property
     def is_private(self) -> bool:

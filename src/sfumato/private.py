@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from sfumato.cuts import Cuts
 from sfumato.declared import DeclaredRows, HeldRows, held
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.privacy.ledger import COMPOSITION
 from sfumato.privacy.mechanisms import Mechanisms
+from sfumato.progress import Progress, no_progress
 from sfumato.published_counts import Lines
 from sfumato.release import Claims, Privacy, public_of
 from sfumato.specialization.diffgen import draw

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from sfumato.declared import coded, tree_domains_of
 from sfumato.errors import InternalError
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
 from sfumato.privacy.ledger import COMPOSITION, Draw, Ledger
 from sfumato.privacy.mechanisms import BERNOULLI, Coins
+from sfumato.progress import Progress, no_progress
 from sfumato.release import Privacy, Sampling, public_of
 from sfumato.sampling_plan import Plan, plan
 from sfumato.tables import Source

@@ -18,14 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato import tables
+from sfumato import notebook, tables
 from sfumato.errors import InputError, TableError, number_of
 from sfumato.plain_yaml import dump, short
 from sfumato.policy import Policy
-from sfumato.profile import Draft, comment, draft_of, entry_lines, look
+from sfumato.profile_draft import Draft, comment, counted, entry_lines, look
 from sfumato.profile_facts import Shape
 from sfumato.profile_guess import AGES, Guess, K, outward
-from sfumato.reading import AS_USUAL, Reading, open_undeclared
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import Source
 
@@ -61,14 +60,52 @@ class Declared:
         return replace(self, declaration={"role": Role.DROP.value}, read="", why=why)
 
 
-def draft_private_policy(source: Any, *, reading: Reading = AS_USUAL) -> str:
-    """The text of a commented policy for a private release of a table (a path or a frame)."""
-    table, reading = open_undeclared(source, reading)
-    draft = draft_of(table, reading)
+@dataclass(frozen=True, slots=True, repr=False)
+class PrivateDraft:
+    """A policy for a private release in the making: what is declared of each column, and the one to predict."""
+
+    draft: Draft
+    columns: tuple[Declared, ...]
+    target: str
+
+    def __repr__(self) -> str:
+        return f"<Draft of a private policy for {number_of(self.draft.n_rows, 'row')}: {self.roles}>"
+
+    @property
+    def roles(self) -> str:
+        """How many columns have each role."""
+        return counted(Role(column.declaration["role"]) for column in self.columns)
+
+    def to_yaml(self) -> str:
+        """The draft as a policy with comments."""
+        return "\n".join(_lines(self.draft, self.columns, self.target)) + "\n"
+
+    def policy(self) -> Policy:
+        """The policy that it drafts. It is private only when what was read from the table is replaced."""
+        return Policy.parse(self.to_yaml())
+
+    def _repr_html_(self) -> str:
+        lines = [
+            (
+                column.name,
+                column.declaration["role"],
+                f"{MARK}: {column.read}." if column.read else column.why,
+            )
+            for column in self.columns
+        ]
+        return notebook.card(
+            "A draft of a private policy",
+            "Keep it to yourself until every bound and value in it (to_yaml) is public knowledge.",
+            [("rows", f"{self.draft.n_rows:,}"), ("to predict", self.target), ("epsilon", f"{EPSILON:g}")],
+            notebook.table(("Column", "Role", "What to do"), lines),
+        )
+
+
+def private_draft_of(draft: Draft, table: Source) -> PrivateDraft:
+    """The draft of a policy for a private release of a table that is open, and has one for another release."""
     chosen = _class_of(draft, table)
     columns = [_declared(found, table, is_class=found is chosen) for found in draft.columns]
-    columns = _that_publish(columns, chosen.name)
-    return "\n".join(_lines(draft, columns, chosen.name)) + "\n"
+    return PrivateDraft(draft, tuple(_that_publish(columns, chosen.name)), chosen.name)
 
 
 # ---- what is declared --------------------------------------------------------------------------------

@@ -34,9 +34,10 @@ from sfumato.evaluate.result import Evaluation
 from sfumato.filed import FiledRows
 from sfumato.large_recoding import LargeRecoding
 from sfumato.methods import partition
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import DiffGenOptions, Policy, RiskUtilityOptions
 from sfumato.privacy import account, mechanisms
+from sfumato.progress import Progress, no_progress, showing
 from sfumato.published import published_rows
 from sfumato.randomness import generator
 from sfumato.reading import AS_USUAL, Reading, open_as
@@ -77,7 +78,7 @@ def publish(
     ledger: str | PathLike[str] | None = None,
     side_table: Any = None,
     reading: Reading = AS_USUAL,
-    progress: Progress = no_progress,
+    progress: Progress | bool = no_progress,
 ) -> Release:
     """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
 
@@ -105,20 +106,18 @@ def publish(
     path, in place of the one that the policy names.
 
     A ``reading`` says what cannot be seen from the text of a table: its encoding, a decimal comma, the format of dates.
+    ``progress=True`` shows on standard error how far it is; a function is told so instead.
     """
-    job = _job(
-        table,
-        Policy.of(policy),
-        evaluation,
-        seed,
-        threads,
-        file_format,
-        progress,
-        reading,
-        ledger,
-        side_table=side_table,
-    )
-    budget = job.budget(engine, memory)
+    with showing(progress) as told:
+        job = _job(
+            table, Policy.of(policy), evaluation, seed, threads, file_format, told, reading, ledger,
+            side_table=side_table,
+        )  # fmt: skip
+        return _published(job, job.budget(engine, memory), memory)
+
+
+def _published(job: _Job, budget: int | None, memory: int | None) -> Release:
+    """The release of a job, in memory or, with the ``budget`` of a run on disk, by way of it."""
     if budget is None:
         with allowing(memory), _telling_what_was_charged(job):
             return job.in_memory()

@@ -35,7 +35,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from sfumato import answers, formulas
+from sfumato import answers, formulas, notebook
 from sfumato import recoding as recodings
 from sfumato.answers import Answer
 from sfumato.errors import InputError, InternalError, TableError, number_of
@@ -82,6 +82,9 @@ IN_MEMORY = 16
 
 USEFUL = 0.5
 """A release that can be expected to hold less than this part of the drawn rows is of little use."""
+
+PICTURES = ("picture", "risk", "ledger")
+"""The section of a report, by its method, whose picture a notebook shows."""
 
 LITTER = (".DS_Store",)
 """What a desktop leaves in any folder that someone looks at."""
@@ -317,7 +320,7 @@ def this_version() -> str:
         return "0+unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
     """What a release says about itself, for machines.
 
@@ -358,6 +361,60 @@ class Certificate:
             privacy=privacy,
             made=made,
         )
+
+    def __repr__(self) -> str:
+        return f"<Certificate of {self.counts}: {self.promise}>"
+
+    def _repr_html_(self) -> str:
+        return self.card("A certificate", notebook.paragraphs(self.left))
+
+    def card(self, heading: str, *parts: str) -> str:
+        """The promise and the counts as HTML for a notebook, with further parts below."""
+        claims = self.claims
+        words = ("draws" if self.privacy else "rows", "cells" if claims.counted is not None else "groups")
+        figures = [(words[0] if claims.counted is None else "rows of counts", f"{claims.rows:,}")]
+        figures.append((words[1], f"{claims.groups:,}"))
+        figures += [("rows suppressed", f"{claims.suppressed:,}")] if claims.suppressed else []
+        figures += [("is the sum of the counts", f"{claims.counted:,}")] if claims.counted is not None else []
+        achieved = [
+            (notebook.worded(claim.requirement), claim.figure, f"{claim.achieved:,.6g}")
+            for claim in claims.requirements
+        ]
+        return notebook.card(
+            heading,
+            "Nothing is promised." if self.promises_nothing else f"Promised: {self.promise}.",
+            figures,
+            notebook.table(("Required", "Worst group", "Achieved"), achieved) if achieved else "",
+            *parts,
+        )
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """How much the cells still tell, in a sentence, if it is claimed."""
+        return (f"Cells of the quasi-identifiers: {self.claims.cells}.",) if self.claims.cells else ()
+
+    @property
+    def counts(self) -> str:
+        """What was published, in a few words."""
+        claims = self.claims
+        if claims.counted is not None:
+            return f"counts in {number_of(claims.groups, 'cell')}"
+        if self.privacy is not None:
+            return f"{number_of(claims.rows, 'drawn row')} in {number_of(claims.groups, 'box', 'boxes')}"
+        return f"{number_of(claims.rows, 'row')} in {number_of(claims.groups, 'group')}"
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in a few words."""
+        if self.promises_nothing:
+            return NO_PROMISE
+        if self.privacy is not None:
+            return self.privacy.promise
+        if self.claims.utility is not None:
+            at_least = self.claims.utility.at_least
+            of_whom = "" if isinstance(at_least, Absolute) else " of each row's"
+            return f"utility at least {at_least}{of_whom}"
+        return ", ".join(notebook.worded(claim.requirement) for claim in self.claims.requirements)
 
     @property
     def promises_nothing(self) -> bool:
@@ -816,19 +873,18 @@ class Release:
             raise InputError(f"The rows of the release are in a file already, as {self.rows.format}.")
 
     def __repr__(self) -> str:
-        claims, privacy = self.certificate.claims, self.certificate.privacy
-        if privacy is not None:
-            promised = privacy.promise if privacy.is_secret else NO_PROMISE
-            if privacy.sampling is not None:
-                drawn, boxes = number_of(claims.rows, "drawn row"), number_of(claims.groups, "box", "boxes")
-                return f"<Release of {drawn} in {boxes}: {promised}>"
-            return f"<Release of counts in {number_of(claims.groups, 'cell')}: {promised}>"
-        promised = ", ".join(map(str, self.policy.requirements)) or NO_PROMISE
-        if claims.utility is not None and claims.utility.at_least is not None:
-            of_whom = "" if isinstance(claims.utility.at_least, Absolute) else " of each row's"
-            promised = f"utility at least {claims.utility.at_least}{of_whom}"
-        rows, groups = number_of(claims.rows, "row"), number_of(claims.groups, "group")
-        return f"<Release of {rows} in {groups}: {promised}>"
+        certificate = self.certificate
+        requirements = ", ".join(map(str, self.policy.requirements))
+        is_required = requirements and certificate.privacy is None and certificate.claims.utility is None
+        return f"<Release of {certificate.counts}: {requirements if is_required else certificate.promise}>"
+
+    def _repr_html_(self) -> str:
+        """The promise, the counts and the picture of the report, for a notebook."""
+        return self.certificate.card(
+            "A release",
+            notebook.paragraphs(self.remarks or self.certificate.left),
+            _picture_in(self.report) if self.report else "",
+        )
 
     @property
     def table(self) -> Any:
@@ -923,6 +979,21 @@ class Release:
             format=format_,
             report=read_piece(path, REPORT).decode("utf-8", "replace") if (path / REPORT).exists() else None,
         )
+
+
+def _picture_in(report: str) -> str:
+    """The picture that a report begins with, as an image with the report's own style; nothing where there is none.
+
+    Its colours are those of the light page, whatever the notebook's are.
+    """
+    style = report.partition("<style>")[2].partition("</style>")[0]
+    light = style[: style.find("}") + 1]
+    for name in PICTURES:
+        section = report.partition(f'<section id="{name}"')[2].partition("</section>")[0]
+        _, start, rest = section.partition("<svg")
+        if start:
+            return notebook.picture(f"{start}{rest.partition('</svg>')[0]}</svg>", style + light)
+    return ""
 
 
 def read_piece(folder: Path, name: str) -> bytes:

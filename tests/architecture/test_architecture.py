@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "sfumato"
 LAYERS = """
     cli, __main__, workbench
     publish, refusals, large
-    profile_private, profile, profile_guess, profile_facts, profile_names, generate, labelling, demo
+    profile, profile_private, profile_draft, profile_guess, profile_facts, profile_names, generate, labelling, demo
     compare
     report
     evaluate | risk
@@ -35,12 +35,13 @@ LAYERS = """
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     reading, tables, text_encoding, csv_header, databases, spreadsheets, objects, allowance, formulas
-    buckets, spill, counters, machine, renames, locks
+    buckets, spill, counters, machine, renames, locks, progress
     policy, diffgen_policy, tradeoff_policy, sampling_plan, policy_file
     policy_mistakes, plain_yaml, predicate, requirement, workload
     declared_trees, hierarchy, hierarchy_builders, hierarchy_files
     schema
     kernels | randomness
+    notebook
     errors
 """
 """Modules and packages directly under ``sfumato``, highest first. An import goes down, never up. On one
@@ -63,7 +64,9 @@ PUBLIC_NAMES: tuple[str, ...] = (
     "Schema",
     "Select",
     "VarianceDiversity",
+    "compare",
     "evaluate",
+    "profile",
     "publish",
     "verify_folder",
     "verify_table",

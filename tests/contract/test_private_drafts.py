@@ -11,7 +11,8 @@ import sfumato as sf
 from sfumato.demo import patients
 from sfumato.errors import InputError
 from sfumato.policy import DiffGenOptions, Policy
-from sfumato.profile_private import MARK, draft_private_policy
+from sfumato.profile import profile
+from sfumato.profile_private import MARK
 from sfumato.schema import Role
 from sfumato.tables import write_table
 
@@ -32,6 +33,10 @@ ODD = pa.table(
         "ill": ["yes" if i % 3 else "no" for i in range(N)],
     }
 )
+
+
+def draft_private_policy(table):
+    return profile(table, private=True).to_yaml()
 
 
 @pytest.mark.parametrize("table", [ODD, patients(300, seed=3)], ids=["odd", "patients"])

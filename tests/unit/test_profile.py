@@ -16,7 +16,8 @@ from sfumato import hierarchy
 from sfumato.demo import patients
 from sfumato.generate import agrawal
 from sfumato.policy import Policy
-from sfumato.profile import determines, draft_policy, profile
+from sfumato.profile import profile
+from sfumato.profile_draft import determines
 from sfumato.profile_facts import Facts, Shape, measure
 from sfumato.profile_guess import outward
 from sfumato.profile_names import Meaning, hint_of
@@ -39,6 +40,10 @@ def guessed(n=N, /, **columns):
     draft = profile(table)
     assert_can_be_followed(draft.to_yaml(), table)
     return {found.name: found for found in draft.columns}
+
+
+def draft_policy(table):
+    return profile(table).to_yaml()
 
 
 def guess_of(name, cells):

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from sfumato.compare.result import MEASURE, Comparison, Setting
 from sfumato.evaluate import student
-from sfumato.evaluate.result import OUTSIDE_THE_BUDGET, Score
-from sfumato.evaluate.show import number, with_interval
+from sfumato.evaluate.result import OUTSIDE_THE_BUDGET, Score, number, with_interval
 
 SCALES = {"epsilon": -1, "k": 1, "l": 1}
 """Words whose values are numbers: the more (-1: the less), the more private."""

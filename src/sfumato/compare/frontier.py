@@ -15,20 +15,21 @@ from typing import Any
 
 from sfumato import methods
 from sfumato.compare.result import Comparison, Setting
-from sfumato.compare.settings import combinations, variant
+from sfumato.compare.settings import combinations, variant, varied
+from sfumato.compare.show import as_html
 from sfumato.errors import PolicyError, PromiseError
 from sfumato.evaluate.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluate.result import PairedTest, paired_test
 from sfumato.evaluate.trial import Trial, points_of, trial_of
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy
+from sfumato.progress import Progress, no_progress, showing
 from sfumato.reading import AS_USUAL, Reading
 
 
 def compare(
     table: Any,
     policy: Policy | Mapping[str, Any] | str | Path,
-    vary: Mapping[str, Sequence[str]],
+    vary: Mapping[str, Sequence[object]] | Sequence[str],
     *,
     folds: int = 3,
     models: Sequence[str] | None = None,
@@ -37,27 +38,32 @@ def compare(
     learners: str = "scikit-learn",
     threads: int | None = None,
     reading: Reading = AS_USUAL,
-    progress: Progress = no_progress,
+    progress: Progress | bool = no_progress,
 ) -> Comparison:
     """Every combination of what is varied: its risk on the whole table, its utility on held-out rows.
 
-    ``vary`` is what :func:`sfumato.compare.settings.parse_vary` gives. A combination that cannot be met is a
-    setting with a problem, not an error.
+    ``vary`` is what differs, such as ``{"k": [2, 5, 10], "workload": ["on", "off"]}``, or the same in the words of the
+    command line, ``["k=2,5,10"]``. A combination that cannot be met is a setting with a problem, not an error.
     ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
     """
-    policy = Policy.of(policy)
+    with showing(progress) as told:
+        return _compared(
+            table, Policy.of(policy), varied(vary), told, folds=folds, models=models, learn_from=learn_from, seed=seed,
+            learners=learners, threads=threads, reading=reading,
+        )  # fmt: skip
+
+
+def _compared(
+    table: Any,
+    policy: Policy,
+    vary: Mapping[str, Sequence[str]],
+    progress: Progress,
+    *,
+    learn_from: str | None,
+    **how: Any,
+) -> Comparison:
     chosen = combinations(policy, vary)
-    trial = trial_of(
-        table,
-        policy,
-        folds=folds,
-        models=models,
-        learn_from=learn_from,
-        seed=seed,
-        learners=learners,
-        threads=threads,
-        reading=reading,
-    )
+    trial = trial_of(table, policy, learn_from=learn_from, **how)
     policy = trial.policy
     count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
     raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))
@@ -69,7 +75,14 @@ def compare(
     protocol = {**trial.protocol, "learn_from": points_of(policy, learn_from)}
     words = tuple(dict.fromkeys([*vary, *(word for choices in chosen for word in choices)]))
     return Comparison(
-        policy.as_dict(), protocol, words, tuple(settings), raw, nothing, tuple(_tests(settings))
+        policy.as_dict(),
+        protocol,
+        words,
+        tuple(settings),
+        raw,
+        nothing,
+        tuple(_tests(settings)),
+        page=as_html,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.errors import number_of
 from sfumato.evaluate.result import PairedTest, Score
 
 FORMAT = 1
@@ -66,9 +67,12 @@ class Setting:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """All settings, and what the raw data and publishing nothing reach on the same folds."""
+    """All settings, and what the raw data and publishing nothing reach on the same folds.
+
+    ``page`` makes the HTML that a notebook shows of it.
+    """
 
     policy: Mapping[str, Any]
     protocol: Mapping[str, Any]
@@ -77,6 +81,14 @@ class Comparison:
     raw: tuple[Score, ...] = ()
     nothing: tuple[Score, ...] = ()
     tests: tuple[PairedTest, ...] = ()
+    page: Callable[[Comparison], str] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        varied = ", ".join(self.varied)
+        return f"<Comparison of {number_of(len(self.settings), 'setting')} of {varied}: {len(self.met):,} can be met>"
+
+    def _repr_html_(self) -> str | None:
+        return self.page(self) if self.page else None
 
     @property
     def met(self) -> tuple[Setting, ...]:

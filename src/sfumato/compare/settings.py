@@ -46,6 +46,18 @@ def parse_vary(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def varied(given: Mapping[str, Sequence[object]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The settings to try, as texts or as values of Python.
+
+    >>> varied({"k": [2, 5], "workload": "on"})
+    {'k': ('2', '5'), 'workload': ('on',)}
+    """
+    if not isinstance(given, Mapping):
+        return parse_vary([given] if isinstance(given, str) else given)
+    lists = {word: [own] if isinstance(own, str | float) else own for word, own in given.items()}
+    return parse_vary([f"{word}={','.join(map(str, own))}" for word, own in lists.items()])
+
+
 # ---- combinations ----------------------------------------------------------------------------------------
 
 

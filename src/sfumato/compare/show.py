@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sfumato import notebook
 from sfumato.compare.advice import guidance, risk
+from sfumato.compare.picture import drawing_of, svg_of
 from sfumato.compare.result import MEASURE, Comparison, Setting
-from sfumato.evaluate.show import aligned, with_interval
+from sfumato.evaluate.result import with_interval
+from sfumato.evaluate.show import aligned
 
 
 def as_text(found: Comparison) -> str:
@@ -15,6 +18,26 @@ def as_text(found: Comparison) -> str:
     heading = f"{how['folds']} folds of {how['rows']:,} rows by {how['learners']}; seed {how['seed']}."
     advice = "\n".join(f"- {line}" for line in guidance(found))
     return "\n\n".join(block for block in (heading, *_tables(found), _problems(found), advice) if block)
+
+
+def as_html(found: Comparison) -> str:
+    """The advice, the risk and the utility of each setting, and the picture, for a notebook."""
+    models = [(score.target, score.model) for score in found.raw]
+    lines = [
+        (setting.name, *_risks(setting), *(with_interval(setting.score(*names)) for names in models))
+        for setting in found.met
+    ]
+    if found.met:
+        lines.append(("raw data", "", "", *(with_interval(score) for score in found.raw)))
+    heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models))
+    return notebook.card(
+        "A comparison",
+        "For the owner's eyes: it was computed from raw rows, and none of it is in a release.",
+        [("settings", f"{len(found.settings):,}"), ("can be met", f"{len(found.met):,}")],
+        notebook.table(heads, lines),
+        notebook.paragraphs([*filter(None, _problems(found).split("\n")), *guidance(found)]),
+        notebook.picture(svg_of(drawing_of(found))) if found.met else "",
+    )
 
 
 def _problems(found: Comparison) -> str:

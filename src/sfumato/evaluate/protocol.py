@@ -40,8 +40,9 @@ from sfumato.evaluate.result import (
     paired_test,
 )
 from sfumato.evaluate.trial import Goal, Part, Trial, check_method, points_of, trial_of
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import Policy
+from sfumato.progress import Progress, no_progress, showing
 from sfumato.randomness import seeded_block
 from sfumato.reading import AS_USUAL, Reading
 
@@ -257,7 +258,7 @@ def evaluate(
     learners: str = "scikit-learn",
     threads: int | None = None,
     reading: Reading = AS_USUAL,
-    progress: Progress = no_progress,
+    progress: Progress | bool = no_progress,
 ) -> Evaluation:
     """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
 
@@ -283,9 +284,10 @@ def evaluate(
         learners=learners, threads=threads, reading=reading,
     )  # fmt: skip
     policy = trial.policy
-    tick = _ticker(progress, 2 * trial.n_fits)
-    released, found = score_release(trial, policy, tick)
-    raw, nothing = score_raw(trial, tick), score_nothing(trial)
+    with showing(progress) as told:
+        tick = _ticker(told, 2 * trial.n_fits)
+        released, found = score_release(trial, policy, tick)
+        raw, nothing = score_raw(trial, tick), score_nothing(trial)
     return Evaluation(
         policy=policy.as_dict(),
         protocol={**trial.protocol, "learn_from": points_of(policy, learn_from)},

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.errors import InputError
+from sfumato import notebook
+from sfumato.errors import InputError, number_of
 from sfumato.evaluate import student
 
 FORMAT = 1
@@ -121,7 +122,7 @@ def paired_test(first: Score, second: Score, *, names: tuple[str, str], one_side
     return PairedTest(first.target, first.model, first.metric, *names, difference, t, p, one_sided=one_sided)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """How useful releases by a policy are for its workload, measured on held-out rows.
 
@@ -134,6 +135,43 @@ class Evaluation:
     scores: tuple[Score, ...] = ()
     measures: Mapping[str, float] = field(default_factory=dict)
     tests: tuple[PairedTest, ...] = ()
+
+    def __repr__(self) -> str:
+        targets = ", ".join(self.targets) or "no target"
+        return f"<Evaluation of {targets}: {number_of(len(self.scores), 'score')}, {self.held_out}>"
+
+    def _repr_html_(self) -> str:
+        by_model = {(score.target, score.model, score.data): score for score in self.scores}
+        lines = [
+            (
+                score.target,
+                f"{score.model}: {score.metric}",
+                *(with_interval(by_model[score.target, score.model, data]) for data in (RELEASE, RAW)),
+                *(with_interval(other) for other in self.scores
+                  if (other.target, other.data) == (score.target, NOTHING)),
+            )
+            for score in self.scores
+            if score.data == RELEASE
+        ]  # fmt: skip
+        names = ("Target", "Model", "Release", "Raw data", "Nothing")
+        measures = [(name, f"{value:,.4g}") for name, value in self.measures.items()]
+        return notebook.card(
+            "An evaluation",
+            OUTSIDE_THE_BUDGET if self.is_private else f"Models learned from releases, {self.held_out}.",
+            [("rows", f"{self.protocol['rows']:,}")] if "rows" in self.protocol else [],
+            notebook.table(names, lines) if lines else "",
+            notebook.table(("Of the training releases", ""), measures) if measures else "",
+        )
+
+    @property
+    def held_out(self) -> str:
+        """Which rows it was judged by, in a few words."""
+        how = self.protocol
+        if "folds" in how:
+            return f"judged on {how['folds']} folds"
+        return (
+            f"judged on {number_of(how['test_rows'], 'further row')}" if "test_rows" in how else "not judged"
+        )
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -166,7 +204,7 @@ class Evaluation:
         """The evaluation in plain mappings and lists; an InputError says what is wrong with other ones.
 
         >>> Evaluation.from_dict(Evaluation({}, {"folds": 10}).as_dict())
-        Evaluation(policy={}, protocol={'folds': 10}, scores=(), measures={}, tests=())
+        <Evaluation of no target: 0 scores, judged on 10 folds>
         """
         _check_fields(data, "it", _EVALUATION)
         if data["format"] != FORMAT:
@@ -194,6 +232,23 @@ class Evaluation:
         except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
             raise _rubbish("it is no JSON text in UTF-8") from None
         return cls.from_dict(data)
+
+
+def with_interval(score: Score) -> str:
+    """A mean and half the width of its interval.
+
+    >>> with_interval(Score("y", "m", RELEASE, ACCURACY, (0.8, 0.9), ()))
+    '85.0% ± 63.5'
+    """
+    half = score.half_width
+    if half is None:
+        return number(score.mean, score.metric)
+    spread = f"{100 * half:.1f}" if score.metric == ACCURACY else f"{half:.3g}"
+    return f"{number(score.mean, score.metric)} ± {spread}"
+
+
+def number(value: float, metric: str) -> str:
+    return f"{100 * value:.1f}%" if metric == ACCURACY else f"{value:,.4g}"
 
 
 def _mean(values: Iterable[float]) -> float:

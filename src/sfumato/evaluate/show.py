@@ -16,6 +16,8 @@ from sfumato.evaluate.result import (
     Evaluation,
     PairedTest,
     Score,
+    number,
+    with_interval,
 )
 
 
@@ -76,23 +78,6 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
             )
         )  # fmt: skip
     yield from aligned(lines, indent=2)
-
-
-def with_interval(score: Score) -> str:
-    """A mean and half the width of its interval.
-
-    >>> with_interval(Score("y", "m", RELEASE, ACCURACY, (0.8, 0.9), ()))
-    '85.0% ± 63.5'
-    """
-    half = score.half_width
-    if half is None:
-        return number(score.mean, score.metric)
-    spread = f"{100 * half:.1f}" if score.metric == ACCURACY else f"{half:.3g}"
-    return f"{number(score.mean, score.metric)} ± {spread}"
-
-
-def number(value: float, metric: str) -> str:
-    return f"{100 * value:.1f}%" if metric == ACCURACY else f"{value:,.4g}"
 
 
 def _signed(value: float, metric: str) -> str:

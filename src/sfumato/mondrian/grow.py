@@ -18,8 +18,9 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.kernels.grow import Nodes
 from sfumato.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.mondrian.problem import Problem
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import MondrianOptions, Output
+from sfumato.progress import Progress, no_progress
 from sfumato.recoding import Recoding
 from sfumato.requirement import Requirement
 from sfumato.schema import Schema

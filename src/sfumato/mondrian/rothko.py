@@ -37,8 +37,9 @@ from sfumato.mondrian.optimistic import (
     prune,
 )
 from sfumato.mondrian.problem import Problem
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import ROTHKO_S, ROTHKO_T, MondrianOptions, Policy
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding import Recoding
 from sfumato.recoding_file import AnyTree, PathStep, spine

@@ -31,8 +31,9 @@ from sfumato.engines.order import RowsByCell, count_cells
 from sfumato.engines.rows import Kept, Layout, Partitions, Rows
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import Targets
-from sfumato.partition import Partition, Progress, no_progress
+from sfumato.partition import Partition
 from sfumato.policy import Policy
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.requirement import GroupStats, KAnonymity
 from sfumato.schema import Schema

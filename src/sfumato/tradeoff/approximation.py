@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError, MissingExtra, number_of
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random, secret
 from sfumato.tradeoff.problem import (
     Floats,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.kernels.branch import prove_least
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.near import Neighbours, search, steps_of
 from sfumato.tradeoff.probing import probe_row

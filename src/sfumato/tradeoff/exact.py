@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.kernels.cube import Best, Space, count_at, keep_better, search
 from sfumato.machine import free_memory, n_cores
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.problem import Ints, Objective, Problem, Solution, Threshold
 from sfumato.tradeoff.tuples import Tuples, first_line, tuples_of

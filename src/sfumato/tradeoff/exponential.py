@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.problem import Ints, Lagrangian, Levels, Objective, Problem, Threshold, values_of
 

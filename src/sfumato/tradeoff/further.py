@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from sfumato import formulas, tables
 from sfumato.errors import InputError
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
+from sfumato.progress import Progress, no_progress
 from sfumato.reading import AS_USUAL, Reading, open_as
 from sfumato.schema import Attribute, Role, Schema
 from sfumato.tradeoff import generalize

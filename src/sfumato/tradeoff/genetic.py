@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.kernels.genes import Members, evolve
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random, secret
 from sfumato.tradeoff.near import Neighbours, search
 from sfumato.tradeoff.problem import Ints, Objective, Problem, Solution

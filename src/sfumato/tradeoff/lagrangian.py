@@ -43,7 +43,7 @@ from sfumato.kernels.bracket import (
 )
 from sfumato.kernels.marginal import HIGH, LEVEL, LOW, OPEN, TIED, fill_ends, fill_equal
 from sfumato.machine import n_cores
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.cut import Bracket, best_of, slope_of, worth_of
 from sfumato.tradeoff.problem import Lagrangian, Objective, Problem, Solution

@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.errors import InternalError
 from sfumato.kernels.near import Near, Space, Steps, gather_near
 from sfumato.machine import n_cores
-from sfumato.partition import Progress
+from sfumato.progress import Progress
 from sfumato.tradeoff.problem import Ints, Levels, Objective, Problem, Solution, Threshold
 
 BLOCK = 16_384

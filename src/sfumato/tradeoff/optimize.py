@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InputError, InternalError
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import seeded
 from sfumato.tradeoff import approximation, branch, exact, genetic, lagrangian, probing
 from sfumato.tradeoff.generalize import objective_of

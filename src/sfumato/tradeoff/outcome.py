@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sfumato.databases import is_address
 from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import Policy, RiskUtilityOptions
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.reading import open_as
 from sfumato.release import sha256_of

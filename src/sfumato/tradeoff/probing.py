@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.kernels.probe import probe
-from sfumato.partition import Progress, no_progress
+from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.tradeoff.near import Neighbours, search
 from sfumato.tradeoff.problem import Ints, Lagrangian, LogRisk, Objective, Problem, Solution, Threshold

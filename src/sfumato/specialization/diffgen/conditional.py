@@ -19,9 +19,9 @@ from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
 from sfumato.engines.rows import Rows
 from sfumato.kernels.purity import BITS, GINI, MAX, add_bin_counts, add_cell_counts, add_gains
-from sfumato.partition import Progress, no_progress
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import PERMUTE_AND_FLIP, Mechanisms
+from sfumato.progress import Progress, no_progress
 from sfumato.specialization.diffgen.plan import Plan
 from sfumato.specialization.diffgen.published import SPECIALIZATION
 from sfumato.specialization.diffgen.room import Room

@@ -22,10 +22,10 @@ from sfumato.diffgen_policy import PAPER, SMOOTH, Cut
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.counts import ColumnCounts
 from sfumato.engines.rows import Rows
-from sfumato.partition import Progress, no_progress
 from sfumato.policy import DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
+from sfumato.progress import Progress, no_progress
 from sfumato.specialization.diffgen.conditional import Conditional, cell_counts, mesh_of
 from sfumato.specialization.diffgen.plan import ROW_COUNT, Plan, specializations_for
 from sfumato.specialization.diffgen.published import Published

@@ -13,9 +13,9 @@ import numpy as np
 
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.counts import ColumnCounts
-from sfumato.partition import Progress, no_progress
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import EXPONENTIAL, Mechanisms
+from sfumato.progress import Progress, no_progress
 from sfumato.specialization.diffgen.room import Room
 from sfumato.specialization.diffgen.scores import Ints, Score
 from sfumato.specialization.loop import Candidate, Piece
