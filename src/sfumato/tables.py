@@ -1085,6 +1085,9 @@ def as_stored(column: Any, attribute: Attribute) -> pa.DictionaryArray:
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[_value_type(stored.type).bit_width]
         stored = pa.chunked_array([_decoded(chunk).view(bits) for chunk in stored.chunks], bits)
     encoded = _encoded(stored)
+    is_given = pa.types.is_dictionary(stored.type)
+    if not is_given or len({len(chunk.dictionary) for chunk in stored.chunks}) > 1:
+        return encoded  # made here: of cells, or of several dictionaries
     merged = (
         encoded.dictionary.dictionary_encode()
     )  # whoever wrote a dictionary may have put a value there twice
@@ -1427,16 +1430,32 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
         whole = whole.unify_dictionaries()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a null inside a dictionary
         return _encoded(pa.chunked_array([_decoded(chunk) for chunk in chunks]))
-    return _used(whole.combine_chunks())
+    if not whole.num_chunks:
+        return whole.combine_chunks()
+    indices = pa.concat_arrays([chunk.indices for chunk in whole.chunks])
+    return _used(join(indices, whole.chunk(0).dictionary))
 
 
 def _used(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same cells, with a dictionary of the values that occur and no others."""
     indices = encoded.indices.drop_null() if encoded.null_count else encoded.indices
-    counts = np.bincount(indices.to_numpy(), minlength=len(encoded.dictionary))
-    if counts.all():
+    is_used = occurring(indices.to_numpy(), len(encoded.dictionary))
+    if is_used.all():
         return encoded
-    return _reordered(encoded, np.flatnonzero(counts))
+    return _reordered(encoded, np.flatnonzero(is_used))
+
+
+def occurring(codes: NDArray[Any], n: int) -> NDArray[np.bool_]:
+    """Which of ``n`` codes occur; looks no further than the first rows if all are there, or at one row of each stretch.
+
+    >>> occurring(np.array([2, 2, 0]), 3).tolist()
+    [True, False, True]
+    """
+    is_there: NDArray[np.bool_] = np.bincount(codes[:BATCH_ROWS], minlength=n) > 0
+    if len(codes) > BATCH_ROWS and not is_there.all():
+        one_of_each = np.append(codes[np.flatnonzero(codes[1:] != codes[:-1])], codes[-1])
+        is_there = np.bincount(one_of_each, minlength=n) > 0
+    return is_there
 
 
 def _reordered(encoded: pa.DictionaryArray, kept: Any) -> pa.DictionaryArray:

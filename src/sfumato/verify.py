@@ -274,12 +274,9 @@ def _found(
 
 
 def _distinct_cells(evidence: Evidence, schema: Schema) -> dict[str, DistinctCells]:
-    source, one_row = evidence.source, pa.array(evidence.groups.one_row())
     return {
-        attribute.name: DistinctCells.of(
-            [source.column(name).take(one_row) for name in names], evidence.groups.size
-        )
-        for attribute, names in _cells(schema, source.names)
+        attribute.name: DistinctCells.of(map(evidence.labels, names), evidence.groups.size)
+        for attribute, names in _cells(schema, evidence.source.names)
     }
 
 
@@ -304,7 +301,7 @@ def _rows_of_one_value(evidence: Evidence, attribute: Attribute) -> int:
         is_one = (moments.count == 0) | ((moments.count == groups.size) & (least == most))
     else:
         values = codes_of(evidence.source.column(attribute.name), attribute)
-        is_one = np.bincount(_counts(groups, values).group, minlength=groups.n) == 1
+        is_one = groups.share_one(values.of_row)
     return int(groups.size[is_one].sum())
 
 
@@ -476,7 +473,11 @@ class Counts:
 
 def _counts(groups: Groups, values: Codes) -> Counts:
     pairs = groups.of_row * values.n + values.of_row
-    if groups.weight is None:
+    if groups.n * values.n <= len(pairs):  # few enough to count one by one
+        counts = summed(groups.weight, pairs, groups.n * values.n)
+        pair = np.flatnonzero(counts)
+        count = counts[pair]
+    elif groups.weight is None:
         pair, count = np.unique(pairs, return_counts=True)
     else:
         pair, at = np.unique(pairs, return_inverse=True)

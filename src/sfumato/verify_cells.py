@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import hierarchy as hierarchies
@@ -27,7 +28,7 @@ from sfumato.hierarchy_files import ROOT
 from sfumato.release import CellsClaim
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import texts
-from sfumato.verify_groups import codes_of, group, summed
+from sfumato.verify_groups import group, summed, with_missing
 
 Ints = NDArray[np.int64]
 Ends = tuple[float, float]
@@ -64,15 +65,13 @@ class Detail:
         return self.rows > 0 and self.nothing >= NEARLY_ALL * self.rows
 
     @classmethod
-    def of(cls, levels: Sequence[int], rows: Ints) -> Detail:
+    def of(cls, levels: Sequence[int] | Ints, rows: Ints) -> Detail:
         """Of cells of these levels, each of which so many rows have.
 
         >>> Detail.of([EXACT, NOTHING, EXACT], np.array([5, 3, 1]))
         Detail(exact=6, narrowed=0, nothing=3, missing=0)
         """
-        counts = np.zeros(4, dtype=np.int64)
-        np.add.at(counts, np.array(levels, dtype=np.int64), rows)
-        return cls(*counts.tolist())
+        return cls(*summed(rows, np.asarray(levels, dtype=np.int64), 4).tolist())
 
 
 def claim_of(details: Iterable[Detail]) -> CellsClaim:
@@ -100,9 +99,16 @@ class DistinctCells:
 
     @classmethod
     def of(cls, columns: Iterable[Any], rows: Ints) -> DistinctCells:
-        held = [texts(column, Attribute("", Role.OTHER)) for column in columns]
-        found = group([codes_of(column, Attribute("", Role.OTHER)) for column in held])
-        one = pa.array(found.one_row())
+        held = [
+            column if isinstance(column, pa.DictionaryArray) else texts(column, Attribute("", Role.OTHER))
+            for column in columns
+        ]
+        codes = [with_missing(column) for column in held]
+        if len(held) == 1:  # its texts are told apart already
+            known = pa.concat_arrays([held[0].dictionary, pa.nulls(1, pa.string())])
+            return cls((known,), summed(rows, codes[0].of_row, codes[0].n))
+        found = group(codes)
+        one = pa.array(found.one_row)
         plain = (column.take(one).cast(pa.string()) for column in held)
         return cls(tuple(plain), summed(rows, found.of_row, found.n))
 
@@ -116,6 +122,9 @@ class DistinctCells:
     def detail(self, attribute: Attribute) -> Detail:
         """How much these cells tell."""
         if attribute.is_ordered:
+            levels = None if len(self.columns) == 2 else _levels_as_written(self.columns[0], attribute)
+            if levels is not None:
+                return Detail.of(levels, self.rows)
             return Detail.of(_ordered_levels(list(self._ends(attribute)), attribute.bounds), self.rows)
         level = level_of(attribute)
         return Detail.of([level(label) for label in self.columns[0].to_pylist()], self.rows)
@@ -170,6 +179,52 @@ def _from_bounds(low: str | None, high: str | None, least: float, read: Callable
 
 def _days(text: str) -> float:
     return float(date.fromisoformat(text).toordinal() - _EPOCH)
+
+
+def _levels_as_written(labels: pa.Array, attribute: Attribute) -> Ints | None:
+    """What ``_ordered_levels`` finds, all labels at once; None unless all can be read, as they are in our releases.
+
+    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER)
+    >>> _levels_as_written(pa.array(["[17, 24]", "25", "(17, 90.5] or missing", None]), age).tolist()
+    [1, 0, 2, 3]
+    >>> _levels_as_written(pa.array(["[17, 24]", "young"]), age)
+    """
+    labels = labels.fill_null("")
+    is_missing, or_missing = pc.equal(labels, ""), pc.ends_with(labels, OR_MISSING)
+    if or_missing.true_count:
+        labels = pc.if_else(or_missing, pc.utf8_slice_codeunits(labels, 0, -len(OR_MISSING)), labels)
+    is_range = pc.and_(
+        pc.or_(pc.starts_with(labels, "["), pc.starts_with(labels, "(")),
+        pc.or_(pc.ends_with(labels, "]"), pc.ends_with(labels, ")")),
+    )
+    ends = pc.split_pattern(pc.if_else(is_range, pc.utf8_slice_codeunits(labels, 1, -1), labels), ", ")
+    is_known = ~_flags(is_missing)
+    offsets = ends.offsets.to_numpy()
+    if not np.array_equal(np.diff(offsets)[is_known], 1 + _flags(is_range)[is_known]):
+        return None
+    try:
+        is_date = attribute.kind is Kind.DATE
+        found = ends.flatten()
+        if not is_known.all():
+            found = found.filter(pa.array(np.repeat(is_known, np.diff(offsets))))
+        read = found.cast(pa.date32()).cast(pa.int32()) if is_date else found
+        numbers = read.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    if np.isnan(numbers).any():
+        return None
+    at = np.cumsum(np.diff(offsets) * is_known)[is_known]
+    low, high = numbers[at - 1 - _flags(is_range)[is_known]], numbers[at - 1]
+    least, most = attribute.bounds or (low.min(initial=math.inf), high.max(initial=-math.inf))
+    is_exact = (low == high) & ~_flags(or_missing)[is_known]
+    is_all = (low <= least) & (high >= most)
+    levels = np.full(len(labels), MISSING, dtype=np.int64)
+    levels[is_known] = np.where(is_exact, EXACT, np.where(is_all, NOTHING, NARROWED))
+    return levels
+
+
+def _flags(cells: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _ordered_levels(cells: Sequence[Range], bounds: Ends | None) -> list[int]:

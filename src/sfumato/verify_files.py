@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from sfumato.release import CERTIFICATE, CERTIFIED, RELEASES
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, as_stored, cells_as_csv, header_as_csv, plain
+from sfumato.tables import Source, as_stored, cells_as_csv, header_as_csv, occurring, plain
 from sfumato.verify_checks import Check
 
 SCHEMA = b"ARROW:schema"
@@ -36,6 +36,9 @@ MAGIC, LENGTH = 4, 4
 """Bytes at both ends of a Parquet file, and those that say how long its footer is."""
 
 QUOTE = '"'
+MARKS = [b'"', b",", b"\r", b"\n"]
+"""A cell of CSV stands in quotes if it has one of them."""
+
 ROWS_AT_ONCE = 1 << 18
 
 
@@ -113,10 +116,13 @@ def check_csv(path: Path, source: Source) -> None:
 def _written(cells: pa.Array) -> tuple[int, bool]:
     """How many bytes the cells of a column take, and whether one holds a quote."""
     values = cells.dictionary if isinstance(cells, pa.DictionaryArray) else cells
-    n_bytes = pc.binary_length(cells_as_csv(values)).fill_null(0)
+    text = values.buffers()[-1]  # all cells, one after the other; looked through far faster than cell by cell
+    marks = {mark for mark in MARKS if text is not None and mark in text.to_pybytes()}
+    n_bytes = pc.binary_length(cells_as_csv(values) if marks else values).fill_null(0)
     if values is not cells:
         n_bytes = n_bytes.take(cells.indices)
-    return pc.sum(n_bytes).as_py() or 0, bool(pc.any(pc.match_substring(values, QUOTE)).as_py())
+    has_quotes = MARKS[0] in marks and pc.any(pc.match_substring(values, QUOTE)).as_py()
+    return pc.sum(n_bytes).as_py() or 0, bool(has_quotes)
 
 
 def _is_as_written(path: Path, source: Source) -> bool:
@@ -236,29 +242,39 @@ def _check_chunk(path: Path, chunk: Any, column: pa.ChunkedArray, attribute: Att
     if chunk.has_dictionary_page and _has_unused(path, chunk, column, attribute):
         raise Hidden(f"values of column {attribute.name!r} that no row has")
     if chunk.is_stats_set and chunk.statistics.has_min_max:
-        ends = [chunk.statistics.min, chunk.statistics.max]
-        values = column.unique()
-        values = values.dictionary_decode() if _is_dictionary(values.type) else values
         try:
-            is_there = pc.is_in(pa.array(ends, values.type), value_set=values)
+            is_there = _has_both(column, [chunk.statistics.min, chunk.statistics.max])
         except (pa.ArrowException, TypeError, ValueError):
-            is_there = None
-        if is_there is None or not pc.all(is_there).as_py():
+            is_there = False
+        if not is_there:
             raise Hidden(f"statistics of column {attribute.name!r} that are not those of its cells")
+
+
+def _has_both(column: pa.ChunkedArray, ends: list[Any]) -> bool:
+    """Whether both ends are cells of a column; its dictionaries, if it has any, are known to hold cells alone."""
+    parts = [part.dictionary if _is_dictionary(part.type) else part for part in column.chunks]
+    kind = parts[0].type
+    return all(any(pc.any(pc.equal(part, end)).as_py() for part in parts) for end in pa.array(ends, kind))
 
 
 def _has_unused(path: Path, chunk: Any, column: pa.ChunkedArray, attribute: Attribute) -> bool:
     """Whether the dictionary of a column has a value that is none of its cells."""
     if not _is_text(column.type):
-        return _dictionary_length(path, chunk.dictionary_page_offset) > len(
-            as_stored(column, attribute).dictionary
-        )
+        n = _dictionary_length(path, chunk.dictionary_page_offset)
+        return _n_distinct(column.slice(0, 2 * n), attribute) < n and _n_distinct(column, attribute) < n
     if column.num_chunks == 1:
         encoded = column.chunk(0)
-        n_rows = np.bincount(encoded.indices.drop_null().to_numpy(), minlength=len(encoded.dictionary))
-        return not n_rows.all()
+        return not occurring(encoded.indices.drop_null().to_numpy(), len(encoded.dictionary)).all()
     stored = pa.concat_arrays([part.dictionary for part in column.chunks]).unique()
     return len(stored) > len(as_stored(column, attribute).dictionary)
+
+
+def _n_distinct(column: pa.ChunkedArray, attribute: Attribute) -> int:
+    """How many different values the cells of a column have, a missing one not counted."""
+    if pa.types.is_integer(column.type) or pa.types.is_float64(column.type):
+        bits = column.drop_null().combine_chunks().view(f"int{column.type.bit_width}").to_numpy()
+        return int(np.count_nonzero(np.diff(np.sort(bits)))) + min(len(bits), 1)
+    return len(as_stored(column, attribute).dictionary)
 
 
 def _is_dictionary(kind: pa.DataType) -> bool:

@@ -22,7 +22,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,7 @@ class Lines:
             cells_of(column, name) for name, column in zip(keys.column_names, keys.columns, strict=True)
         )
         return Lines(
-            keys.take(pa.array(found.one_row())),
+            keys.take(pa.array(found.one_row)),
             summed(self.n_rows, found.of_row, found.n),
             {name: moments.joined(found.of_row, found.n) for name, moments in self.moments.items()},
         )
@@ -292,7 +292,7 @@ class Evidence:
     """Published rows, or lines of them, with their groups.
 
     ``moments`` are those of each group, of the columns that were condensed; these are not in ``source``. ``cells`` are
-    those that tell groups apart, as they are stored.
+    those that tell groups apart, as they are stored, one of each group.
     """
 
     source: Source
@@ -301,23 +301,63 @@ class Evidence:
     cells: Mapping[str, pa.DictionaryArray] = field(default_factory=dict)
 
     @classmethod
-    def of_rows(cls, source: Source, judged: Judged) -> Evidence:
-        cells = {name: as_stored(source.column(name), Attribute(name, Role.OTHER)) for name in judged.cells}
-        return cls(source, group(map(with_missing, cells.values())), {}, cells)
+    def of_rows(cls, source: Source, judged: Judged, weight: Ints | None = None) -> Evidence:
+        columns = {name: source.column(name) for name in judged.cells}
+        starts, n_rows = _run_starts(list(columns.values()))
+        cells = {
+            name: as_stored(_at(column, starts), Attribute(name, Role.OTHER))
+            for name, column in columns.items()
+        }
+        groups = Groups.of_runs(starts, n_rows, map(with_missing, cells.values()), weight)
+        one_run = pa.array(groups.one_run)
+        return cls(source, groups, {}, {name: column.take(one_run) for name, column in cells.items()})
 
     @classmethod
     def of(cls, lines: Lines, judged: Judged) -> Evidence:
-        found = cls.of_rows(open_table(lines.keys), judged)
-        groups = group(map(with_missing, found.cells.values()), lines.n_rows)
-        moments = {name: item.joined(groups.of_row, groups.n) for name, item in lines.moments.items()}
-        return cls(found.source, groups, moments, found.cells)
+        found = cls.of_rows(open_table(lines.keys), judged, lines.n_rows)
+        of_row, n = found.groups.of_row, found.groups.n
+        moments = {name: item.joined(of_row, n) for name, item in lines.moments.items()}
+        return replace(found, moments=moments)
 
     def labels(self, name: str) -> pa.DictionaryArray:
-        """The texts of a column that tells groups apart, as they stand; of what is stored as no text, as text."""
+        """What each group has in a column that tells them apart, as it stands; of what is stored as no text, as text."""
         known = self.cells[name]
-        return (
-            known if pa.types.is_string(known.type.value_type) else labels_of(self.source.column(name), name)
-        )
+        if pa.types.is_string(known.type.value_type):
+            return known
+        return labels_of(self.source.column(name).take(pa.array(self.groups.one_row)), name)
+
+
+def _run_starts(columns: Sequence[pa.ChunkedArray]) -> tuple[Ints, int]:
+    """Where stretches of rows begin that are stored in the same way in every column, and how many rows there are.
+
+    Rows in order of groups have few. Of many nothing is won: then every row counts as one.
+    """
+    n_rows = len(columns[0])
+    differs = np.zeros(n_rows, dtype=np.bool_)
+    differs[:1] = True
+    for column in columns:
+        if not (pa.types.is_dictionary(column.type) or _is_fixed(column.type)):
+            return np.arange(n_rows), n_rows
+        begin = 0
+        for chunk in column.chunks:
+            here = differs[begin : begin + len(chunk)]
+            here[:1] = True  # what is stored before has another dictionary
+            for part in _parts(chunk):
+                here[1:] |= part[1:] != part[:-1]
+            begin += len(chunk)
+    starts = np.flatnonzero(differs)
+    return (starts if 2 * len(starts) < n_rows else np.arange(n_rows)), n_rows
+
+
+def _at(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
+    """These rows of a column, in ascending order; chunks keep their dictionaries."""
+    if len(rows) == len(column):
+        return column
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    within = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    parts = zip(column.chunks, ends, within, strict=True)
+    taken = [chunk.take(pa.array(at - (end - len(chunk)))) for chunk, end, at in parts]
+    return pa.chunked_array(taken, column.type)
 
 
 # ---- portions --------------------------------------------------------------------------------------

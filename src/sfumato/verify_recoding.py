@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import ordered
 from sfumato.verify_checks import Check
 from sfumato.verify_files import Hidden, check_parquet, read_json
+from sfumato.verify_groups import Combinations
 from sfumato.verify_portions import Evidence
 from sfumato.verify_summary import span_of
 
@@ -83,11 +84,13 @@ class OrderedAxis:
         out: dict[str, pa.Array] = {}
         if output.has_labels:
             one, other = _written(first, kind), _written(last, kind)
-            opening = pc.if_else(pa.array(is_first | (self.grid is not None)), "[", "(")
+            opening = "[" if self.grid is not None else pc.if_else(pa.array(is_first), "[", "(")
             label = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
             label = pc.if_else(pa.array(first == last), other, label)
-            ending = pc.if_else(pa.array(may_miss), OR_MISSING, "")
-            out[name] = pc.if_else(pa.array(is_missing), None, pc.binary_join_element_wise(label, ending, ""))
+            if may_miss.any():
+                ending = pc.if_else(pa.array(may_miss), OR_MISSING, "")
+                label = pc.binary_join_element_wise(label, ending, "")
+            out[name] = pc.if_else(pa.array(is_missing), None, label) if is_missing.any() else label
         if output.has_bounds:
             out[f"{name}_low"] = pa.array(first, mask=is_missing | may_miss)
             out[f"{name}_high"] = pa.array(last, mask=is_missing)
@@ -236,11 +239,15 @@ def read(folder: Path, policy: Policy, memory: int) -> Recoding | None:
         if is_cuts:
             return _cuts(document, axes)
         if has_file:
-            check_parquet(folder / NODES)
-            with pq.ParquetFile(folder / NODES) as file:
-                if file.metadata.num_rows * len(axes) * BYTES_PER_END > memory:
-                    return None
-                return _Tree.of(file.read(), axes).recoding()
+            footer = pq.read_metadata(folder / NODES)
+            fits = footer.num_rows * len(axes) * BYTES_PER_END <= memory
+            names = footer.schema.names
+            known = check_parquet(folder / NODES, names if fits else ())
+            if not fits:
+                return None
+            rest = pq.read_table(folder / NODES, columns=[name for name in names if name not in known])
+            nodes = pa.table({name: known[name] if name in known else rest.column(name) for name in names})
+            return _Tree.of(nodes, axes).recoding()
         return _Tree.of(pa.table(document["nodes"]), axes).recoding()
     except Hidden as error:
         raise Unfit(f"{NODES} holds {error}") from None
@@ -323,7 +330,7 @@ class _Tree:
         """Children tile the nodes after the first, each after its parent; what is no split has none."""
         n, inner = len(self.axis), np.flatnonzero(self.axis >= 0)
         first, count = self.first_child[inner], self.n_children[inner]
-        order = np.argsort(first)
+        order = np.argsort(first, kind="stable")  # they are mostly in order
         ends = np.append(1, (first + count)[order])
         is_leaf = self.axis < 0
         is_tree = (
@@ -369,27 +376,38 @@ class _Tree:
             here = np.flatnonzero((self.axis == a) & is_ordered[a])
             known, place[here] = np.unique(self.threshold[here], return_inverse=True)
             points.append(known)
-        low = np.empty((len(self.axis), n_axes), dtype=np.int32)
-        high = np.empty_like(low)
-        low[0], high[0] = np.where(is_ordered, NO_END, 0), NO_END
-        level = np.zeros(1, dtype=np.int64)
-        while len(level := level[self.axis[level] >= 0]):
-            count = self.n_children[level]
-            parent, within = np.repeat(level, count), _within(count)
-            child, split = self.first_child[parent] + within, self.axis[parent]
-            low[child], high[child] = low[parent], high[parent]
-            is_left, is_right = is_ordered[split] & (within == 0), is_ordered[split] & (within == 1)
-            high[child[is_left], split[is_left]] = place[parent[is_left]]
-            low[child[is_right], split[is_right]] = place[parent[is_right]]
-            is_branch = ~is_ordered[split]
-            low[child[is_branch], split[is_branch]] = self.branch[child[is_branch]]
-            level = child
+        inner = np.flatnonzero(self.axis >= 0)
+        count = self.n_children[inner]
+        above, within = np.repeat(inner, count), _within(count)
+        child, split = self.first_child[above] + within, self.axis[above]
+        is_low = ~is_ordered[split] | (within == 1)  # which end of its parent's box a child changes
+        ends = np.empty((len(self.axis), 2 * n_axes), dtype=np.int32)
+        ends[0] = NO_END
+        ends[0, :n_axes][~is_ordered] = 0
+        parent, changed, end = np.zeros((3, len(self.axis)), dtype=np.int64)
+        end[0] = ends[0, 0]
+        parent[child], changed[child] = above, np.where(is_low, split, n_axes + split)
+        end[child] = np.where(is_ordered[split], place[above], self.branch[child])
+        for level in self._inner_levels():
+            ends[level] = ends[parent[level]]
+            ends[level, changed[level]] = end[level]
         leaves = np.flatnonzero(self.axis < 0)
-        low, high = low[leaves], high[leaves]
+        boxes = ends[parent[leaves]]
+        boxes[np.arange(len(leaves)), changed[leaves]] = end[leaves]
+        low, high = np.split(np.ascontiguousarray(boxes.T), 2)
         for a, cover in self.cover.items():
-            low[:, a] = np.where(cover[leaves] >= 0, cover[leaves], low[:, a])
-        boxes = [_distinct(low[:, a], high[:, a], points[a], axis) for a, axis in enumerate(self.axes)]
-        return Recoding(self.axes, boxes, len(leaves), is_tree=True)
+            low[a] = np.where(cover[leaves] >= 0, cover[leaves], low[a])
+        of_axes = [_distinct(low[a], high[a], points[a], axis) for a, axis in enumerate(self.axes)]
+        return Recoding(self.axes, of_axes, len(leaves), is_tree=True)
+
+    def _inner_levels(self) -> Iterator[Ints]:
+        """The nodes below the root that are split, those next to it first."""
+        level = np.flatnonzero(self.axis[:1] >= 0)
+        while len(level):
+            count = self.n_children[level]
+            level = np.repeat(self.first_child[level], count) + _within(count)
+            level = level[self.axis[level] >= 0]
+            yield level
 
 
 def _within(count: Ints) -> Ints:
@@ -419,13 +437,17 @@ class Pieces:
     def __init__(self, axis: Axis, ends: Ends, output: Output) -> None:
         self.kind = axis.attribute.kind
         cells = axis.cells(ends.low, ends.high, output)
-        self.known = {name: column.unique() for name, column in cells.items()}
-        key = self._key({name: _places(column, self.known[name]) for name, column in cells.items()})
-        self.keys, of_ends = np.unique(key, return_inverse=True)
+        encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
+        self.known = {name: column.dictionary for name, column in encoded.items()}
+        places = {name: column.indices.to_numpy().astype(np.int64) for name, column in encoded.items()}
+        self.combined, of_ends = None, places[next(iter(places))]
+        if len(places) > 1:
+            combined, of_ends = np.unique(self._key(places), return_inverse=True)
+            self.combined = pa.array(combined)
         self.of_box = of_ends if ends.of_box is None else of_ends[ends.of_box]
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(next(iter(self.known.values())) if self.combined is None else self.combined)
 
     def _key(self, places: Mapping[str, Ints]) -> Ints:
         key = np.zeros(len(next(iter(places.values()))), dtype=np.int64)
@@ -433,67 +455,28 @@ class Pieces:
             key = np.where((key < 0) | (place < 0), -1, key * len(self.known[name]) + place)
         return key
 
-    def find(self, evidence: Evidence, rows: Ints, *, is_csv: bool) -> Ints:
-        """The piece of each of these rows; -1 where no box has such cells."""
-        places = {}
+    def find(self, evidence: Evidence, *, is_csv: bool) -> Ints:
+        """The piece of each group; -1 where no box has such cells."""
+        places: dict[str, Ints] = {}
         for name, known in self.known.items():
             if pa.types.is_string(known.type):
                 cells = evidence.labels(name)
                 values = cells.dictionary
                 values = pc.if_else(pc.equal(values, ""), None, values) if is_csv else values
-                of_value = np.append(_places(values, known), _places(pa.nulls(1, pa.string()), known))
-                at = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-                places[name] = of_value[at[rows]]
+                missing = pc.index(known.is_null(), value=True).as_py()
+                of_value = np.append(_places(values, known), missing)
+                places[name] = of_value[cells.indices.fill_null(len(values)).to_numpy()]
             else:
-                column = evidence.source.column(name).take(pa.array(rows))
+                column = evidence.source.column(name).take(pa.array(evidence.groups.one_row))
                 numbers = ordered(column, Attribute(name, Role.OTHER, self.kind)).cast(pa.float64())
                 places[name] = _places(numbers, known)
-        key = self._key(places)
-        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return np.where(self.keys[at] == key, at, -1)
+        if self.combined is None:
+            return places[next(iter(places))]
+        return _places(pa.array(self._key(places)), self.combined)
 
 
 def _places(cells: pa.Array, known: pa.Array) -> Ints:
-    return np.asarray(
-        pc.index_in(cells, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64
-    )
-
-
-@dataclass(slots=True)
-class Combinations:
-    """Distinct lines of small numbers; a line is looked up by the digits of one large number.
-
-    Where that would outgrow 63 bits, the combinations so far are renumbered first.
-    """
-
-    sizes: Sequence[int]
-    known: list[Ints] = field(default_factory=list)
-
-    def learn(self, lines: Sequence[Ints]) -> Ints:
-        """The number of each line, from 0 without gaps."""
-        return self._numbered(lines, is_new=True)
-
-    def find(self, lines: Sequence[Ints]) -> Ints:
-        """The number of each line; -1 of one that was not learnt."""
-        return self._numbered(lines, is_new=False)
-
-    def _numbered(self, lines: Sequence[Ints], *, is_new: bool) -> Ints:
-        key, radix, stages = np.zeros(len(lines[0]), dtype=np.int64), 1, iter(self.known)
-        for size, digits in zip(self.sizes, lines, strict=True):
-            if radix * size >= 2**62:
-                key, radix = self._renumbered(key, stages, is_new=is_new)
-            key = np.where((key < 0) | (digits < 0), -1, key * size + digits)
-            radix *= size
-        return self._renumbered(key, stages, is_new=is_new)[0]
-
-    def _renumbered(self, key: Ints, stages: Iterator[Ints], *, is_new: bool) -> tuple[Ints, int]:
-        if is_new:
-            known, number = np.unique(key, return_inverse=True)
-            self.known.append(known)
-            return number, len(known)
-        known = next(stages)
-        at = np.minimum(np.searchsorted(known, key), len(known) - 1)
-        return np.where(known[at] == key, at, -1), len(known)
+    return np.asarray(pc.index_in(cells, value_set=known).fill_null(-1).to_numpy(), dtype=np.int64)
 
 
 class Held:
@@ -507,25 +490,23 @@ class Held:
             Pieces(axis, ends, policy.output) for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
         ]
         self.seen = [np.zeros(len(pieces), dtype=np.bool_) for pieces in self.pieces]
-        self.combinations = Combinations([len(pieces) for pieces in self.pieces])
-        numbers = self.combinations.learn([pieces.of_box for pieces in self.pieces]) if self.is_tree else [0]
-        self.has_group = np.zeros(int(np.max(numbers)) + 1, dtype=np.bool_)
+        self.boxes = Combinations.of([pieces.of_box for pieces in self.pieces]) if self.is_tree else None
+        self.has_group = np.zeros(0 if self.boxes is None else self.boxes.n, dtype=np.bool_)
         self.grid: set[tuple[int, ...]] = set()
 
     def see(self, evidence: Evidence) -> None:
         """Hold the groups of some rows against the boxes."""
-        one_row = evidence.groups.one_row()
         lines = []
         for pieces, seen in zip(self.pieces, self.seen, strict=True):
-            found = pieces.find(evidence, one_row, is_csv=self.is_csv)
+            found = pieces.find(evidence, is_csv=self.is_csv)
             seen[found[found >= 0]] = True
             lines.append(found)
-        if not self.is_tree:
+        if self.boxes is None:
             matrix = np.stack(lines, axis=1)
             self.n_strange += int(np.any(matrix < 0, axis=1).sum())
             self.grid.update(map(tuple, np.unique(matrix, axis=0).tolist()))
             return
-        found = self.combinations.find(lines)
+        found = self.boxes.find(lines)
         self.n_strange += int((found < 0).sum())
         self.has_group[found[found >= 0]] = True
 
@@ -560,6 +541,6 @@ class Held:
         for axis, pieces, seen in zip(self.recoding.axes, self.pieces, self.seen, strict=True):
             if isinstance(axis, TreeAxis):
                 (known,) = pieces.known.values()
-                shown = {known[int(pieces.keys[at])].as_py() for at in np.flatnonzero(seen)}
+                shown = {known[int(at)].as_py() for at in np.flatnonzero(seen)}
                 n += len(axis.ends - shown)
         return n

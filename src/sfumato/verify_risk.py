@@ -86,7 +86,7 @@ class SideTable:
             columns.append(column)
             codes.append(column.codes(cells[attribute.name], where))
         groups = group([Codes(own, column.tree.n_leaves) for own, column in zip(codes, columns, strict=True)])
-        one = groups.one_row()
+        one = groups.one_row
         return cls(tuple(columns), np.stack([own[one] for own in codes], axis=1), groups.size)
 
 

@@ -74,7 +74,7 @@ class Finding:
 
 def checks(evidence: Evidence, policy: Policy) -> Iterator[Finding]:
     """What is found of each attribute that has statistics."""
-    one_row = evidence.groups.one_row()
+    one_row = evidence.groups.one_row
     for attribute in policy.schema:
         found = _statistics(evidence.source, attribute, policy.statistics, one_row)
         if not found:

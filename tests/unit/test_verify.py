@@ -311,7 +311,7 @@ def test_a_requirement_that_verify_does_not_know_is_never_passed_in_silence():
     class Unknown:
         of = "disease"
 
-    groups = verify.Groups(np.array([0]), np.array([1]))
+    groups = verify.Groups(np.array([0]), np.array([0]), 1, 1)
     evidence = verify.Evidence(verify.open_table(groups_of("a")), groups)
     with pytest.raises(InternalError, match="no definition"):
         verify._judged(Unknown(), evidence, a_policy().schema)

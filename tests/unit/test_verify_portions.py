@@ -327,7 +327,7 @@ def test_known_rows_are_not_read_again_unless_they_are_others(tmp_path, monkeypa
     certificate = Certificate.of(policy, verify.claims(known.measures))
     Release(rows, certificate, policy, format="csv").write(tmp_path / "out")
     read = []
-    monkeypatch.setattr(verify, "_examined", lambda *_args: read.append(1) or known)
+    monkeypatch.setattr(verify, "_examined", lambda *_args, **_named: read.append(1) or known)
     assert verify.verify_folder(tmp_path / "out", known=known).ok
     assert not read
     for other in (replace(known, sha256="0" * 64), replace(known, policy=POLICY), None):
