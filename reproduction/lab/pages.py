@@ -106,14 +106,7 @@ def _tables(found: Mapping[str, Record], folder: str) -> Iterator[str]:
         of_paper = {name: record for name, record in found.items() if name.startswith(f"{prefix}_")}
         rows = list(_rows(of_paper, folder, ours=False))
         if rows:
-            yield from (
-                f"## {title}",
-                "",
-                "| figure | the paper's claim | held in |",
-                "|---|---|---|",
-                *rows,
-                "",
-            )
+            yield from (f"## {title}", "", *_head("the paper's claim"), *rows, "")
     rows = list(_rows(found, folder, ours=True))
     if rows:
         yield from ("## Claims of our own", "", *_head("claim"), *rows)

@@ -396,3 +396,9 @@ def test_a_script_runs_from_the_command_line_and_again_from_its_saved_trials(tmp
     assert seen[0] == seen[1]
     assert "(a quick run: no evidence)" in seen[0]
     assert (tmp_path / "reproduction" / "tods_fig12.png").exists()
+
+
+def test_every_row_of_the_verdicts_has_a_cell_for_each_column():
+    page = (REPRODUCTION.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    widths = {line.count(" | ") for line in page.splitlines() if line.startswith("| ")}
+    assert widths == {3}
