@@ -485,9 +485,9 @@ def test_bounds_may_stand_for_a_column_but_not_one_alone():
     table = pa.table({"age_low": [0, 0], "age_high": [9, 9], "zip": ["*", "*"]})
     assert verify_table(table, a_policy(K2)).ok
     assert verify_table(table.append_column("age", pa.array(["x", "x"])), a_policy(K2)).ok
-    with pytest.raises(PolicyError, match="no column 'age'"):
+    with pytest.raises(PolicyError, match="column 'age': the table has no such column"):
         verify_table(table.drop(["age_low"]), a_policy(K2))
-    with pytest.raises(PolicyError, match="does not name column 'age_low'"):
+    with pytest.raises(PolicyError, match="column 'age_low', which the policy does not name"):
         verify_table(table.drop(["age_high"]).append_column("age", pa.array(["x", "x"])), a_policy(K2))
 
 
@@ -1128,7 +1128,7 @@ def test_statistics_of_a_foreign_table_may_be_left_out_and_are_checked_where_the
     policy = a_policy(K2, output="summary")
     assert verify_table(groups_of("aab", "abb"), policy).ok
     assert not verify_table(with_statistics(salary_max=[2, 6]).drop(["age_mean"]), policy).ok
-    with pytest.raises(PolicyError, match="does not name column 'age_min'"):
+    with pytest.raises(PolicyError, match=r"'age_min', .*which the policy does not name"):
         verify_table(with_statistics(), a_policy(K2))
     bounds = with_statistics().rename_columns(["age_low", *with_statistics().column_names[1:]])
     bounds = bounds.append_column("age_high", pa.array([9] * 6))
