@@ -419,7 +419,7 @@ def test_other_commands_do_not_show_its_words_either(sfumato, release, monkeypat
         raise ValueError(SECRET)
 
     inside, *arguments = {
-        "profile": ("profile.measure", "people.csv"),
+        "profile": ("profile_draft.measure", "people.csv"),
         "verify": ("verify._folder_checks", release),
         "apply": ("boxes.known_nodes", release, "people.csv", "--out", "more.csv"),
     }[command]

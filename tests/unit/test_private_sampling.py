@@ -359,7 +359,7 @@ def test_a_release_as_it_is_has_no_fault(release):
         ({"epsilon": Fraction(2)}, "epsilon is 2"),
         ({"spent": Fraction(1, 2)}, "the ledger holds this draw alone"),
         ({"ledger": ()}, "the ledger holds this draw alone"),
-        ({"public": ("nothing",)}, "what was public"),
+        ({"public": ("nothing",)}, "calls public what the policy declares"),
         ({"randomness": "a coin"}, "the certificate says of the draws"),
         ({"least": 10**9}, "reach that delta"),
     ],
