@@ -88,14 +88,14 @@ def made_up(tuned):
 
 def test_tuned_must_be_above_at_every_epsilon():
     judged = diffgen_tuning.claims(made_up(lambda *_: 71.0))
-    assert [claim.verdict for claim in judged] == ["held", "held"]
+    assert [claim.outcome for claim in judged] == ["held", "held"]
     assert [len(claim.findings) for claim in judged] == [2, 2]
 
     def below_once(table, epsilon):
         return 69.0 if (table, epsilon) == ("other", 0.1) else 71.0
 
     judged = diffgen_tuning.claims(made_up(below_once))
-    assert [claim.verdict for claim in judged] == ["held", "held in part"]
+    assert [claim.outcome for claim in judged] == ["held", "held in part"]
     (failed,) = (finding for claim in judged for finding in claim.findings if not finding.holds)
     assert failed.what == "30,000 rows, epsilon = 0.1, tuned > paper"
 
