@@ -62,7 +62,6 @@ IN_POLICY = {
     "quasi-identifiers": "attributes: {COLUMN: {role: quasi-identifier}}",
     "qi": "attributes: {COLUMN: {role: quasi-identifier}}",
     "sensitive": "attributes: {COLUMN: {role: sensitive}}",
-    "suppress": "suppress: {at-most: 1%}",
 }
 """What is asked for in the policy and not on the command line, and how."""
 DEMO_MARK = ".made-by-sfumato-demo"

@@ -70,9 +70,7 @@ def without_secrets(text: str) -> str:
         return text
     before, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")
     place = before.rpartition("@")[2].partition("?")[0]
-    if "@" in table or not _PLACE.fullmatch(
-        place
-    ):  # a letter of the password may have been taken for the end of it
+    if "@" in table or not _PLACE.fullmatch(place):  # perhaps a letter of the password was taken for its end
         return f"{scheme}://..."
     return f"{scheme}://{place}{'#' if table else ''}{table}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
+from tampering import edit_certificate, rehash
 
 from sfumato import summary, verify, verify_portions
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
@@ -563,17 +563,6 @@ def folder(request, tmp_path):
 def rows_file(folder):
     (found,) = folder.glob("release.*")
     return found
-
-
-def edit_certificate(folder, change):
-    path = folder / "certificate.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    change(document)
-    path.write_text(json.dumps(document), encoding="utf-8")
-
-
-def rehash(folder):
-    edit_certificate(folder, lambda document: document["claims"].update(sha256=hashes_of(folder)))
 
 
 def rewrite_rows(folder, change):

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from tampering import edit_certificate, rehash
 
 import sfumato as sf
 from sfumato.cli import commands
 from sfumato.errors import InputError, PolicyError, VerificationFailed
 from sfumato.policy import Policy
-from sfumato.release import Release, hashes_of, older_sha256_of, sha256_of
+from sfumato.release import Release, older_sha256_of, sha256_of
 from sfumato.tables import compact
 from sfumato.verify import verify_folder
 from sfumato.verify_files import Hidden, _chunks, _dictionary_length
@@ -89,17 +90,6 @@ def parts(parquet):
         pq.write_table(compact(part), parquet / "release.parquet" / f"part-{number}.parquet")
     rehash(parquet)
     return parquet
-
-
-def edit(folder, change):
-    path = folder / "certificate.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    change(document)
-    path.write_text(json.dumps(document), encoding="utf-8")
-
-
-def rehash(folder):
-    edit(folder, lambda document: document["claims"].update(sha256=hashes_of(folder)))
 
 
 def failed(folder):
@@ -317,12 +307,12 @@ def test_statistics_are_those_of_the_rows(parquet):
     ],
 )
 def test_figures_are_those_of_a_run(folder, figures):
-    edit(folder, lambda document: document["figures"].update(figures))
+    edit_certificate(folder, lambda document: document["figures"].update(figures))
     assert failed(folder) == ["the figures are those that a run states"]
 
 
 def test_a_version_is_no_place_for_a_table(folder):
-    edit(folder, lambda document: document.update(sfumato=RAW))
+    edit_certificate(folder, lambda document: document.update(sfumato=RAW))
     assert failed(folder) == ["the certificate is readable and complete"]
 
 
@@ -477,7 +467,7 @@ def with_path(document):
 
 def test_the_policy_of_a_release_opens_no_file(folder):
     """Neither verify nor apply nor reading tells of what lies elsewhere, be it there or not."""
-    edit(folder, lambda document: with_path(document["policy"]))
+    edit_certificate(folder, lambda document: with_path(document["policy"]))
     policy = json.loads((folder / "certificate.json").read_text())["policy"]
     (folder / "policy.yaml").write_text(json.dumps(policy))
     rehash(folder)
@@ -512,7 +502,7 @@ def test_the_hash_of_parts_of_the_first_versions_is_still_read(parts):
     hashes = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in rows.iterdir())
     older = hashlib.sha256("".join(hashes).encode()).hexdigest()
     assert older == older_sha256_of(rows)
-    edit(parts, lambda document: document["claims"]["sha256"].update({"release.parquet": older}))
+    edit_certificate(parts, lambda document: document["claims"]["sha256"].update({"release.parquet": older}))
     assert failed(parts) == []
 
 
@@ -538,7 +528,7 @@ def test_the_command_renders_the_report_again(folder):
 
 
 def test_the_report_of_another_version_is_not_judged(folder):
-    edit(folder, lambda document: document.update(sfumato="0.0.1"))
+    edit_certificate(folder, lambda document: document.update(sfumato="0.0.1"))
     error, lines = lines_of_verify(folder)
     assert error is None
     assert any(
