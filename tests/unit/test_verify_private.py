@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from private_people import people, the_policy
+from tampering import edit_certificate, rehash
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.release import Certificate, hashes_of
+from sfumato.release import Certificate
 from sfumato.verify import verify_folder, verify_table
 
 PEOPLE = people()
@@ -38,14 +39,6 @@ def folder(made, tmp_path):
     return copy
 
 
-def sealed(folder) -> None:
-    """Put the hashes of the files as they are now into the certificate, as somebody would who tampers well."""
-    path = folder / "certificate.json"
-    document = json.loads(path.read_text())
-    document["claims"]["sha256"] = hashes_of(folder)
-    path.write_text(json.dumps(document))
-
-
 def failed(folder) -> list[str]:
     return [f"{check.claim}: {check.detail}" for check in verify_folder(folder).failures]
 
@@ -53,14 +46,7 @@ def failed(folder) -> list[str]:
 def change_rows(folder, change) -> None:
     path = folder / "release.parquet"
     pq.write_table(change(pq.read_table(path)), path)
-    sealed(folder)
-
-
-def change_certificate(folder, change) -> None:
-    path = folder / "certificate.json"
-    document = json.loads(path.read_text())
-    change(document)
-    path.write_text(json.dumps(document))
+    rehash(folder)
 
 
 def change_recoding(folder, change) -> None:
@@ -68,7 +54,7 @@ def change_recoding(folder, change) -> None:
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
-    sealed(folder)
+    rehash(folder)
 
 
 def with_count(table: pa.Table, at: int, value: object, kind: pa.DataType | None = None) -> pa.Table:
@@ -281,7 +267,7 @@ def key(**changes):
     ],
 )
 def test_a_tampered_certificate_is_found(folder, change, words):
-    change_certificate(folder, change)
+    edit_certificate(folder, change)
     found = failed(folder)
     if words is None:  # seeded, and called secret: then nothing may stand there of no promise
         assert any("readable and complete" in sentence for sentence in found)
@@ -302,7 +288,7 @@ def test_a_ledger_with_one_draw_too_few_for_the_cuts_is_found(folder, what):
         privacy["spent"] = str(Fraction(privacy["spent"]) - gone)
         privacy["unspent"] = str(Fraction(privacy["unspent"]) + gone)
 
-    change_certificate(folder, change)
+    edit_certificate(folder, change)
     found = failed(folder)
     assert any("the ledger has as many draws as the cuts took" in sentence for sentence in found), found
 
@@ -310,7 +296,7 @@ def test_a_ledger_with_one_draw_too_few_for_the_cuts_is_found(folder, what):
 def test_epsilon_raised_in_the_policy_only_is_found(folder):
     text = (folder / "policy.yaml").read_text()
     (folder / "policy.yaml").write_text(text.replace("epsilon: 1", "epsilon: 3"))
-    sealed(folder)
+    rehash(folder)
     assert "the certificate and policy.yaml speak of one policy: they differ" in failed(folder)
 
 
@@ -323,8 +309,8 @@ def test_epsilon_raised_in_certificate_and_policy_is_found_by_the_ledger(folder)
             place["diffgen"]["epsilon"] = 3
         document["privacy"]["epsilon"] = "3"
 
-    change_certificate(folder, change)
-    sealed(folder)
+    edit_certificate(folder, change)
+    rehash(folder)
     found = failed(folder)
     assert any("every share and scale is as the formula" in sentence for sentence in found), found
 
@@ -337,14 +323,14 @@ def test_a_certificate_without_its_ledger_is_found(folder):
                               "sha256": claims["sha256"]}  # fmt: skip
         document["promise"] = "nothing is promised"
 
-    change_certificate(folder, change)
+    edit_certificate(folder, change)
     assert any("the certificate claims what the policy requires" in sentence for sentence in failed(folder))
 
 
 @pytest.mark.parametrize("name", ["recoding.json", "release.parquet"])
 def test_a_damaged_file_is_a_failed_claim(folder, name):
     (folder / name).write_bytes(b"{")
-    sealed(folder)
+    rehash(folder)
     assert failed(folder)
     (folder / name).unlink()
     assert failed(folder)
@@ -366,7 +352,7 @@ def test_cuts_that_the_owner_gave_must_be_those(cuts, other, tmp_path):
     document = json.loads((tmp_path / "out" / "certificate.json").read_text())
     document |= {"policy": wrong.as_dict(), "method": wrong.method.as_policy()}
     (tmp_path / "out" / "certificate.json").write_text(json.dumps(document))
-    sealed(tmp_path / "out")
+    rehash(tmp_path / "out")
     assert any("it is not the cut that the owner gave" in sentence for sentence in failed(tmp_path / "out"))
 
 
@@ -395,8 +381,8 @@ def test_more_cells_than_the_policy_allows_are_found(folder):
         for place in (document["policy"]["method"], document["method"]):
             place["diffgen"]["max-cells"] = 2
 
-    change_certificate(folder, change)
-    sealed(folder)
+    edit_certificate(folder, change)
+    rehash(folder)
     assert any(sentence.startswith("the grid has at most 2 cells: it has") for sentence in failed(folder))
 
 
@@ -425,7 +411,7 @@ def test_a_certificate_says_the_same_when_it_is_read_again(folder):
 def test_a_number_of_rows_that_does_not_say_what_was_drawn_is_found(change, words, tmp_path):
     sf.publish(PEOPLE, the_policy(), seed=4).write(tmp_path / "out")
     assert verify_folder(tmp_path / "out").ok
-    change_certificate(tmp_path / "out", lambda document: change(document["privacy"]["ledger"]))
+    edit_certificate(tmp_path / "out", lambda document: change(document["privacy"]["ledger"]))
     found = failed(tmp_path / "out")
     assert any(words in sentence for sentence in found), found
 
@@ -452,7 +438,7 @@ def test_the_noisy_number_of_rows_says_how_often_a_cut_may_be_pushed_down(tmp_pa
         rest = epsilon - epsilon / 100 - n_taken * share
         privacy["ledger"][-1].update(share=str(rest), scale=str(1 / rest))
 
-    change_certificate(tmp_path / "release", fewer)
+    edit_certificate(tmp_path / "release", fewer)
     claim, fault = (
         "every share and scale is as the formula of the method says",
         f"there are more than {n_taken - 1}",

@@ -12,6 +12,7 @@ import pyarrow.csv as pv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tampering import edit_certificate, rehash
 from tradeoff_cases import trees
 from tradeoff_releases import POLICY, people, release_of
 
@@ -63,20 +64,8 @@ def folder(copy_of):
     return copy_of("own")
 
 
-def sealed(folder) -> None:
-    """Put the hashes of the files as they are now into the certificate, as somebody would who tampers well."""
-    change_certificate(folder, lambda document: document["claims"].update(sha256=hashes_of(folder)))
-
-
-def change_certificate(folder, change) -> None:
-    path = folder / "certificate.json"
-    document = json.loads(path.read_text())
-    change(document)
-    path.write_text(json.dumps(document))
-
-
 def change_figures(folder, change) -> None:
-    change_certificate(folder, lambda document: change(document["figures"]["tradeoff"]))
+    edit_certificate(folder, lambda document: change(document["figures"]["tradeoff"]))
 
 
 def change_rows(folder, change) -> None:
@@ -90,7 +79,7 @@ def change_rows(folder, change) -> None:
     write_table(
         pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}), path
     )
-    sealed(folder)
+    rehash(folder)
 
 
 def failed(folder, side=None) -> list[str]:
@@ -162,7 +151,7 @@ def test_a_box_below_its_threshold_is_found_even_if_all_claims_are_made_to_fit(f
     table = pa.table({name: rows.column(name) for name in rows.names})
     missing = certificate.claims.utility.missing
     claims = claims_of(Boxes.of(table, policy, missing)).as_dict()
-    change_certificate(
+    edit_certificate(
         folder, lambda document: document["claims"].update({**claims, "sha256": hashes_of(folder)})
     )
     found = failed(folder)
@@ -198,7 +187,7 @@ def test_a_label_that_its_hierarchy_lacks_is_found(folder, column, label):
     ],
 )  # fmt: skip
 def test_claims_that_were_changed_are_found(folder, change, words):
-    change_certificate(folder, lambda document: change(document["claims"]))
+    edit_certificate(folder, lambda document: change(document["claims"]))
     found = failed(folder, PEOPLE)
     assert has(found, words), found
 
@@ -206,7 +195,7 @@ def test_claims_that_were_changed_are_found(folder, change, words):
 def test_a_utility_lowered_in_the_policy_alone_is_found(folder):
     path = folder / "policy.yaml"
     path.write_text(path.read_text().replace("utility-at-least: 0.5", "utility-at-least: 0.25"))
-    sealed(folder)
+    rehash(folder)
     assert has(failed(folder), "the certificate and policy.yaml speak of one policy: they differ")
 
 
@@ -218,8 +207,8 @@ def test_a_utility_lowered_everywhere_but_in_the_claim_is_found(folder):
         for method in (document["method"], document["policy"]["method"]):
             method["risk-utility"]["utility-at-least"] = 0.25
 
-    change_certificate(folder, lower)
-    sealed(folder)
+    edit_certificate(folder, lower)
+    rehash(folder)
     assert failed(folder) == ["utility is claimed as the policy measures and bounds it: they differ"]
 
 
@@ -231,15 +220,15 @@ def test_other_weights_in_the_whole_folder_are_found_by_the_side_table(folder):
         for method in (document["method"], document["policy"]["method"]):
             method["risk-utility"]["weights"] = "harmonic"
 
-    change_certificate(folder, other)
-    sealed(folder)
+    edit_certificate(folder, other)
+    rehash(folder)
     assert not failed(folder)
     assert has(failed(folder, PEOPLE), "the mean risk is")
 
 
 def test_a_recoding_in_the_folder_is_found(folder):
     (folder / "recoding.json").write_text("{}")
-    sealed(folder)
+    rehash(folder)
     assert failed(folder) == [
         "the folder holds no recoding: there is one, and it would map raw rows to boxes"
     ]
@@ -487,7 +476,7 @@ def test_bounds_that_do_not_belong_to_their_label_are_found(tmp_path):
     cells = next(line for line in lines[1:] if not line.startswith('"')).split(",")
     lines[lines.index(",".join(cells))] = ",".join([*cells[:at], "59", *cells[at + 1 :]])
     path.write_text("\n".join(lines) + "\n")
-    sealed(tmp_path / "own")
+    rehash(tmp_path / "own")
     assert has(failed(tmp_path / "own"), "every label is a node of its column's hierarchy: column 'age'")
 
 
