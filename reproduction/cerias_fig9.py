@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sfumato.tradeoff import exact, genetic, probing
 from sfumato.tradeoff.problem import Ints, Levels, Problem, Solution, Threshold
-from sfumato.tradeoff_policy import HARMONIC, MODEL_1, MODEL_2
+from sfumato.tradeoff_policy import HARMONIC, MODEL_1, MODEL_2, REPAIRED
 
 NAME = "cerias_fig9"
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -46,7 +46,7 @@ N_TABLES = 10
 N_SAMPLED = 200
 """Rows that every method is judged on."""
 
-K_ANONYMITY, EXACT, GENETIC, PROBING = "k-anonymity", "Exact", "Genetic, as published", "Row-join probing"
+K_ANONYMITY, EXACT, GENETIC, PROBING = "k-anonymity", "Exact", f"Genetic, {REPAIRED}", "Row-join probing"
 METHODS = (K_ANONYMITY, EXACT, GENETIC, PROBING)
 WORST = 0.07
 """The paper's 7%, at worst."""
@@ -94,7 +94,7 @@ def trial(
     least = problem.risk(best)
     for method, found in (
         (EXACT, best),
-        (GENETIC, searched(problem, objective, which, tradeoff_studies.stream(seed, GENETIC, place))),
+        (GENETIC, searched(problem, objective, which, tradeoff_studies.stream(seed, "genetic", place))),
         (PROBING, probing.solve(problem, objective, which=which, threads=1)),
     ):
         risk = problem.risk(found)
@@ -107,7 +107,7 @@ def trial(
 
 
 def searched(problem: Problem, objective: Threshold, which: Ints, random: Any) -> Solution:
-    return genetic.solve(problem, objective, which=which, random=random, threads=1)
+    return genetic.solve(problem, objective, which=which, random=random, threads=1, variant=REPAIRED)
 
 
 def run(given: Namespace, ks: Sequence[int]) -> Iterator[list[dict[str, Any]]]:
@@ -309,7 +309,8 @@ def main() -> None:
         "one level at a time, in the order drawn: *full domain*, until every group has k rows; *row by row*, each "
         "row until k rows match it (what [SS98] asks of a release). The paper does not say how its tables were made. "
         "Adult has 8 columns; of the products 100,000 rows and 6 columns, so that the optimum is known. Genetic "
-        "search: as published, 50 paths, 50 generations.",
+        f"search: {REPAIRED} (not Algorithm 2 as printed: parents are taken by the rank of their risk, and paths go back up "
+        f"while utility is enough), {genetic.N_MEMBERS} paths, {genetic.N_GENERATIONS} generations.",
         found, {record.NO_LEARNERS: claims(found, ks)}, table=table(found, ks),
     )  # fmt: skip
     draw(figure, given.out)
