@@ -309,8 +309,8 @@ def main() -> None:
         "one level at a time, in the order drawn: *full domain*, until every group has k rows; *row by row*, each "
         "row until k rows match it (what [SS98] asks of a release). The paper does not say how its tables were made. "
         "Adult has 8 columns; of the products 100,000 rows and 6 columns, so that the optimum is known. Genetic "
-        f"search: {REPAIRED} (not Algorithm 2 as printed: parents are taken by the rank of their risk, and paths go back up "
-        f"while utility is enough), {genetic.N_MEMBERS} paths, {genetic.N_GENERATIONS} generations.",
+        f"search: {REPAIRED} (not Algorithm 2 as printed: parents are taken by the rank of their risk, and paths go back "
+        f"up while utility is enough), {genetic.N_MEMBERS} paths, {genetic.N_GENERATIONS} generations.",
         found, {record.NO_LEARNERS: claims(found, ks)}, table=table(found, ks),
     )  # fmt: skip
     draw(figure, given.out)
