@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.formulas import read_escaped
-from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, open_own_csv, open_table, texts
+from sfumato.tables import Source, as_read_from_csv, open_own_csv, open_table
 
 Ints = NDArray[np.int64]
 
@@ -83,21 +82,16 @@ class FiledRows:
             return
         wanted = list(source.names if names is None else names)
         for batch in source.batches(wanted, rows=rows or ROWS_AT_ONCE):
-            columns = batch.columns
-            if self.format == "csv":
-                columns = [
-                    texts(c, Attribute(name, Role.OTHER)) for c, name in zip(columns, wanted, strict=True)
-                ]
-            yield pa.Table.from_arrays(columns, names=wanted)
+            yield self._as_read(pa.Table.from_arrays(batch.columns, names=wanted))
 
     def load(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows in memory."""
         source = self._open()
         wanted = list(source.names if names is None else names)
-        columns = [source.column(name) for name in wanted]
-        if self.format == "csv":
-            columns = [texts(c, Attribute(name, Role.OTHER)) for c, name in zip(columns, wanted, strict=True)]
-        return pa.Table.from_arrays(columns, names=wanted)
+        return self._as_read(pa.Table.from_arrays([source.column(name) for name in wanted], names=wanted))
+
+    def _as_read(self, table: pa.Table) -> pa.Table:
+        return as_read_from_csv(table) if self.format == "csv" else table
 
     def distinct(self, names: Sequence[str]) -> tuple[pa.Table, Ints]:
         """The distinct rows of some columns, and how many rows each stands for; one row of no columns."""

@@ -1071,6 +1071,23 @@ def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     return _with_words(encoded, _words(encoded.dictionary, attribute), attribute)
 
 
+def as_read_from_csv(table: pa.Table) -> pa.Table:
+    """The table as it is read back from a CSV file: all cells are text, and empty ones are missing.
+
+    >>> as_read_from_csv(pa.table({"ill": ["flu", ""], "charge": [1.5, 2.0]})).to_pylist()
+    [{'ill': 'flu', 'charge': '1.5'}, {'ill': None, 'charge': '2'}]
+    """
+    columns = [
+        texts(column if is_text(column.type) else _as_csv_text(column), Attribute(name, Role.OTHER))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _as_csv_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([_decoded(chunk).cast(pa.string()) for chunk in column.chunks], pa.string())
+
+
 def as_stored(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     """Cells told apart by what is stored: an empty text, null and NaN are three values, 0.0 and -0.0 are two.
 

@@ -627,7 +627,7 @@ def test_a_rectangle_says_its_values_in_words():
 
 
 def distribution(release: Release, name: str):
-    shown = view.view_of(release.rows, release.policy)
+    shown = view.view_of(release.rows, release.policy, release.format)
     found = distributions.distributions_of(release.policy, shown, groups_of(release))
     return next(item for item in found if item.attribute.name == name)
 
@@ -1013,7 +1013,7 @@ def test_a_release_of_too_many_groups_is_told_from_some_of_them(tmp_path, monkey
     large = filed(release, tmp_path, "parquet")
     text = render(large)
     assert text == render(large)
-    seen = view.view_of(large.rows, large.policy)
+    seen = view.view_of(large.rows, large.policy, large.format)
     assert seen.one_in >= 4
     assert 0 < seen.cells.n_rows <= 16
     assert "those of one group in" in text
@@ -1035,7 +1035,7 @@ attributes: {zip: {role: quasi-identifier}, n: {role: other, type: number}, job:
 require: [k-anonymity: 2]
 """)
     tables.write_table(table, tmp_path / "rows.parquet")
-    seen = view.view_of(FiledRows(tmp_path / "rows.parquet", "parquet"), rules)
+    seen = view.view_of(FiledRows(tmp_path / "rows.parquet", "parquet"), rules, "parquet")
     assert (seen.n_rows, seen.rows.n_rows, seen.scale) == (n, 1000, 20.0)
     assert seen.missing == {"n": 0, "job": n // 4}
     assert seen.n_distinct == {"n": None, "job": 3}

@@ -527,6 +527,28 @@ def test_the_command_renders_the_report_again(folder):
     assert "FAIL  the report is what the release is rendered as: it is another" in lines
 
 
+@pytest.mark.parametrize(
+    "n_copies", [1, 40_000]
+)  # a small release, and one of which the report takes a sample
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_cells_that_a_file_writes_otherwise_leave_the_report_as_it_is(tmp_path, format_, n_copies):
+    table = pa.table(
+        {
+            "age": [1, 2, 3, 4] * n_copies,
+            "ill": ["flu", "", None, "  "] * n_copies,
+            "charge": [1.5, None, float("nan"), 2.0] * n_copies,
+            "seen": pa.array([0, None, 1, 0] * n_copies, pa.timestamp("us")),
+        }
+    )
+    attributes = {"age": {"role": "quasi-identifier", "type": "number"}, "ill": {"role": "sensitive"}}
+    attributes |= {"charge": {"role": "other", "type": "number"}, "seen": {"role": "other"}}
+    policy = {"attributes": attributes, "require": [{"k-anonymity": 2}]}
+    sf.publish(table, policy, seed=1, file_format=format_).write(tmp_path / "release")
+    error, lines = lines_of_verify(tmp_path / "release")
+    assert error is None
+    assert "ok    the report is what the release is rendered as" in lines
+
+
 def test_the_report_of_another_version_is_not_judged(folder):
     edit_certificate(folder, lambda document: document.update(sfumato="0.0.1"))
     error, lines = lines_of_verify(folder)

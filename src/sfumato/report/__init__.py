@@ -59,7 +59,7 @@ def render(release: Release) -> str:
         return (render_private if privacy.sampling is None else render_sampled)(release, privacy)
     if isinstance(release.policy.method, RiskUtilityOptions):
         return render_tradeoff(release)
-    view = view_of(release.rows, release.policy)
+    view = view_of(release.rows, release.policy, release.format)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
     groups = groups_of(view.cells, release.policy, recoding, view.weight)

@@ -20,7 +20,7 @@ from sfumato.policy import Policy
 from sfumato.randomness import seeded
 from sfumato.report.facts import cells_of
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, compact, open_table
+from sfumato.tables import Source, as_read_from_csv, compact, open_table
 from sfumato.verify_portions import Judged, Lines, hashes, lines_of
 
 Ints = NDArray[np.int64]
@@ -69,23 +69,28 @@ class View:
         )
 
 
-def view_of(rows: pa.Table | FiledRows, policy: Policy) -> View:
-    """What the report of these rows looks at."""
+def view_of(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
+    """What the report of these rows looks at. In a release of ``format_`` they are no other than in memory."""
     n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
     if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
-        return _gathered(rows, policy)
-    source = open_table(rows.load() if isinstance(rows, FiledRows) else rows)
+        return _gathered(rows, policy, format_)
+    source = open_table(rows.load() if isinstance(rows, FiledRows) else _as_read(rows, format_))
     return View(source, source, source.n_rows)
 
 
-def _gathered(rows: pa.Table | FiledRows, policy: Policy) -> View:
+def _as_read(rows: pa.Table, format_: str) -> pa.Table:
+    """The rows as whoever reads the release finds them."""
+    return as_read_from_csv(rows) if format_ == "csv" else rows
+
+
+def _gathered(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
     source = rows.source() if isinstance(rows, FiledRows) else open_table(rows)
     cells = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     published = [a for a in policy.schema.published if a.role is not Role.QUASI_IDENTIFIER]
     others = [attribute for attribute in published if attribute.name in source.names]
     groups, sample = _Groups(cells), _Sample(others)
     wanted = [*cells, *sample.names]
-    parts = rows.tables(wanted) if isinstance(rows, FiledRows) else _parts(rows.select(wanted))
+    parts = rows.tables(wanted) if isinstance(rows, FiledRows) else _parts(rows.select(wanted), format_)
     for table in parts:
         groups.add(table)
         sample.add(table)
@@ -103,9 +108,10 @@ def _gathered(rows: pa.Table | FiledRows, policy: Policy) -> View:
     )
 
 
-def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+def _parts(rows: pa.Table, format_: str) -> Iterator[pa.Table]:
     """Some rows at a time, in their order."""
-    return (rows.slice(start, ROWS_AT_ONCE) for start in range(0, rows.num_rows, ROWS_AT_ONCE))
+    starts = range(0, rows.num_rows, ROWS_AT_ONCE)
+    return (_as_read(rows.slice(start, ROWS_AT_ONCE), format_) for start in starts)
 
 
 # ---- groups ----------------------------------------------------------------------------------------
