@@ -40,6 +40,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import (
+    plain_yaml,
+    policy_file,
     verify_figures,
     verify_files,
     verify_private,
@@ -747,6 +749,7 @@ def _folder_checks(
         raise InputError("Only a risk-utility release has a risk against a side table; leave it out.")
     yield _complete(certificate)
     yield _same_policy(folder, certificate, policy)
+    yield from _more_than_policy(folder, policy)
     yield _same_promise(certificate, policy)
     hashes = _hashes(folder, certificate.claims)
     yield from _files(folder, certificate.claims, hashes)
@@ -783,8 +786,7 @@ def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Chec
     claim = f"the certificate and {POLICY} speak of one policy"
     try:
         text = read_piece(folder, POLICY)
-        as_written = policy.to_yaml().encode("utf-8", "surrogatepass")
-        is_same = text == as_written or Policy.parse(text, None) == policy
+        is_same = text == _as_bytes(policy.to_yaml()) or Policy.parse(text, None) == policy
     except InputError as error:
         return Check(claim, False, without_stop(error))
     if not is_same:
@@ -794,6 +796,20 @@ def _same_policy(folder: Path, certificate: Certificate, policy: Policy) -> Chec
     if certificate.missing != missing_rule(policy):
         return Check(claim, False, "the certificate says otherwise how missing values were matched")
     return Check(claim, True)
+
+
+def _more_than_policy(folder: Path, policy: Policy) -> Iterator[Check]:
+    """A policy file is what it says, written as a release writes it: no comment stands in it."""
+    with suppress(InputError):  # said of the policy already
+        text = read_piece(folder, POLICY)
+        is_plain = text == _as_bytes(policy.to_yaml())
+        if not is_plain and text != _as_bytes(plain_yaml.dump(policy_file.load(text).data)):
+            detail = "it has comments, or is written in another way than those of releases"
+            yield Check(f"{POLICY} holds a policy and nothing else", False, detail)
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _same_promise(certificate: Certificate, policy: Policy) -> Check:

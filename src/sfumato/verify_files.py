@@ -35,11 +35,15 @@ LONGEST_WRITER = 100
 MAGIC, LENGTH = 4, 4
 """Bytes at both ends of a Parquet file, and those that say how long its footer is."""
 
-QUOTE = '"'
+QUOTE, RETURN = '"', "\r"
 MARKS = [b'"', b",", b"\r", b"\n"]
 """A cell of CSV stands in quotes if it has one of them."""
 
+BESIDE_QUOTES = [*b",\n"]
+"""What stands before the quote that opens a cell, and after the one that closes it."""
+
 ROWS_AT_ONCE = 1 << 18
+BYTES_AT_ONCE = 1 << 24
 
 
 class Hidden(Exception):  # noqa: N818 - reads as a sentence, and never leaves verify
@@ -96,17 +100,17 @@ def _refuse(_: str) -> float:
 def check_csv(path: Path, source: Source) -> None:
     """Hidden unless the file is what its cells are written as: quotes where they must be, one line end, no blank line.
 
-    Without a quote in any cell, whatever is written in another way makes the file longer; so its length tells.
+    Without a quote or a carriage return in any cell, whatever is written in another way makes the file longer, or has
+    one of them where none belongs; so its length and the places of its quotes tell.
     """
-    length, is_plain = len(header_as_csv(source.names)), len(source.names) > 1
+    header = header_as_csv(source.names)
+    length, is_plain = len(header), len(source.names) > 1
     for batch in source.batches(source.names, rows=ROWS_AT_ONCE):
         written = [_written(column) for column in batch.columns]
         length += sum(n for n, _ in written) + len(written) * batch.num_rows
         is_plain &= not any(has_quotes for _, has_quotes in written)
     if is_plain:
-        with path.open("rb") as file:
-            file.seek(-1, 2)
-            is_same = file.tell() + 1 == length and file.read(1) == b"\n"
+        is_same = path.stat().st_size == length and _has_quotes_at_ends(path, header)
     else:
         is_same = _is_as_written(path, source)
     if not is_same:
@@ -114,15 +118,37 @@ def check_csv(path: Path, source: Source) -> None:
 
 
 def _written(cells: pa.Array) -> tuple[int, bool]:
-    """How many bytes the cells of a column take, and whether one holds a quote."""
+    """How many bytes the cells of a column take, and whether one holds a quote or a carriage return."""
     values = cells.dictionary if isinstance(cells, pa.DictionaryArray) else cells
     text = values.buffers()[-1]  # all cells, one after the other; looked through far faster than cell by cell
     marks = {mark for mark in MARKS if text is not None and mark in text.to_pybytes()}
     n_bytes = pc.binary_length(cells_as_csv(values) if marks else values).fill_null(0)
     if values is not cells:
         n_bytes = n_bytes.take(cells.indices)
-    has_quotes = MARKS[0] in marks and pc.any(pc.match_substring(values, QUOTE)).as_py()
-    return pc.sum(n_bytes).as_py() or 0, bool(has_quotes)
+    has_quotes = any(
+        mark.encode() in marks and pc.any(pc.match_substring(values, mark)).as_py()
+        for mark in (QUOTE, RETURN)
+    )
+    return pc.sum(n_bytes).as_py() or 0, has_quotes
+
+
+def _has_quotes_at_ends(path: Path, header: bytes) -> bool:
+    """Whether quotes below the header stand at both ends of a cell alone, and lines end in line feeds.
+
+    Readers also take ``"[17, "24]`` for a cell, and a carriage return for the end of a line.
+    """
+    text, n_quotes = np.asarray(np.memmap(path, np.uint8, "r")), 0
+    if text[: len(header)].tobytes() != header or text[-1] != MARKS[-1][0]:
+        return False
+    for start in range(len(header), len(text), BYTES_AT_ONCE):
+        block = text[start : start + BYTES_AT_ONCE]
+        at = start + np.flatnonzero(block == ord(QUOTE))
+        opens = np.arange(n_quotes, n_quotes + len(at)) % 2 == 0
+        beside = text[np.where(opens, at - 1, at + 1)]
+        if np.any(block == ord(RETURN)) or not np.isin(beside, BESIDE_QUOTES).all():
+            return False
+        n_quotes += len(at)
+    return True
 
 
 def _is_as_written(path: Path, source: Source) -> bool:

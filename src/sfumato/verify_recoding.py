@@ -42,6 +42,7 @@ DOCUMENT, NODES = RECODINGS
 FORMAT = 1
 OR_MISSING = " or missing"
 EXACT = 2**53
+MOST_DAYS = np.iinfo(np.int32).max
 TREE = {"format", "output", "attributes", "nodes"}
 CUTS = {"format", "kind", "output", "groups", "attributes", "thresholds"}
 ORDERED_AXIS = {"name", "missing", "kind", "low", "high", "grid"}
@@ -135,6 +136,8 @@ Axis = OrderedAxis | TreeAxis
 def _written(values: Floats, kind: Kind) -> pa.Array:
     """Numbers and dates as they are published: 5, 0.25, 2024-03-05."""
     if kind is Kind.DATE:
+        if not np.all(np.abs(values) <= MOST_DAYS):
+            raise Unfit("it has days that no calendar has")
         return pa.array(values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
     is_whole = (values == np.rint(values)) & (np.abs(values) < EXACT)
     whole = pa.array(np.where(is_whole, values, 0).astype(np.int64)).cast(pa.string())
@@ -152,16 +155,32 @@ def _axis(entry: Any, attribute: Attribute) -> Axis:
         numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
-        return OrderedAxis(attribute, entry["low"], entry["high"], entry["grid"], entry["missing"])
+        low, high, *grid = map(_finite, numbers)
+        return OrderedAxis(attribute, low, high, grid[0] if grid else None, entry["missing"])
     _expect_keys(entry, TREE_AXIS)
     axis = TreeAxis(attribute, entry["labels"], entry["parent"])
     if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
         raise TypeError
-    if entry["bounds"] is not None:
-        low, high = map(float, entry["bounds"])
-        attribute = replace(attribute, bounds=(low, high))
+    attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
     _check_nodes(axis, attribute, has_missing=entry["missing"])
     return axis
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError
+    return float(number)
+
+
+def _bounds(given: Any, attribute: Attribute) -> tuple[float, float] | None:
+    """The bounds of a hierarchy by a rule: those that are declared, and only of a number perhaps the table's."""
+    declared = attribute.bounds
+    if given is None:
+        return declared
+    low, high = map(_finite, given)
+    if (attribute.kind is not Kind.NUMBER or declared is not None) and (low, high) != declared:
+        raise Unfit(f"column {attribute.name!r} has other bounds than are declared")
+    return low, high
 
 
 def _expect_keys(entry: Any, keys: set[str]) -> None:
@@ -341,6 +360,7 @@ class _Tree:
             and np.all(self.first_child[is_leaf] == -1)
             and np.all(self.n_children[is_leaf] == 0)
             and np.all(self.axis[is_leaf] == -1)
+            and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
             and np.all(self.axis < len(self.axes))
             and self.branch[0] == -1
         )

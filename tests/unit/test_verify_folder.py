@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from tampering import edit_certificate, rehash
 
 import sfumato as sf
+from sfumato import plain_yaml
 from sfumato.cli import commands
 from sfumato.errors import InputError, PolicyError, VerificationFailed
 from sfumato.policy import Policy
@@ -173,6 +174,24 @@ def test_a_pipe_in_place_of_a_file_is_found_and_not_opened(csv):
     assert failed(csv) == [NOTHING_ELSE]
 
 
+def test_comments_of_a_policy_are_found(csv):
+    path = csv / "policy.yaml"
+    path.write_text(path.read_text() + "".join(f"# {line}\n" for line in RAW.splitlines()))
+    rehash(csv)
+    assert failed(csv) == ["policy.yaml holds a policy and nothing else"]
+
+
+def test_a_policy_as_an_earlier_version_wrote_it_is_one(csv):
+    """It had no key for what was new later."""
+    path = csv / "policy.yaml"
+    document = Policy.parse(path.read_bytes(), None).as_dict()
+    del document["workload"][0], document["missing"]
+    edit_certificate(csv, lambda certificate: certificate.update(policy={**document, "missing": "own-value"}))
+    path.write_text(plain_yaml.dump(document))
+    rehash(csv)
+    assert "policy.yaml holds a policy and nothing else" not in failed(csv)
+
+
 # ---- rows ------------------------------------------------------------------------------------------
 
 
@@ -181,12 +200,23 @@ def test_a_pipe_in_place_of_a_file_is_found_and_not_opened(csv):
     [
         lambda text: text.replace("\nm", '\n"m"', 1).replace(",m,", ',"m",', 1),
         lambda text: text.replace("\n", "\r\n", 3),
+        lambda text: text.replace("\n", "\r", 5).replace("\r", "\n", 1),
+        lambda text: text.replace('a, b"', 'a, "b', 3),
         lambda text: text.replace("\n", "\n\n", 3),
         lambda text: "\ufeff" + text,
         lambda text: text.replace(",c\n", ',"c"\n', 1),
         lambda text: text.removesuffix("\n"),
     ],
-    ids=["quotes", "line ends", "blank lines", "byte order mark", "last column", "no last line end"],
+    ids=[
+        "quotes",
+        "line ends",
+        "carriage returns",
+        "quotes within cells",
+        "blank lines",
+        "byte order mark",
+        "last column",
+        "no last line end",
+    ],
 )
 def test_csv_is_written_in_one_way(csv, change):
     path = csv / "release.csv"
@@ -197,8 +227,11 @@ def test_csv_is_written_in_one_way(csv, change):
     assert only_rows(csv) in failed(csv)
 
 
-def test_quotes_are_no_fault_where_cells_need_them(tmp_path):
-    table = patients().set_column(5, "note", pa.array(['say "a"', "b, c", "d\ne"] * 40))
+@pytest.mark.parametrize(
+    "cells", [['say "a"', "b, c", "d\ne"], ["a\rb", "b, c", "d\ne"], [" ,", "\n,", ",\n"]]
+)
+def test_quotes_are_no_fault_where_cells_need_them(tmp_path, cells):
+    table = patients().set_column(5, "note", pa.array(cells * 40))
     release = sf.publish(table, Policy.parse(POLICY), seed=1, file_format="csv")
     release.write(tmp_path / "out")
     assert failed(tmp_path / "out") == []
@@ -365,6 +398,14 @@ def in_leaves(document):
     nodes["threshold"][at] = 23.0
 
 
+def covers_of_splits(document):
+    """Numbers where no box has any use for them."""
+    nodes = document["nodes"]
+    nodes["cover_2"] = [
+        0 if axis in (0, 1) else cover for axis, cover in zip(nodes["axis"], nodes["cover_2"], strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -373,6 +414,11 @@ def in_leaves(document):
         of_axis(0, raw=RAW),
         of_axis(0, low=23.5),
         of_axis(0, grid=2),
+        of_axis(0, low=10**400),
+        of_axis(0, high=1e308),
+        of_axis(0, grid=10**400),
+        of_axis(1, bounds=[23, 25]),
+        covers_of_splits,
         of_axis(0, name=RAW),
         more_labels,
         other_parent,
@@ -387,6 +433,16 @@ def test_a_recoding_tells_no_more_than_the_rows(folder, change):
         "the recoding can be read",
         "the boxes of the recoding are those of the rows",
     }
+
+
+@pytest.mark.parametrize("changes", [{"low": 1e30}, {"high": 10**12}, {"grid": 1e300}])
+def test_days_that_no_calendar_has_are_a_fault_of_the_recoding(tmp_path, changes):
+    born = pa.array([f"{1930 + i % 60}-0{1 + i % 9}-11" for i in range(120)])
+    policy = POLICY.replace("name: {role: identifier}", "name: {role: quasi-identifier, type: date}")
+    sf.publish(patients().set_column(0, "name", born), Policy.parse(policy), seed=1).write(tmp_path / "out")
+    assert failed(tmp_path / "out") == []
+    edit_recoding(tmp_path / "out", of_axis(0, **changes))
+    assert failed(tmp_path / "out") == ["the recoding can be read"]
 
 
 def test_a_key_that_stands_twice_is_found(folder):
