@@ -243,17 +243,13 @@ def _present(found: Guess, table: Source) -> pa.Array:
 
 
 def _values(found: Guess, table: Source) -> list[str]:
-    """The values that at least K rows share, in order."""
+    """The values that at least K rows share, in order, each as it is spelled: blanks around it belong to it."""
     encoded = tables.texts(table.column(found.name), Attribute(found.name, Role.OTHER))
     codes = encoded.indices.fill_null(-1).to_numpy()
     counts = np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:]
     missing = {"", *found.facts.missing_texts}
-    held = {
-        word.strip(): int(n)
-        for word, n in zip(encoded.dictionary.to_pylist(), counts, strict=True)
-        if word not in missing and word.strip()
-    }
-    return sorted(word for word, n in held.items() if n >= K)
+    words = zip(encoded.dictionary.to_pylist(), counts.tolist(), strict=True)
+    return sorted(word for word, n in words if n >= K and word not in missing and word.strip())
 
 
 def _that_publish(columns: list[Declared], target: str) -> list[Declared]:

@@ -80,6 +80,16 @@ def test_no_bound_is_the_day_of_a_person_and_no_value_is_that_of_few():
     assert "values (without 1 value of fewer than 5 rows, which become missing)" in words
 
 
+def test_values_are_declared_as_cells_spell_them():
+    """Cells of files with a blank after each comma begin with one, and a value without it would have no row."""
+    rows = pa.table(
+        {"work": [" Private", " State"] * 40, "income": [" <=50K", " <=50K", " >50K", " >50K"] * 20}
+    )
+    attributes = Policy.parse(draft_private_policy(rows)).schema
+    assert attributes["work"].values == (" Private", " State")
+    assert attributes["income"].values == (" <=50K", " >50K")
+
+
 def test_a_column_of_very_many_values_asks_for_a_hierarchy():
     n = 1100 * 5
     table = pa.table(
