@@ -695,7 +695,8 @@ def _pandas_categories(series: Any, *, any_text: bool) -> pa.ChunkedArray:
     known = _pandas_column(categories, ("",), "", any_text=any_text)
     codes = series.cat.codes.to_numpy()
     indices = pa.array(codes, pa.int32(), mask=codes < 0)
-    if not _has_a_type(categories.iloc[:, 0].dtype):  # several may have the same text, or none
+    is_told_apart = _has_a_type(categories.iloc[:, 0].dtype) and known.type != objects.READINGS
+    if not is_told_apart:  # several may have the same text, or none
         return known.take(indices)
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, known.combine_chunks())])
 

@@ -574,6 +574,9 @@ def test_pandas_intervals_and_periods_read_as_their_text():
     source = open_table(frame)
     assert texts(source.column("age"), attribute()).to_pylist() == ["(0, 5]", "(5, 10]"]
     assert texts(source.column("when"), attribute()).to_pylist() == ["2024-03", "2024-04"]
+    read = open_table(frame, any_text=True).column
+    assert tables.lenient_texts(read("age"), attribute()).to_pylist() == ["(0, 5]", "(5, 10]"]
+    assert tables.lenient_texts(read("when"), attribute()).to_pylist() == ["2024-03", "2024-04"]
 
 
 def test_pandas_columns_with_numbers_for_names_are_named_by_their_text():
