@@ -6,6 +6,7 @@ They cannot be recomputed, but whatever else stands among them does not belong t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,15 +20,21 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 LONGEST = 400
 """Characters of a sentence of the run."""
 
+LARGEST = 2**64
+"""Whole numbers of a run are below it: it counts rows and bytes."""
+
+MOST_LINES = 100
+"""Scores of one target, and tests of them: some models, each on a few kinds of data."""
+
 Fits = Callable[[Any], bool]
 
 
 def is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+    return type(value) is float or is_whole(value)
 
 
 def is_whole(value: Any) -> bool:
-    return type(value) is int
+    return type(value) is int and abs(value) < LARGEST
 
 
 def is_word(value: Any) -> bool:
@@ -109,24 +116,35 @@ def _shapes(policy: Policy) -> dict[str, Fits]:
         of = [value.removeprefix(f"{what} ") for what in MEASURES_OF if value.startswith(f"{what} ")]
         return value in MEASURES or any(is_target(one) or is_condition(one) for one in of)
 
+    utility = mapping(
+        format=is_whole,
+        protocol=some_of(folds=is_whole, test_rows=is_whole, rows=is_whole, seed=is_whole,
+                         learners=is_word, learn_from=is_word),
+        scores=items(mapping(target=is_target, model=is_word, data=is_word, metric=is_word,
+                             test=items(is_number), train=items(is_number))),
+        measures=by_name(is_measure, is_number),
+        tests=items(mapping(target=is_target, model=is_word, metric=is_word, first=is_word, second=is_word,
+                            difference=is_number, t=either(is_number, is_none), p=is_number, one_sided=is_flag)),
+    )  # fmt: skip
     return {
         "splits": by_name(names.__contains__, is_whole),
         "imprecision": items(
             mapping(where=is_condition, true=is_whole, returned=is_whole, imprecision=is_whole)
         ),
         "io": some_of(engine=is_word, method=is_word, **dict.fromkeys(COUNTED, is_number)),
-        "utility": mapping(
-            format=is_whole,
-            protocol=some_of(folds=is_whole, test_rows=is_whole, rows=is_whole, seed=is_whole,
-                             learners=is_word, learn_from=is_word),
-            scores=items(mapping(target=is_target, model=is_word, data=is_word, metric=is_word,
-                                 test=items(is_number), train=items(is_number))),
-            measures=by_name(is_measure, is_number),
-            tests=items(mapping(target=is_target, model=is_word, metric=is_word, first=is_word, second=is_word,
-                                difference=is_number, t=either(is_number, is_none), p=is_number, one_sided=is_flag)),
-        ),
+        "utility": lambda value: utility(value) and _has_no_more_lines(value),
         "tradeoff": _tradeoff,
-    }  # fmt: skip
+    }
+
+
+def _has_no_more_lines(utility: Mapping[str, Any]) -> bool:
+    """Whether scores are few, and one number of each fold: more would be the column of a table."""
+    n_folds = utility["protocol"].get("folds", 1)
+    lines = [*utility["scores"], *utility["tests"]]
+    by_target = Counter(line["target"] for line in lines)
+    return all(n <= MOST_LINES for n in by_target.values()) and all(
+        len(score[key]) in (0, n_folds) for score in utility["scores"] for key in ("test", "train")
+    )
 
 
 def _tradeoff(value: Any) -> bool:

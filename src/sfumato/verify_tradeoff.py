@@ -341,6 +341,8 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
     options, utilities = options_of(boxes.policy), Utilities.of(boxes)
     found = claims_of(boxes)
     yield equal("the release holds {}", claimed.rows, found.rows, of="row")
+    if not found.rows:
+        yield Check("the release holds any rows", False, "there are none")
     yield equal("the rows form {}", claimed.groups, found.groups, of="group")
     yield equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
     yield from what_is_left(claimed, found)
@@ -504,7 +506,7 @@ def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
         *(["the table itself has another number of rows"]
           if figures.is_own and options.private is None and figures.side_rows != found.rows else []),
     ]  # fmt: skip
-    if isinstance(utilities, Utilities):
+    if isinstance(utilities, Utilities) and found.rows:
         faults += share_faults(figures, utilities, options)
     yield Check(claim, not faults, ", and ".join(faults))
 

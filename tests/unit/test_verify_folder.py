@@ -326,6 +326,19 @@ def test_statistics_are_those_of_the_rows(parquet):
 # ---- certificate, policy and recoding --------------------------------------------------------------
 
 
+def scores(test, n_models=1):
+    """An evaluation in ten folds whose scores are a column of a table."""
+    each = {"target": "disease", "data": "release", "metric": "accuracy", "test": test, "train": []}
+    found = [{**each, "model": f"tree {i}"} for i in range(n_models)]
+    utility = {"format": 1, "protocol": {"folds": 10}, "scores": found, "measures": {}, "tests": []}
+    return {"utility": utility}
+
+
+def test_scores_of_each_fold_are_figures_of_a_run(folder):
+    edit_certificate(folder, lambda document: document["figures"].update(scores([0.5] * 10)))
+    assert failed(folder) == []
+
+
 @pytest.mark.parametrize(
     "figures",
     [
@@ -337,6 +350,9 @@ def test_statistics_are_those_of_the_rows(parquet):
         {"io": {"raw": 1}},
         {"utility": {"format": 1, "protocol": {}, "scores": [], "measures": {RAW: 1.0}, "tests": []}},
         {"tradeoff": {"optimizer": RAW}},
+        {"splits": {"age": 10**40}},
+        scores([23.0, 25.0] * 50),
+        scores([0.5] * 10, n_models=200),
     ],
 )
 def test_figures_are_those_of_a_run(folder, figures):

@@ -234,6 +234,13 @@ def test_a_recoding_in_the_folder_is_found(folder):
     ]
 
 
+def test_a_release_without_its_rows_is_found(folder):
+    path = folder / "release.csv"
+    path.write_text(path.read_text().partition("\n")[0] + "\n")
+    rehash(folder)
+    assert has(failed(folder), "the release holds any rows")
+
+
 def test_a_column_too_many_is_found(folder):
     def more(rows):
         for i, row in enumerate(rows):
