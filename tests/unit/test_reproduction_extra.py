@@ -123,10 +123,23 @@ def test_the_experiment_is_on_record_in_full():
     document = json.loads((folder / f"{extra.NAME}.json").read_text(encoding="utf-8"))
     assert not document["quick"]
     assert (folder / f"{extra.NAME}.png").stat().st_size > 10_000
-    points = record.read_points(folder / f"{extra.NAME}.csv")
-    seen = {(point["method"], point["epsilon"]) for point in points if point["measure"] == "accuracy"}
+    (claims,) = document["claims"].values()
+    assert [claim["text"] for claim in claims] == [
+        claim.text for claim in extra.claims(measured(as_expected), [1])
+    ]
+    assert len(claims) == 3
+
+
+def test_the_record_has_the_methods_of_the_script_and_no_others():
+    points = record.read_points(REPRODUCTION.parent / "docs" / "reproduction" / f"{extra.NAME}.csv")
     every = (extra.CONTINGENCY, *extra.VARIANTS, *extra.OWNERS)
-    assert {(method, epsilon) for method in every for epsilon in extra.EPSILONS} <= seen
+    lines = {(extra.ORIGINAL, ""), (extra.MAJORITY, "")}
+    drawn = {(method, epsilon) for method in every for epsilon in extra.EPSILONS}
+    seen = {
+        measure: {(point["method"], point["epsilon"]) for point in points if point["measure"] == measure}
+        for measure in {point["measure"] for point in points}
+    }
+    assert seen == {"accuracy": drawn | lines, "cells": drawn}
 
 
 @pytest.mark.data
