@@ -751,8 +751,10 @@ def _check_public(side_table: Any, table: Any) -> None:
     """That a side table is public is the owner's word; but it is not the table itself."""
     is_same = side_table is table
     if isinstance(side_table, str | PathLike) and isinstance(table, str | PathLike):
+        one, other = os.fsdecode(side_table), os.fsdecode(table)
+        is_same = one == other  # an address of a database, too
         with suppress(OSError):  # whatever cannot be read is told when it is opened
-            is_same = Path(os.fsdecode(side_table)).samefile(os.fsdecode(table))
+            is_same = is_same or Path(one).samefile(other)
     if is_same:
         raise InputError(
             "The side table is the table itself, and a private release takes all of its side table for public; give it "

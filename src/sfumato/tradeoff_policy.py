@@ -329,6 +329,11 @@ class RiskUtilityOptions:
         if "weights" in given:
             options["weights"] = Weights.of(given["weights"])
         if "side-table" in given:
+            if "://" in given["side-table"]:  # it may hold a password, and a policy is published
+                raise Misfit(
+                    (*METHOD, "side-table"),
+                    "must be the path of a table, not an address; in Python side_table takes a database, too.",
+                )
             options["side_table"] = PurePath(given["side-table"]).name
             options["side_path"] = None if folder is None else str(PurePath(folder) / given["side-table"])
         if given.get("private") is not None:

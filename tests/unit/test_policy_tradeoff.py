@@ -273,6 +273,7 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
         ("{weights: {column: {disease: caution}}}", "weights column: column 'disease' has the role sensitive, and only a quasi-identifier is weighed"),
         ("{weights: {column: {}}}", "weights column: must be the name of a column"),
         ("{side-table: ''}", "side-table: must be the path of a table, such as voters.csv."),
+        ("{side-table: 'postgresql://me:secret@host/db?password=secret#t'}", "side-table: must be the path of a table, not an address; in Python side_table takes a database, too."),
         ("{side-table: [a.csv]}", "side-table: must be the path of a table, such as voters.csv."),
         (f"{{{PRIVATE}}}}}", "private: it needs a public side-table: boxes that are chosen by the table itself tell of its rows"),
         (f"{{side-table: v.csv, {PRIVATE}, sample: 1}}}}", "private sample: must be a number between 0 and 1, such as 0.5."),

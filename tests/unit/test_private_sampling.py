@@ -298,6 +298,10 @@ def test_the_table_itself_is_no_public_side_table(tmp_path):
     (tmp_path / "policy.yaml").write_text(people.policy(**{"side-table": "people.csv"}).to_yaml())
     with pytest.raises(InputError, match="The side table is the table itself"):
         publish(path, tmp_path / "policy.yaml", ledger=ledger)
+    for one in ("sqlite:///{}/people.db#people", "{}/people.xlsx#people"):
+        address = one.format(tmp_path)
+        with pytest.raises(InputError, match="The side table is the table itself"):
+            publish(address, people.policy(), side_table="".join([*address]), ledger=ledger)
     assert not ledger.exists()
 
 
