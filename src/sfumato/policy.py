@@ -177,6 +177,8 @@ class Policy:
     """The file, and the lines of its columns, so that what a table lacks is told with its line."""
 
     def __post_init__(self) -> None:
+        if self.output in list(Output):
+            object.__setattr__(self, "output", Output(self.output))
         mistakes = Mistakes(_wrong_types(self))
         if not mistakes.found:
             if self.output is Output.LABELS and self._aggregates:
@@ -658,6 +660,14 @@ def _wrong_types(policy: Policy) -> Iterator[Mistake]:
         for position, one in enumerate(given):
             if not isinstance(one, kinds):
                 yield Mistake((key, position), sentence_of("$defs", item))
+    if policy.title is not None and not isinstance(policy.title, str):
+        yield Mistake(("title",), sentence_of("properties", "title"))
+    if not isinstance(policy.method, Method):
+        yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
+    if not isinstance(policy.output, Output):
+        yield Mistake(("output", "values"), f"must be one of {', '.join(Output)}.")
+    if policy.formulas not in (KEEP, ESCAPE):
+        yield Mistake(("output", "formulas"), f"must be {KEEP} or {ESCAPE}.")
 
 
 def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:

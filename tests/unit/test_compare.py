@@ -407,6 +407,8 @@ def test_a_file_is_no_folder(tmp_path):
     path.touch()
     with pytest.raises(InputError, match="is not a folder"):
         check_target(path)
+    with pytest.raises(InputError, match="file is not a folder"):
+        check_target(path / "below")
 
 
 def test_progress_goes_up_to_its_end():

@@ -749,6 +749,7 @@ def test_a_policy_is_put_together_in_code():
     policy = Policy(Schema((AGE, JOB)), (KAnonymity(5),), (Classify("job"),))
     assert policy.output is Output.LABELS
     assert Policy.from_dict(policy.as_dict()) == policy
+    assert Policy(Schema((AGE, JOB)), output="bounds").output is Output.BOUNDS
 
 
 @pytest.mark.parametrize(
@@ -759,6 +760,10 @@ def test_a_policy_is_put_together_in_code():
         (lambda: Policy(Schema((replace(AGE, bounds=(2, 1)),))), "Policy: column 'age', bounds: the first must be below"),
         (lambda: Policy(Schema((replace(AGE, bounds=(0, 9), step=-1),))), "Policy: column 'age', step: must be a number"),
         (lambda: Policy(Schema((AGE, replace(JOB, values=())))), "Policy: column 'job', values: must be a list"),
+        (lambda: Policy(Schema((AGE, JOB)), title=5), "Policy: title: must be one line of 1 to 200 characters"),
+        (lambda: Policy(Schema((AGE, JOB)), method="mondrian"), "Policy: method: must be the options of a method"),
+        (lambda: Policy(Schema((AGE, JOB)), output="ranges"), "Policy: output values: must be one of labels, bounds"),
+        (lambda: Policy(Schema((AGE, JOB)), formulas="drop"), "Policy: output formulas: must be keep or escape."),
         (lambda: Policy(Schema((AGE, JOB)), workload=(Regress("job"),)), "Policy: task 1, regress: column 'job' is not"),
         (lambda: Policy(Schema((AGE, JOB)), method=MondrianOptions(median_below_gain=-1.0)),
          "Policy: method mondrian median-below-gain: must be a number from 0 to 1e9"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeGuard
 
 from sfumato.errors import InputError, PolicyError, did_you_mean
 from sfumato.evaluate.trial import check_method
@@ -46,15 +47,21 @@ def parse_vary(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _is_list(given: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(given, Iterable) and not isinstance(given, str)
+
+
 def varied(given: Mapping[str, Sequence[object]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The settings to try, as texts or as values of Python.
 
     >>> varied({"k": [2, 5], "workload": "on"})
     {'k': ('2', '5'), 'workload': ('on',)}
+    >>> varied({"k": 5})
+    {'k': ('5',)}
     """
     if not isinstance(given, Mapping):
         return parse_vary([given] if isinstance(given, str) else given)
-    lists = {word: [own] if isinstance(own, str | float) else own for word, own in given.items()}
+    lists = {word: list(own) if _is_list(own) else [own] for word, own in given.items()}
     return parse_vary([f"{word}={','.join(map(str, own))}" for word, own in lists.items()])
 
 

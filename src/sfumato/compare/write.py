@@ -16,8 +16,9 @@ def check_target(folder: Path, *, overwrite: bool = True) -> None:
 
     With ``overwrite`` the files of an earlier comparison are replaced, and others stay.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; give another --out.")
+    for each in (folder, *folder.resolve().parents):
+        if each.exists() and not each.is_dir():
+            raise InputError(f"{each} is not a folder; give another --out.")
     check_outside(folder)
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise InputError(
