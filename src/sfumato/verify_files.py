@@ -209,7 +209,7 @@ def _check_footer(path: Path, metadata: Any) -> None:
     chunks = list(_chunks(metadata))
     if sum(chunk.total_compressed_size for chunk in chunks) + footer + 2 * MAGIC + LENGTH != size:
         raise Hidden("bytes that belong to no column")
-    if any(getattr(chunk, "metadata", None) for chunk in chunks):
+    if any(getattr(chunk, "metadata", None) or chunk.file_path for chunk in chunks):
         raise Hidden("metadata of a column")
     again = pa.BufferOutputStream()
     metadata.write_metadata_file(again)

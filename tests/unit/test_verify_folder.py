@@ -308,6 +308,19 @@ def test_bytes_that_no_column_has_are_found(parquet):
     assert (failure.claim, failure.detail) == (only_rows(parquet), "it holds bytes that belong to no column")
 
 
+def test_a_path_of_another_file_is_found(parquet):
+    """Footers may say where a column lies, and readers pass over it."""
+    path = parquet / "release.parquet"
+    content, footer = path.read_bytes(), pa.BufferOutputStream()
+    metadata = pq.read_metadata(path)
+    metadata.set_file_path(RAW)
+    metadata.write_metadata_file(footer)
+    length = int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[: -length - 8] + footer.getvalue().to_pybytes()[4:])
+    rehash(parquet)
+    assert failed(parquet) == [only_rows(parquet)]
+
+
 def test_a_forged_description_of_the_columns_is_found(parquet):
     """Arrow's own schema is metadata as well, and has room for more."""
     table = pq.read_table(parquet / "release.parquet")
