@@ -207,6 +207,12 @@ def test_an_unknown_figure_is_said_to_be_none(capsys):
     assert "no script is called tods_fig99" in capsys.readouterr().err
 
 
+def test_numbers_of_a_quick_run_are_kept_beside_every_record():
+    on_record = {path.stem for path in RECORDS.glob("*.csv")}
+    assert on_record >= {"tods_fig07", "tods_fig07_areas", "tods_fig17", "tods_fig23"}
+    assert {name for name in on_record if not (staleness.kept(RECORDS, name) or {}).get("numbers")} == set()
+
+
 @pytest.mark.slow
 def test_the_quick_run_of_figure_12_still_gives_its_numbers():
     kept = staleness.kept(RECORDS, "tods_fig12")
