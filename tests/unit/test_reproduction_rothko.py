@@ -332,6 +332,21 @@ def test_figure_24_leaves_out_what_is_not_measured_yet(tmp_path, monkeypatch):
     assert len(document["claims"]["none"][0]["findings"]) == len(tods_fig24.PANELS)
 
 
+def test_every_entry_of_figure_24_is_on_record():
+    folder = Path(__file__).resolve().parents[2] / "docs" / "reproduction"
+    points = record.read_points(folder / "tods_fig24.csv")
+    seen = {(p["panel"], p["parameter"], p["n"], p["tests"]) for p in points}
+    assert seen == {
+        (panel.title, value, n, tests)
+        for panel in tods_fig24.PANELS
+        for value in panel.values
+        for n in tods_fig24.SAMPLES
+        for tests in ("yes", "no")
+    }
+    document = json.loads((folder / "tods_fig24.json").read_text("utf-8"))
+    assert document["reduced"] == {"none": ""}
+
+
 def test_figure_24_counts_splits_that_were_undone_and_not_the_nodes_that_vanish(monkeypatch):
     seen = []
 
