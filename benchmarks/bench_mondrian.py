@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,8 @@ def bench_command(n_rows: int, grown: float, results: dict) -> None:
     """The command on a Parquet file, and DuckDB's GROUP BY beside verify."""
     import duckdb
 
+    from sfumato.verify import verify_folder
+
     print(f"\nsfumato publish, {n_rows:,} rows of Parquet, InfoGain, k = 10")
     with tempfile.TemporaryDirectory() as folder:
         source, policy, out = Path(folder, "in.parquet"), Path(folder, "policy.yaml"), Path(folder, "out")
@@ -162,22 +165,18 @@ def bench_command(n_rows: int, grown: float, results: dict) -> None:
         started = child(["publish", tiny, "--policy", policy, "--out", Path(folder, "tiny"), "--quiet"])
         run = child(["publish", source, "--policy", policy, "--out", out, "--quiet", "--threads", "1"])
         release = out / "release.parquet"
-        verify_start = time.process_time()
-        from sfumato.verify import verify_folder
-
-        verify_folder(out).raise_if_failed()
-        verified = time.process_time() - verify_start
         cells = ", ".join(QUASI_IDENTIFIERS)
-        start = time.process_time()
-        duckdb.sql(f"SELECT min(n) FROM (SELECT count(*) n FROM '{release}' GROUP BY {cells})").fetchall()
-        grouped = time.process_time() - start
+        query = f"SELECT min(n) FROM (SELECT count(*) n FROM '{release}' GROUP BY {cells})"
+        verified, grouped = least_cpu(
+            lambda: verify_folder(out).raise_if_failed(), lambda: duckdb.sql(query).fetchall()
+        )
         encoded = n_rows * (len(QUASI_IDENTIFIERS) + 2) * 4
         sizes = release.stat().st_size / source.stat().st_size
     line("whole command / growth, CPU", f"{run['cpu'] / grown:.2f}", "<= 3")
     line("whole command less start-up / growth, CPU", f"{(run['cpu'] - started['cpu']) / grown:.2f}")
     line("start-up: command on 100 rows, wall", f"{started['wall']:.2f} s", "<= 1 s before the first row")
     line("release / input, bytes", f"{sizes:.2f}", "<= 0.5")
-    line("verify / DuckDB GROUP BY, CPU", f"{verified / grouped:.2f}", "<= 4")
+    line("verify / DuckDB GROUP BY, CPU", f"{verified / grouped:.2f}", "<= 2")
     extra = (run["peak"] - started["peak"]) / encoded
     line("peak memory above start-up / encoded table", f"{extra:.2f}", "<= 3, plus the release")
     results["command"] = {
@@ -187,6 +186,17 @@ def bench_command(n_rows: int, grown: float, results: dict) -> None:
         "duckdb": grouped,
         "bytes": sizes,
     }
+
+
+def least_cpu(*runs: Callable[[], object], repeats: int = 5) -> list[float]:
+    """The least CPU seconds of each, run by turns: what only the first run costs is start-up."""
+    seconds: list[list[float]] = [[] for _ in runs]
+    for _ in range(repeats):
+        for run, found in zip(runs, seconds, strict=True):
+            start = time.process_time()
+            run()
+            found.append(time.process_time() - start)
+    return [min(found) for found in seconds]
 
 
 def child(arguments: list) -> dict:

@@ -189,34 +189,33 @@ def _levels_as_written(labels: pa.Array, attribute: Attribute) -> Ints | None:
     [1, 0, 2, 3]
     >>> _levels_as_written(pa.array(["[17, 24]", "young"]), age)
     """
-    labels = labels.fill_null("")
-    is_missing, or_missing = pc.equal(labels, ""), pc.ends_with(labels, OR_MISSING)
+    is_known = _flags(pc.not_equal(labels, "").fill_null(False))
+    known = labels if is_known.all() else labels.filter(pa.array(is_known))
+    or_missing = pc.ends_with(known, OR_MISSING)
     if or_missing.true_count:
-        labels = pc.if_else(or_missing, pc.utf8_slice_codeunits(labels, 0, -len(OR_MISSING)), labels)
+        known = pc.if_else(or_missing, pc.utf8_slice_codeunits(known, 0, -len(OR_MISSING)), known)
     is_range = pc.and_(
-        pc.or_(pc.starts_with(labels, "["), pc.starts_with(labels, "(")),
-        pc.or_(pc.ends_with(labels, "]"), pc.ends_with(labels, ")")),
+        pc.or_(pc.starts_with(known, "["), pc.starts_with(known, "(")),
+        pc.or_(pc.ends_with(known, "]"), pc.ends_with(known, ")")),
     )
-    ends = pc.split_pattern(pc.if_else(is_range, pc.utf8_slice_codeunits(labels, 1, -1), labels), ", ")
-    is_known = ~_flags(is_missing)
-    offsets = ends.offsets.to_numpy()
-    if not np.array_equal(np.diff(offsets)[is_known], 1 + _flags(is_range)[is_known]):
+    if is_range.true_count:
+        known = pc.if_else(is_range, pc.utf8_slice_codeunits(known, 1, -1), known)
+    parts = pc.split_pattern(known, ", ")
+    n_ends = 1 + _flags(is_range)
+    if not np.array_equal(pc.list_value_length(parts), n_ends):
         return None
     try:
-        is_date = attribute.kind is Kind.DATE
-        found = ends.flatten()
-        if not is_known.all():
-            found = found.filter(pa.array(np.repeat(is_known, np.diff(offsets))))
-        read = found.cast(pa.date32()).cast(pa.int32()) if is_date else found
-        numbers = read.cast(pa.float64()).to_numpy()
+        found = parts.flatten()
+        days = found.cast(pa.date32()).cast(pa.int32()) if attribute.kind is Kind.DATE else found
+        numbers = days.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return None
     if np.isnan(numbers).any():
         return None
-    at = np.cumsum(np.diff(offsets) * is_known)[is_known]
-    low, high = numbers[at - 1 - _flags(is_range)[is_known]], numbers[at - 1]
+    last = np.cumsum(n_ends) - 1
+    low, high = numbers[last + 1 - n_ends], numbers[last]
     least, most = attribute.bounds or (low.min(initial=math.inf), high.max(initial=-math.inf))
-    is_exact = (low == high) & ~_flags(or_missing)[is_known]
+    is_exact = (low == high) & ~_flags(or_missing)
     is_all = (low <= least) & (high >= most)
     levels = np.full(len(labels), MISSING, dtype=np.int64)
     levels[is_known] = np.where(is_exact, EXACT, np.where(is_all, NOTHING, NARROWED))

@@ -171,7 +171,7 @@ class Combinations:
     of_line: Ints
     known: Sequence[NDArray[np.integer[Any]]]
     mixed: Ints
-    factors: Sequence[int]
+    factors: Sequence[np.int64]
 
     @classmethod
     def of(cls, lines: Sequence[NDArray[np.integer[Any]]]) -> Combinations:
@@ -181,7 +181,7 @@ class Combinations:
             one = np.empty(len(mixed), dtype=np.int64)
             one[of_line] = np.arange(len(of_line))
             found = cls(of_line, [line[one] for line in lines], mixed, factors)
-            if found._agree(lines, of_line).all():
+            if found.n == len(of_line) or found._agree(lines, of_line).all():
                 break  # no two lines are mixed to one number
         return found
 
@@ -203,17 +203,17 @@ class Combinations:
         return out
 
 
-def _factor(number: int) -> int:
+def _factor(number: int) -> np.int64:
     """An odd number below 2^62 whose bits look drawn, another for each (the finalizer of SplitMix64)."""
     bits = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     bits = (bits ^ bits >> 27) * 0x94D049BB133111EB % 2**64
-    return (bits ^ bits >> 31) >> 2 | 1
+    return np.int64((bits ^ bits >> 31) >> 2 | 1)
 
 
-def _mixed(lines: Sequence[NDArray[np.integer[Any]]], factors: Sequence[int]) -> Ints:
+def _mixed(lines: Sequence[NDArray[np.integer[Any]]], factors: Sequence[np.int64]) -> Ints:
     """The sum of each line's numbers times their factors, modulo 2^64."""
     key = np.zeros(len(lines[0]), dtype=np.int64)
     for line, factor in zip(lines, factors, strict=True):
-        key += line.astype(np.int64) * factor
+        key += line * factor
     return key

@@ -32,6 +32,7 @@ from sfumato.policy import Output, Policy
 from sfumato.release import RECODINGS, read_piece
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.tables import ordered
+from sfumato.verify_boxes import Changes, LeafPieces, leaf_pieces
 from sfumato.verify_checks import Check
 from sfumato.verify_files import Hidden, check_parquet, read_json
 from sfumato.verify_groups import Combinations
@@ -216,10 +217,6 @@ def _leaf_values(axis: TreeAxis, attribute: Attribute) -> Any:
 # ---- the document ----------------------------------------------------------------------------------
 
 
-NO_END = -1
-"""In place of the number of a threshold: nothing limits the box."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
     """The different ends that boxes have along one axis (of a hierarchy, ``low`` is the node), and which each has."""
@@ -385,49 +382,39 @@ class _Tree:
             raise Unfit("its nodes name a node of a hierarchy that is not there")
 
     def recoding(self) -> Recoding:
-        """The boxes of its leaves, from the root down, a level at a time.
-
-        Along an ordered axis an end is the number of a threshold among all that there are.
-        """
-        n_axes = len(self.axes)
-        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])
-        points, place = [], np.zeros(len(self.axis), dtype=np.int64)
-        for a in range(n_axes):
-            here = np.flatnonzero((self.axis == a) & is_ordered[a])
-            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
-            points.append(known)
-        inner = np.flatnonzero(self.axis >= 0)
-        count = self.n_children[inner]
-        above, within = np.repeat(inner, count), _within(count)
-        child, split = self.first_child[above] + within, self.axis[above]
-        is_low = ~is_ordered[split] | (within == 1)  # which end of its parent's box a child changes
-        ends = np.empty((len(self.axis), 2 * n_axes), dtype=np.int32)
-        ends[0] = NO_END
-        ends[0, :n_axes][~is_ordered] = 0
-        parent, changed, end = np.zeros((3, len(self.axis)), dtype=np.int64)
-        end[0] = ends[0, 0]
-        parent[child], changed[child] = above, np.where(is_low, split, n_axes + split)
-        end[child] = np.where(is_ordered[split], place[above], self.branch[child])
-        for level in self._inner_levels():
-            ends[level] = ends[parent[level]]
-            ends[level, changed[level]] = end[level]
-        leaves = np.flatnonzero(self.axis < 0)
-        boxes = ends[parent[leaves]]
-        boxes[np.arange(len(leaves)), changed[leaves]] = end[leaves]
-        low, high = np.split(np.ascontiguousarray(boxes.T), 2)
-        for a, cover in self.cover.items():
-            low[a] = np.where(cover[leaves] >= 0, cover[leaves], low[a])
-        of_axes = [_distinct(low[a], high[a], points[a], axis) for a, axis in enumerate(self.axes)]
+        """The boxes of its leaves; along an ordered axis an end is the number of a threshold."""
+        inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
+        points, place = self._points(inner)
+        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.axes))
+        of_axes: list[Ends] = []
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, OrderedAxis):
+                of_axes.append(_thresholds_of(found, a, points[a], axis))
+            else:
+                of_axes.append(_nodes_of(found.low[found.of_leaf[a]], self.cover[a][leaves]))
         return Recoding(self.axes, of_axes, len(leaves), is_tree=True)
 
-    def _inner_levels(self) -> Iterator[Ints]:
-        """The nodes below the root that are split, those next to it first."""
-        level = np.flatnonzero(self.axis[:1] >= 0)
-        while len(level):
-            count = self.n_children[level]
-            level = np.repeat(self.first_child[level], count) + _within(count)
-            level = level[self.axis[level] >= 0]
-            yield level
+    def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
+        """The different thresholds along each axis, and the number of each node's."""
+        points, place, split = [], np.zeros(len(self.axis), dtype=np.int64), self.axis[inner]
+        for a, axis in enumerate(self.axes):
+            here = inner[split == a] if isinstance(axis, OrderedAxis) else inner[:0]
+            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
+            points.append(known)
+        return points, place
+
+    def _changes(self, inner: Ints, place: Ints) -> Changes:
+        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
+        count = self.n_children[inner]
+        within = _within(count)
+        child = np.repeat(self.first_child[inner], count) + within
+        parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
+        parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])[axis]
+        is_first = np.zeros(len(axis), dtype=np.bool_)
+        is_first[child] = within == 0
+        end = np.where(is_ordered, place[parent], self.branch)
+        return Changes(parent, axis, is_ordered & is_first, end)
 
 
 def _within(count: Ints) -> Ints:
@@ -435,17 +422,25 @@ def _within(count: Ints) -> Ints:
     return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
 
 
-def _distinct(low: Any, high: Any, points: Floats, axis: Axis) -> Ends:
-    """The different ends of boxes along one axis, and which of them each box has."""
-    n = max(len(points), 1) + 1
-    key = pa.array((low.astype(np.int64) + 1) * n + high + 1).dictionary_encode()
-    pair = key.dictionary.to_numpy()
-    low, high = pair // n - 1, pair % n - 1
-    if isinstance(axis, OrderedAxis):
-        from_low, to_high = axis.everything
-        low = np.where(low == NO_END, from_low, np.append(points, 0)[low])
-        high = np.where(high == NO_END, to_high, np.append(points, 0)[high])
-    return Ends(low.astype(np.float64), high.astype(np.float64), key.indices.to_numpy())
+def _thresholds_of(found: LeafPieces, a: int, points: Floats, axis: OrderedAxis) -> Ends:
+    """The different ends of boxes along an ordered axis."""
+    column = found.of_leaf[a]
+    is_used = np.zeros(len(found.low), dtype=np.bool_)
+    is_used[column] = True
+    pieces = np.flatnonzero(is_used)
+    n = len(points) + 1
+    of_piece = np.empty(len(found.low), dtype=np.int32)
+    key = (found.low[pieces] + np.int64(1)) * n + found.high[pieces] + 1
+    known, of_piece[pieces] = np.unique(key, return_inverse=True)
+    low, high = np.divmod(known, n)
+    from_low, to_high = axis.everything
+    return Ends(np.append(from_low, points)[low], np.append(to_high, points)[high], of_piece[column])
+
+
+def _nodes_of(nodes: Any, cover: Ints) -> Ends:
+    """The different nodes of a hierarchy that boxes have: the one above all their rows, if that is lower."""
+    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
+    return Ends(known.astype(np.float64), known.astype(np.float64), of_box)
 
 
 # ---- boxes and rows --------------------------------------------------------------------------------

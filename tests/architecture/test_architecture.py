@@ -30,8 +30,8 @@ LAYERS = """
     intake, declared, stream
     engines | verify, verify_private, verify_sampling, verify_ledger, verify_cuts, verify_risk, verify_tradeoff | privacy
     verify_recoding, verify_figures, verify_summary, verify_cells,
-    verify_files, verify_portions, verify_groups, verify_checks, verify_coverage, verify_nodes
-    release, answers, filed, selection, spread, published, published_counts, summary, partition
+    verify_files, verify_portions, verify_groups, verify_boxes, verify_checks, verify_coverage, verify_nodes
+    evaluation, student, release, answers, filed, selection, spread, published, published_counts, summary, partition
     recoding_file, recoding, large_recoding, recoding_tree, cuts, boxes, columns, axes
     encoding, discretize, distinct
     reading, tables, text_encoding, csv_header, databases, spreadsheets, objects, allowance, formulas
@@ -274,8 +274,8 @@ def other_random_sources(sources: dict[str, str], private: tuple[str, ...]) -> l
     ]
 
 
-COMPILING = ("sfumato.kernels.compile", "sfumato.kernels.watch")
-"""No kernels: where they are kept, and who is told when they are compiled."""
+COMPILING = ("sfumato.kernels.compile", "sfumato.kernels.late", "sfumato.kernels.watch")
+"""No kernels: how and when they are compiled, where they are kept, and who is told."""
 
 
 def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
