@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import Axes
+from sfumato.kernels.problem import Axes, Nodes
 
 Shape = list["Shape"]
 """A node of a hierarchy is the list of its children, a leaf an empty list."""

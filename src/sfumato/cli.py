@@ -430,7 +430,7 @@ def _publish(
     ledger: Path | None = None,
     reading: Reading | None = None,
 ) -> None:
-    from sfumato.evaluate.result import Evaluation  # noqa: PLC0415
+    from sfumato.evaluation import Evaluation  # noqa: PLC0415
     from sfumato.policy import Policy  # noqa: PLC0415
     from sfumato.publish import columns_with_formulas, promises, publish_to  # noqa: PLC0415
     from sfumato.reading import Reading  # noqa: PLC0415

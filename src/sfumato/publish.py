@@ -30,7 +30,7 @@ from sfumato import (
 )
 from sfumato.allowance import TooLarge, allowing, memory_allowed
 from sfumato.errors import InputError, InternalError, number_of
-from sfumato.evaluate.result import Evaluation
+from sfumato.evaluation import Evaluation
 from sfumato.filed import FiledRows
 from sfumato.large_recoding import LargeRecoding
 from sfumato.methods import partition

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.axes import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.encoding import MISSING, Domain, OrderedDomain
-from sfumato.kernels.grow import Nodes
+from sfumato.kernels.problem import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy import Output
 from sfumato.tables import replace_atomically
@@ -54,6 +54,9 @@ class Tree:
 FORMAT = 1
 NODES = "recoding.parquet"
 """Where the nodes of a large tree are written."""
+
+FEW_NODES = 20_000
+"""The boxes of so many nodes are worked out sooner than numba is loaded."""
 
 FIELDS = ("axis", "threshold", "first_child", "n_children", "branch", "cover")
 
@@ -121,7 +124,8 @@ class Ways:
 
     def fill_boxes(self, tree: Tree, low: Floats, high: Floats) -> None:
         """Ends (nodes, axes) of the boxes below those nodes whose ends are filled in."""
-        fill_boxes(
+        fill = fill_boxes.for_few if tree.n_nodes <= FEW_NODES else fill_boxes
+        fill(
             self.is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, low, high
         )
 

@@ -62,6 +62,16 @@ def test_results_go_to_stdout_and_nothing_to_stderr_when_piped(sfumato_process, 
     assert {line[:6] for line in done.out.splitlines()} == {"ok    ", "note  "}
 
 
+def test_verify_loads_neither_numba_nor_what_evaluates(sfumato_process, here, table, policy):
+    assert sfumato_process("publish", table, "--policy", policy, "--out", "out").code == 0
+    program = "import sys; from sfumato import cli; cli.run(['verify', 'out']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert "ok    the report is what the release is rendered as\n" in done.stdout
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "sfumato.report" in loaded
+    assert {"numba", "scipy", "sklearn", "sfumato.evaluate", "sfumato.publish"}.isdisjoint(loaded)
+
+
 def test_mistakes_go_to_stderr_in_one_line_with_exit_code_2(sfumato_process, here, table, policy):
     done = sfumato_process("publish", "nowhere.csv", "--policy", policy, "--out", "out")
     assert (done.code, done.out) == (2, "")

@@ -8,7 +8,7 @@ import pyarrow.csv as pacsv
 import pytest
 from commandline import POLICY, names, on_terminal, people
 
-from sfumato.evaluate.result import Evaluation
+from sfumato.evaluation import Evaluation
 from sfumato.policy import Policy
 from sfumato.tables import open_table, write_table
 

@@ -17,7 +17,7 @@ from private_people import ATTRIBUTES, people, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError, MissingExtra
-from sfumato.evaluate.result import Evaluation
+from sfumato.evaluation import Evaluation
 from sfumato.policy import Policy
 from sfumato.privacy import mechanisms
 from sfumato.publish import promises, publish_to

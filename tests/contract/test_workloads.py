@@ -12,7 +12,7 @@ from people import CONDITION, PEOPLE, REQUIREMENTS, WORKLOADS, the_policy
 import sfumato as sf
 from sfumato import predicate
 from sfumato.errors import InputError
-from sfumato.evaluate.result import ACCURACY, RELEASE, Evaluation, Score
+from sfumato.evaluation import ACCURACY, RELEASE, Evaluation, Score
 from sfumato.selection import matches
 from sfumato.tables import open_table
 

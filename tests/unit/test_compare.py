@@ -19,7 +19,7 @@ from sfumato.compare import Comparison, Setting, advice, as_text, compare, guida
 from sfumato.compare.settings import variant
 from sfumato.compare.write import check_target, write_comparison
 from sfumato.errors import InputError
-from sfumato.evaluate.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.evaluation import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
 from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.randomness import seeded
 from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity

@@ -14,7 +14,7 @@ import pytest
 from sfumato.compare import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
 from sfumato.compare.settings import combinations, variant
 from sfumato.errors import InputError, PolicyError
-from sfumato.evaluate.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.evaluation import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
 from sfumato.policy import DiffGenOptions, MondrianOptions, Policy, TdsOptions
 from sfumato.randomness import seeded
 from sfumato.requirement import KAnonymity

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sfumato import evaluate, methods
 from sfumato.errors import InputError, PolicyError, PromiseError, TableError
 from sfumato.evaluate import measures, protocol, show
-from sfumato.evaluate.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
 from sfumato.evaluate.trial import fold_of_rows, goals_of, trial_of
+from sfumato.evaluation import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
 from sfumato.generate import agrawal
 from sfumato.policy import Policy
 from sfumato.randomness import seeded

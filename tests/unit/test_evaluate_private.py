@@ -10,8 +10,8 @@ from sfumato import evaluate, tables
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluate import private, show
 from sfumato.evaluate.points import VALUES
-from sfumato.evaluate.result import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Evaluation
 from sfumato.evaluate.trial import trial_of
+from sfumato.evaluation import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Evaluation
 from sfumato.policy import Policy
 from sfumato.randomness import seeded
 

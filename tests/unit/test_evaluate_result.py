@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from sfumato import student
 from sfumato.errors import InputError
-from sfumato.evaluate import student
-from sfumato.evaluate.result import (
+from sfumato.evaluation import (
     ACCURACY,
     ERROR,
     LARGEST_SCORE,

@@ -18,8 +18,7 @@ from sfumato.engines import memory
 from sfumato.engines.memory import MemoryEngine, everywhere
 from sfumato.errors import InternalError
 from sfumato.kernels.descend import leaves_of
-from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import NO_NUMBER, TARGET, Axes, Queries, Rules, Targets, table
+from sfumato.kernels.problem import NO_NUMBER, TARGET, Axes, Nodes, Queries, Rules, Targets, table
 from sfumato.mondrian.confidence import rules_on_sample
 from sfumato.mondrian.optimistic import (
     Statistics,

@@ -285,7 +285,7 @@ import pyarrow.parquet as pq
 
 from sfumato.encoding import OrderedDomain, TreeDomain
 from sfumato.hierarchy import Hierarchy
-from sfumato.kernels.grow import Nodes
+from sfumato.kernels.problem import Nodes
 from sfumato.policy import Output
 from sfumato.recoding_file import TreeWriter, apply_to_file
 from sfumato.schema import Schema

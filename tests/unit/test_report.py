@@ -18,7 +18,7 @@ import pytest
 from sfumato import filed as filed_rows
 from sfumato import hierarchy, tables, verify_cells
 from sfumato.cuts import Cuts
-from sfumato.evaluate.result import ACCURACY, ERROR, Evaluation, Score, paired_test
+from sfumato.evaluation import ACCURACY, ERROR, Evaluation, Score, paired_test
 from sfumato.filed import FiledRows
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Policy

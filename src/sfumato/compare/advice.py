@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from sfumato import student
 from sfumato.compare.result import MEASURE, Comparison, Setting
-from sfumato.evaluate import student
-from sfumato.evaluate.result import OUTSIDE_THE_BUDGET, Score, number, with_interval
+from sfumato.evaluation import OUTSIDE_THE_BUDGET, Score, number, with_interval
 
 SCALES = {"epsilon": -1, "k": 1, "l": 1}
 """Words whose values are numbers: the more (-1: the less), the more private."""

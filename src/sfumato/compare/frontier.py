@@ -19,8 +19,8 @@ from sfumato.compare.settings import combinations, variant, varied
 from sfumato.compare.show import as_html
 from sfumato.errors import PolicyError, PromiseError
 from sfumato.evaluate.protocol import score_nothing, score_raw, score_release
-from sfumato.evaluate.result import PairedTest, paired_test
 from sfumato.evaluate.trial import Trial, points_of, trial_of
+from sfumato.evaluation import PairedTest, paired_test
 from sfumato.policy import Policy
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.reading import AS_USUAL, Reading

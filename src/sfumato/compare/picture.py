@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from sfumato.compare.advice import scale_of, series
 from sfumato.compare.result import MEASURE, Comparison, Setting
-from sfumato.evaluate.result import ACCURACY
+from sfumato.evaluation import ACCURACY
 from sfumato.report.svg import shortened, tag
 from sfumato.report.ticks import nice_step
 from sfumato.tables import replace_atomically

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import number_of
-from sfumato.evaluate.result import PairedTest, Score
+from sfumato.evaluation import PairedTest, Score
 
 FORMAT = 1
 

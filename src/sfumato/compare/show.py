@@ -8,8 +8,8 @@ from sfumato import notebook
 from sfumato.compare.advice import guidance, risk
 from sfumato.compare.picture import drawing_of, svg_of
 from sfumato.compare.result import MEASURE, Comparison, Setting
-from sfumato.evaluate.result import with_interval
 from sfumato.evaluate.show import aligned
+from sfumato.evaluation import with_interval
 
 
 def as_text(found: Comparison) -> str:

@@ -19,8 +19,20 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.choose import fill_information
 from sfumato.kernels.frequency import fill_ranges, n_words
-from sfumato.kernels.grow import Nodes, fill_covers, fill_subtree
-from sfumato.kernels.problem import BLOCK, NODE, Axes, Cells, Queries, Rules, Scratch, Table, Targets, grid_of
+from sfumato.kernels.grow import fill_covers, fill_subtree
+from sfumato.kernels.problem import (
+    BLOCK,
+    NODE,
+    Axes,
+    Cells,
+    Nodes,
+    Queries,
+    Rules,
+    Scratch,
+    Table,
+    Targets,
+    grid_of,
+)
 from sfumato.kernels.select import split_for_queries
 from sfumato.machine import n_cores
 

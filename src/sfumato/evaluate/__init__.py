@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from sfumato.evaluate.protocol import evaluate
-from sfumato.evaluate.result import Evaluation, PairedTest, Score
+from sfumato.evaluation import Evaluation, PairedTest, Score
 
 __all__ = ["Evaluation", "PairedTest", "Score", "evaluate"]

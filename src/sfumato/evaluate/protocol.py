@@ -29,17 +29,8 @@ from sfumato.evaluate import measures, points, private
 from sfumato.evaluate.features import Features
 from sfumato.evaluate.models import learner
 from sfumato.evaluate.points import Categories, Column
-from sfumato.evaluate.result import (
-    ACCURACY,
-    NOTHING,
-    RAW,
-    RELEASE,
-    Evaluation,
-    PairedTest,
-    Score,
-    paired_test,
-)
 from sfumato.evaluate.trial import Goal, Part, Trial, check_method, points_of, trial_of
+from sfumato.evaluation import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score, paired_test
 from sfumato.partition import Partition
 from sfumato.policy import Policy
 from sfumato.progress import Progress, no_progress, showing

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.evaluate.result import (
+from sfumato.evaluation import (
     ACCURACY,
     NOTHING,
     OUTSIDE_THE_BUDGET,

@@ -15,7 +15,7 @@ from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
 from sfumato.evaluate import points
 from sfumato.evaluate.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluate.points import Column
-from sfumato.evaluate.result import ACCURACY, ERROR
+from sfumato.evaluation import ACCURACY, ERROR
 from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.randomness import seeded
 from sfumato.reading import AS_USUAL, Reading, in_usual_notation, open_as

@@ -17,6 +17,7 @@ marginal   what the counts of single columns prove of the Lagrangian of one row
 bracket    where the best generalization of a row must lie, and what other rows prove of it
 flow       maximum flow and minimum cut
 trim       trees with fewer splits, or more children
+late       kernels that load numba when they are first called
 compile    how all of them are compiled, and where that is kept
 watch      who is told while they are compiled
 """

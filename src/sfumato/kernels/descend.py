@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import Axes
+from sfumato.kernels.problem import Axes, Nodes
 
 Turns = NDArray[np.uint32]
 """(turns, 4): axis, threshold, the way of codes up to it, the way of the others. A way is the number of the next

@@ -11,10 +11,7 @@ A tree is a set of parallel arrays, one entry per node; the children of a node s
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.cells import choose_children_by_cells, choose_threshold_by_cells, gain_by_cells
@@ -29,18 +26,6 @@ from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.frequency import cover, range_of, rank_again
 from sfumato.kernels.problem import BLOCK
 from sfumato.kernels.rules import is_sample
-
-
-class Nodes(NamedTuple):
-    """A finished tree; kernels write a table of NODE records."""
-
-    axis: NDArray[np.int32]
-    threshold: NDArray[np.int64]
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    branch: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
 
 
 @inner

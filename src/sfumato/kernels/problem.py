@@ -46,6 +46,18 @@ class Axes(NamedTuple):
     width: NDArray[np.float64]  # (axes,) width of the whole table on this axis, 1 where it has none
 
 
+class Nodes(NamedTuple):
+    """A finished tree; kernels write a table of NODE records."""
+
+    axis: NDArray[np.int32]
+    threshold: NDArray[np.int64]
+    first_child: NDArray[np.int32]
+    n_children: NDArray[np.int32]
+    branch: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
 Table = NDArray[Any]
 """An array of records."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import kernel
+from sfumato.kernels.late import Late
 
 
-@kernel
+@Late
 def fill_ranks(values, keys, out):
     """The place of each key among the values, the last of equals, found from that of the one before by steps that double.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import kernel
+from sfumato.kernels.late import Late
 
 
-@kernel
+@Late
 def fill_places(
     values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, branch, last, out
 ):
@@ -47,7 +47,7 @@ def fill_places(
         out[i] = node
 
 
-@kernel
+@Late
 def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, low, high):
     """The box of every node, from the root down.
 

@@ -25,8 +25,7 @@ from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
 from sfumato.engines.rows import MOST_FILES, Block, Kept, Layout, Partitions, Rows, StoredRows
 from sfumato.kernels.descend import Descent
-from sfumato.kernels.grow import Nodes
-from sfumato.kernels.problem import NODE, Axes
+from sfumato.kernels.problem import NODE, Axes, Nodes
 from sfumato.mondrian.optimistic import (
     Statistics,
     Stops,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from markupsafe import Markup
 
-from sfumato.evaluate.result import NOTHING, RAW, RELEASE, Score
+from sfumato.evaluation import NOTHING, RAW, RELEASE, Score
 from sfumato.report.svg import decimal, shortened, tag
 from sfumato.report.ticks import nice_step
 from sfumato.report.uses import Line, Selection, TargetUtility, name_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import InputError
-from sfumato.evaluate.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
+from sfumato.evaluation import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
 from sfumato.report.facts import n_rows
 from sfumato.workload import Aggregate, Classify, Select, Task
 

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato import notebook
+from sfumato import notebook, student
 from sfumato.errors import InputError, number_of
-from sfumato.evaluate import student
 
 FORMAT = 1
 
