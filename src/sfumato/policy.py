@@ -377,7 +377,7 @@ def _policy(document: Document, folder: Path | None) -> Policy:
         method = _method(_sound_method(document), schema, folder)
     requirements = _items(document, "require", _requirement)
     tasks = _items(document, "workload", _placed_task)
-    if len(tasks) < len(data.get("workload") or ()) and not isinstance(method, MondrianOptions):
+    if mistakes.is_broken("workload") and not isinstance(method, MondrianOptions):
         method = MondrianOptions()  # what the method asks of its tasks cannot be judged
     output = {} if mistakes.is_broken("output") else data.get("output", {})
     rows = COUNTS
@@ -413,6 +413,8 @@ def _sound_method(document: Document) -> str | Mapping[str, Any]:
     name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else ""
     if name not in (MondrianOptions.name, DiffGenOptions.name) or not isinstance(given[name], dict):
         return MondrianOptions.name
+    if mistakes.is_unreadable("method") or mistakes.is_unreadable("method", name):
+        return MondrianOptions.name
     broken = mistakes.broken("method", name)
     sound = {key: value for key, value in given[name].items() if key not in broken}
     if name == DiffGenOptions.name:
@@ -438,6 +440,8 @@ def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[
 def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
     """A column; a :class:`BrokenAttribute` if anything is wrong with it."""
     given, mistakes = document.data["attributes"][name], document.mistakes
+    if mistakes.is_unreadable("attributes", name):
+        return BrokenAttribute(name, Role.QUASI_IDENTIFIER)
     broken = mistakes.broken("attributes", name) if mistakes.found else set()
     if broken or not isinstance(given, dict) or "role" not in given:
         role = given.get("role") if isinstance(given, dict) and "role" not in broken else None

@@ -292,7 +292,8 @@ def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
     mistakes.found += [
         mistake for mistake in _schema_mistakes(data) if not _stands_below(mistake.where, unreadable)
     ]
-    if not isinstance(data, dict) or not isinstance(data.get("attributes"), dict) or not data["attributes"]:
+    attributes = data.get("attributes") if isinstance(data, dict) else None
+    if not isinstance(attributes, dict) or not attributes or mistakes.is_unreadable("attributes"):
         raise origin.error(mistakes.found)
     return Document(data, origin, mistakes)
 

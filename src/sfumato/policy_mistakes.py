@@ -153,6 +153,10 @@ class Mistakes:
         """Is there a mistake at ``where``, or below it?"""
         return any(mistake.where[: len(where)] == where for mistake in self.found)
 
+    def is_unreadable(self, *where: str | int) -> bool:
+        """Is there a mistake at ``where`` itself? Then nothing is said of what stands below it, whatever that is."""
+        return any(mistake.where == where for mistake in self.found)
+
 
 # --- words ------------------------------------------------------------------------------------------------
 

@@ -774,6 +774,24 @@ def test_a_policy_put_together_in_code_is_checked_too(make, sentence):
         make()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workload": 5},
+        {"workload": 1.5, "method": {"tds": {}}},
+        {"attributes": {"age": {"role": "quasi-identifier", "type": "number", "bounds": "\ud800"}}},
+        {"attributes": {"age": {"role": 0, ("a",): 1}}},
+        {"attributes": {"age": {"role": 0}, ("a",): {}}},
+        {"attributes": {"age": {"role": "quasi-identifier", "hierarchy": {"mask": "\ud800"}}}},
+        {"method": {"mondrian": {"standardize": False, ("a",): False}}},
+    ],
+)
+def test_what_stands_below_something_unreadable_is_not_looked_at(change):
+    """It was no error of its own, and so it was taken for what it should be."""
+    with pytest.raises(PolicyError):
+        Policy.from_dict({"attributes": {"age": {"role": "quasi-identifier"}}, "require": [], **change})
+
+
 # --- there and back ---------------------------------------------------------------------------------------
 
 
