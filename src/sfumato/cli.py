@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -104,16 +104,25 @@ def run(arguments: list[str]) -> int:
     except SystemExit:
         return CLOSED_PIPE  # click's own answer to a reader that left, as in sfumato verify out | head -1
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a traceback may hold a cell
-        sentence, code = _judge(error)
-        return _complain(" ".join((sentence, *getattr(error, "__notes__", ()))), code)
+        is_abort = isinstance(
+            error, click.exceptions.Abort
+        )  # click's word for Ctrl-C, without the notes of it
+        cause = (error.__cause__ if is_abort else None) or error
+        sentence, code = _judge(cause)
+        return _complain(" ".join((sentence, *_notes_of(cause))), code)
     return 0
+
+
+def _notes_of(error: BaseException) -> Sequence[str]:
+    """What was added to an error on its way, such as what stays charged to a ledger."""
+    return getattr(error, "__notes__", ())
 
 
 def _judge(error: BaseException) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     match error:
         case click.exceptions.Abort() | KeyboardInterrupt():
-            return "Interrupted; nothing was written.", 130
+            return f"Interrupted; {'no release' if _notes_of(error) else 'nothing'} was written.", 130
         case click.ClickException():
             return _wrong_usage(error), 2
         case SfumatoError():
@@ -121,8 +130,8 @@ def _judge(error: BaseException) -> tuple[str, int]:
         case MemoryError():
             return "There is not enough memory for this table; give it fewer rows or columns.", 2
         case OSError():
-            where = f" ({error.filename})" if error.filename else ""
-            return f"{error.strerror or 'The system refused to read or write'}{where}.", 2
+            where = error.filename or "A file"
+            return f"{where} cannot be read or written: {error.strerror or 'the system refuses'}.", 2
     return _where(error), InternalError.exit_code  # its message may hold a cell
 
 
@@ -465,7 +474,7 @@ def _publish(
     if named := columns_with_formulas(release):
         columns = ", ".join(map(repr, named))
         _say(
-            f"sfumato: Cells of {columns} begin with =, @, +, - or a tab, which spreadsheets run as formulas; "
+            f"note: cells of {columns} begin with =, @, +, - or a tab, which spreadsheets run as formulas; "
             "output: {formulas: escape} puts ' before them.",
             err=True,
         )
@@ -590,7 +599,7 @@ def apply(
         n_rows = _generalize_anew(
             policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite
         )
-        _say(f"{out}: {number_of(n_rows, 'row')} generalized anew. They carry no promise.")
+        _say(f"{out}: {number_of(n_rows, 'row')} generalized anew, without a promise.")
         return
     if side_table is not None:
         raise InputError(
@@ -608,7 +617,7 @@ def apply(
         overwrite=overwrite,
         is_escaped=policy.escapes_formulas,
     )
-    _say(f"{out}: {number_of(n_rows, 'row')} recoded. They carry no promise.")
+    _say(f"{out}: {number_of(n_rows, 'row')} recoded, without a promise.")
 
 
 def _generalize_anew(

@@ -24,7 +24,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -171,6 +171,15 @@ def number_of(n: int, thing: str, things: str = "") -> str:
     ('1 cell', '1,200 rows', '2 boxes')
     """
     return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> enumerated(["age", "sex", "zip"])
+    'age, sex and zip'
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ find them too.
 from __future__ import annotations
 
 import copy
+import csv
 import json
 import math
 import re
@@ -96,6 +97,8 @@ def _decoded(content: str | bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if _is_table(content.decode("latin-1")):
+            raise PolicyError(f"{name}: {_LOOKS_LIKE_A_TABLE}") from None
         line = content[: error.start].count(b"\n") + 1
         raise PolicyError(f"{name}, line {line}: the file is not UTF-8 text; save it as UTF-8.") from None
 
@@ -108,11 +111,12 @@ _LOOKS_LIKE_A_TABLE = (
 
 
 def _is_table(text: str) -> bool:
-    """Does the text look like a CSV? Two lines with as many delimiters each, and no key."""
+    """Does the text look like a CSV? Two lines with as many cells each, and no key."""
     lines = [line for line in text[:100_000].splitlines() if line.strip()][:2]
     if len(lines) < 2 or lines[0][0] in "{[#" or re.match(r"[\w-]+:(\s|$)", lines[0]):
         return False
-    return any(lines[0].count(mark) == lines[1].count(mark) > 0 for mark in ",;\t|")
+    n_cells = ([len(cells) for cells in csv.reader(lines, delimiter=mark)] for mark in ",;\t|")
+    return any(widths[0] == widths[-1] > 1 for widths in n_cells)
 
 
 # --- from nodes to plain data -----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato import notebook
 from sfumato.allowance import Gauge
-from sfumato.errors import TableError, number_of
+from sfumato.errors import TableError, enumerated, number_of
 from sfumato.plain_yaml import dump, short
 from sfumato.policy import Policy
 from sfumato.profile_facts import Facts, Shape, measure
@@ -252,7 +252,7 @@ def _singled_lines(draft: Draft) -> Iterator[str]:
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
     for number, singled in enumerate(draft.singled):
-        names = _enumerated([short(name) for name in singled.names])
+        names = enumerated([short(name) for name in singled.names])
         if number == 0 and len(singled.names) > 1:
             names = f"all {len(singled.names)} quasi-identifiers together"
         share = percent(singled.n_rows / draft.n_rows)
@@ -342,12 +342,3 @@ def comment(text: str, *, indent: str = "", hanging: str = "") -> list[str]:
     return textwrap.wrap(
         text, _WIDTH, initial_indent=start, subsequent_indent=start + hanging, break_long_words=False
     )
-
-
-def _enumerated(names: list[str]) -> str:
-    """Names in a sentence.
-
-    >>> _enumerated(["age", "sex", "zip"])
-    'age, sex and zip'
-    """
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -576,11 +576,14 @@ def _remarks(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
     if hidden := _hidden(details):
         columns = ", ".join(f"{name} {share}" for name, share in hidden.items())
         yield f"* nearly everywhere (share of the rows): {columns}"
-    for name, n_rows in claimed.one_value.items():
+    shared = {name: n_rows for name, n_rows in claimed.one_value.items() if n_rows}
+    for name, n_rows in shared.items():
         yield (
             f"{percent(n_rows, claimed.rows)} of the rows stand in groups that share one value of {name!r}: "
             "no diversity of it is required"
         )
+    if others := ", ".join(repr(name) for name in claimed.one_value if name not in shared):
+        yield f"no group shares one value of {others}, though no diversity is required there"
 
 
 def _notices(

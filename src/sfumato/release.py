@@ -635,7 +635,7 @@ def _fields(
         if name in value and type(value[name]) not in allowed:
             raise _rubbish(f"{name!r} must be {' or '.join(_KINDS[kind] for kind in allowed)}")
     if n_unknown := len(value.keys() - kinds.keys()):
-        raise _rubbish(f"{place} has {n_unknown} keys that do not belong there")
+        raise _rubbish(f"{place} has {number_of(n_unknown, 'key')} too many")
     return value
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, number_of
 
 ENTROPY_TOLERANCE = 1e-12
 """Entropies (in nats) closer than this are equal: the roundoff of a sum of logarithms, no more."""
@@ -94,7 +94,7 @@ class KAnonymity:
         return groups.count.astype(np.float64)
 
     def describe(self, achieved: float) -> str:
-        return f"{achieved:,.0f} rows"
+        return number_of(round(achieved), "row")
 
     def as_policy(self) -> dict[str, Any]:
         return {self.word: self.k}
@@ -117,7 +117,7 @@ class EntropyDiversity:
     of: str
     needs: ClassVar[Needs] = Needs.VALUES
     word: ClassVar[str] = "entropy-diversity"
-    figure: ClassVar[str] = "least entropy, as an effective number of values"
+    figure: ClassVar[str] = "least effective number of values"
 
     def __post_init__(self) -> None:
         _check_column(self.word, self.of)

@@ -51,7 +51,7 @@ from sfumato import (
     verify_summary,
     verify_tradeoff,
 )
-from sfumato.errors import InputError, InternalError, TableError
+from sfumato.errors import InputError, InternalError, TableError, number_of
 from sfumato.filed import FiledRows
 from sfumato.formulas import read_escaped
 from sfumato.machine import free_memory
@@ -653,7 +653,8 @@ def _names_before(names: Sequence[str], policy: Policy) -> list[str]:
 def _removed(source: Source, policy: Policy) -> Check:
     hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
     telling = [name for name in hidden if _tells_apart(source, name)]
-    detail = f"{_columns(telling)} still tells rows apart" if telling else ""
+    tell = "tells" if len(telling) == 1 else "tell"
+    detail = f"{_columns(telling)} still {tell} rows apart" if telling else ""
     return Check("no column that the policy leaves out tells rows apart", not telling, detail)
 
 
@@ -1033,7 +1034,7 @@ def _published_columns(names: Sequence[str], policy: Policy) -> Check:
     extra = len(names) - len(expected) + len(lacking)
     details = [
         *([f"{_columns(lacking)} is not there"] if lacking else []),
-        *([f"there are {extra:,} more"] if extra else []),
+        *([f"{number_of(extra, 'column')} too many"] if extra else []),
     ]
     return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
 

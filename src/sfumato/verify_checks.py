@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sfumato.errors import InputError, VerificationFailed, number_of
-from sfumato.release import Claims
+from sfumato.release import CellsClaim, Claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
     """How much the published cells tell, and who shares one value; older certificates claim nothing of it."""
     if claimed.cells is not None and found.cells is not None:
         is_same = claimed.cells == found.cells
-        detail = "" if is_same else f"they are {found.cells}"
+        detail = "" if is_same else _other_cells(claimed.cells, found.cells)
         yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
     for name, n_rows in claimed.one_value.items():
         claim = f"the number of rows in groups that share one value of {name!r} is {{}}"
@@ -83,6 +83,20 @@ def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
             )
         else:
             yield equal(claim, n_rows, found.one_value[name])
+
+
+def _other_cells(claimed: CellsClaim, found: CellsClaim) -> str:
+    """What is found in place of a claim; in numbers of cells where the shares are the same when rounded.
+
+    >>> _other_cells(CellsClaim(exact=500, narrowed=400, all=10_000), CellsClaim(exact=501, narrowed=399, all=10_000))
+    'they are 501 exact and 399 narrowed of 10,000, not 500 and 400 of 10,000'
+    """
+    if str(claimed) != str(found):
+        return f"they are {found}"
+    return (
+        f"they are {found.exact:,} exact and {found.narrowed:,} narrowed of {found.all:,}, "
+        f"not {claimed.exact:,} and {claimed.narrowed:,} of {claimed.all:,}"
+    )
 
 
 def without_stop(error: InputError) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sfumato.errors import number_of
 from sfumato.release import CERTIFICATE, CERTIFIED, RELEASES
 from sfumato.schema import Attribute, Role
 from sfumato.tables import Source, as_stored, cells_as_csv, header_as_csv, occurring, plain
@@ -75,7 +76,8 @@ def nothing_else(strangers: Sequence[str]) -> Check:
     detail = ""
     if n:
         first = strangers[0] if len(strangers[0]) <= 60 else strangers[0][:57] + "..."
-        detail = f"{n:,} other file{'s' * (n != 1)}, folders or links, the first {first!r}"
+        others = number_of(n, "other file, folder or link", "other files, folders or links")
+        detail = f"{others}, the first {first!r}"
     return Check("the folder holds the files of a release and nothing else", not n, detail)
 
 

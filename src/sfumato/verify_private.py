@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, number_of
 from sfumato.filed import ROWS_AT_ONCE, FiledRows
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.release import Certificate, Claims, public_of
@@ -250,7 +250,7 @@ def _difference(names: Sequence[str], columns: Sequence[str]) -> str:
     n_more = len(names) - len(columns) + len(lacking)
     details = [
         *([f"column {lacking[0]!r} is not there"] if lacking else []),
-        *([f"there are {n_more:,} more"] if n_more else []),
+        *([f"{number_of(n_more, 'column')} too many"] if n_more else []),
     ]
     return ", and ".join(details) or "they stand in another order"
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import hierarchy as hierarchies
-from sfumato.errors import InputError
+from sfumato.errors import InputError, number_of
 from sfumato.hierarchy import Hierarchy
 from sfumato.policy import Output, Policy
 from sfumato.release import RECODINGS, read_piece
@@ -531,7 +531,7 @@ class Held:
         n_idle = int((~self.has_group).sum()) if self.is_tree else self._idle_pieces()
         what = "boxes" if self.is_tree else "pieces of a cut"
         if self.n_strange:
-            detail = f"{self.n_strange:,} groups have no box of it"
+            detail = f"none of its boxes is that of {number_of(self.n_strange, 'group')}"
         elif n_idle:
             detail = f"no row has {n_idle:,} of its {what}"
         elif not self.is_tree and len(self.grid) != self.recoding.n_groups:

@@ -94,6 +94,20 @@ def test_a_run_that_loses_its_folder_after_the_charge_says_what_it_cost(sfumato,
     assert list((table / "out").iterdir()) == []
 
 
+def test_ctrl_c_after_the_charge_says_what_stays_charged(sfumato, table, monkeypatch):
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sfumato.private.drawn_from", interrupted)
+    done = sfumato(*PUBLISH, "out")
+    assert done.code == 130
+    assert (
+        "Interrupted; no release was written. Epsilon 1/2 of this run stays charged to ledger.json"
+        in done.err
+    )
+    assert len(spent(table)) == 1
+
+
 def test_a_run_that_finds_its_folder_taken_is_not_charged(sfumato, table, monkeypatch):
     def appear(*arguments):
         (table / "out").mkdir()

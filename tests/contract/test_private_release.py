@@ -292,7 +292,7 @@ def test_a_single_cell_and_a_single_row_are_said_in_the_singular(sfumato, files)
     assert done.out.startswith("out: counts in 1 cell that sum to ")
     lines = (files / "people.csv").read_text().splitlines(keepends=True)
     (files / "one.csv").write_text("".join(lines[:2]))
-    assert sfumato("apply", "out", "one.csv", "--out", "r.csv").out.startswith("r.csv: 1 row recoded.")
+    assert sfumato("apply", "out", "one.csv", "--out", "r.csv").out.startswith("r.csv: 1 row recoded, ")
 
 
 def test_a_seed_is_answered_with_a_plain_warning(sfumato, files):

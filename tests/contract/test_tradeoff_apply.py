@@ -82,7 +82,7 @@ def test_apply_without_a_side_table_says_why_it_cannot(release, sfumato):
 
 def test_apply_optimizes_further_rows_anew_in_their_order(release, sfumato):
     done = sfumato("apply", "out", "more.csv", "--out", "recoded.csv", "--side-table", "people.csv")
-    assert (done.code, done.out) == (0, "recoded.csv: 15 rows generalized anew. They carry no promise.\n")
+    assert (done.code, done.out) == (0, "recoded.csv: 15 rows generalized anew, without a promise.\n")
     found = pv.read_csv(release / "recoded.csv", convert_options=pv.ConvertOptions(strings_can_be_null=True))
     assert found.column_names == ["age", "zip", "job", "admitted", "disease", "note"], (
         "without the identifier"

@@ -106,7 +106,7 @@ def test_publish_names_the_columns_with_formulas_and_no_cell(tmp_path, capsys, w
     if way == "escape":
         assert "formulas" not in said
         return
-    assert "sfumato: Cells of 'group', 'note' begin with" in said
+    assert "note: cells of 'group', 'note' begin with" in said
     assert "cmd" not in said
     assert cli.run([*arguments, str(tmp_path / "quiet"), "--quiet"]) == 0
     assert capsys.readouterr().err == ""

@@ -397,6 +397,21 @@ def test_the_report_tells_which_rows_may_hide_a_missing_value(page, release):
     assert f"age {cells.count(None):,} {hidden:,} empty cells" in page.words()
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+def test_declared_texts_count_as_missing_in_columns_that_are_published_as_they_are(monkeypatch, is_large):
+    if is_large:
+        monkeypatch.setattr(view, "SMALL", 2)
+    table = pa.table({"age": [1, 2, 3, 4], "bmi": ["unknown", "21.5", "", "NA"]})
+    attributes = {
+        "age": {"role": "quasi-identifier", "type": "number"},
+        "bmi": {"role": "other", "type": "number", "missing-values": ["unknown", "NA"]},
+    }
+    made = publish(table, {"attributes": attributes, "require": [{"k-anonymity": 2}]}, seed=1)
+    words = Page(made.report).words()
+    assert "bmi 3 0 empty cells, unknown, NA" in words
+    assert "bmi other published as it is – 1 –" in words
+
+
 def test_bars_hold_every_group_and_every_row():
     random = np.random.default_rng(2)
     for sizes in (
@@ -1077,6 +1092,14 @@ def test_the_first_lines_say_how_many_rows_share_one_sensitive_value():
     assert f"{share(n, 600)} of the rows stand in groups that share one value of disease" in head_of(
         made.report
     )
+
+
+def test_no_share_is_told_where_no_group_shares_a_value():
+    made = release_of([{"k-anonymity": 400}])
+    assert made.certificate.claims.one_value == {"disease": 0}
+    head = head_of(made.report)
+    assert "No group shares one value of disease, though no diversity is required there." in head
+    assert "of the rows stand in groups" not in head
 
 
 def test_no_such_share_is_told_where_a_diversity_is_required(release):

@@ -411,7 +411,7 @@ def test_a_table_that_keeps_its_promise_passes():
         "No column that the policy leaves out tells rows apart.",
         "No index of pandas is stored.",
         "2-anonymity holds: the smallest group is 2.",
-        "Entropy 2-diversity of 'disease' holds: the least entropy, as an effective number of values is 2.",
+        "Entropy 2-diversity of 'disease' holds: the least effective number of values is 2.",
     ]
     verdict.raise_if_failed()
 
@@ -696,7 +696,7 @@ def test_a_column_too_many_fails(folder, name):
     rewrite_rows(folder, lambda table: table.append_column(name, pa.array(["Ann"] * 6)))
     rehash(folder)
     (failure,) = verify_folder(folder).failures
-    assert failure == Check("the columns are those that the policy publishes", False, "there are 1 more")
+    assert failure == Check("the columns are those that the policy publishes", False, "1 column too many")
 
 
 def test_a_column_too_few_fails(folder):

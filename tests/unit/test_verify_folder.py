@@ -127,7 +127,7 @@ def test_another_file_is_found(folder, name):
     (failure,) = verify_folder(folder).failures
     assert (failure.claim, failure.detail) == (
         NOTHING_ELSE,
-        f"1 other file, folders or links, the first {name!r}",
+        f"1 other file, folder or link, the first {name!r}",
     )
 
 

@@ -114,7 +114,7 @@ def test_every_form_of_output_passes(output, file_format, tmp_path):
         "another order": (lambda t: t.take(np.roll(np.arange(len(t)), 1)), "every cell of the grid"),
         "a further column": (
             lambda t: t.append_column("row", pa.array(range(len(t)))),
-            "the columns are those that the policy publishes: there are 1 more",
+            "the columns are those that the policy publishes: 1 column too many",
         ),
         "a column less": (lambda t: t.drop_columns(["sex"]), "the columns are those that the policy publishes"),
         "columns in another order": (

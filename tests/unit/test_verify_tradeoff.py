@@ -247,7 +247,7 @@ def test_a_column_too_many_is_found(folder):
             row["name"] = f"p{i}"
 
     change_rows(folder, more)
-    assert has(failed(folder), "the columns are those that the policy publishes: there are 1 more")
+    assert has(failed(folder), "the columns are those that the policy publishes: 1 column too many")
 
 
 @pytest.mark.parametrize(

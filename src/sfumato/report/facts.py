@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato import tables
 from sfumato.axes import Axis, TreeAxis
 from sfumato.cuts import Cuts
 from sfumato.policy import Policy
@@ -314,7 +315,7 @@ class Counted(NamedTuple):
 class AttributeFacts:
     """What became of one column. ``levels`` are rows per level of detail (see LEVELS), where known.
 
-    ``n_missing`` rows show an empty cell; ``n_hidden`` rows have a box that missing is only a part of.
+    In ``n_missing`` rows it is missing; ``n_hidden`` rows have a box that missing is only a part of.
     """
 
     attribute: Attribute
@@ -360,13 +361,8 @@ def attributes_of(
 
 
 def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
-    cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    n_missing = cells.null_count
-    if pa.types.is_dictionary(cells.type):
-        n_distinct = len(pc.unique(cells.indices.drop_null()))
-    else:
-        n_distinct = pc.count_distinct(cells, mode="only_valid").as_py()
-    return AttributeFacts(attribute, "published as it is", n_distinct, n_missing)
+    cells = tables.texts(column, attribute)
+    return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
 
 
 def _generalized(attribute: Attribute, source: Source, groups: Groups, detail: Detail) -> AttributeFacts:

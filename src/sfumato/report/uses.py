@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, enumerated
 from sfumato.evaluation import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
 from sfumato.report.facts import n_rows
 from sfumato.workload import Aggregate, Classify, Select, Task
@@ -23,17 +23,19 @@ def purpose(task: Task) -> str:
 
     >>> purpose(Classify("income", weight=2)), purpose(Select("age >= 40"))
     ('to predict the class income (weight 2)', 'to select the rows where age >= 40')
+    >>> purpose(Classify(["income", "smoker"]))
+    'to predict the classes income and smoker'
     """
     if isinstance(task, Aggregate):
         return f"to answer {' and '.join(_ANSWERS[word] for word in task.statistics)}"
     weight = "" if task.weight == 1 else f" (weight {task.weight:g})"
     if isinstance(task, Select):
         return f"to select the rows where {task.where}{weight}"
-    names = ", ".join(task.targets)
+    names = enumerated(task.targets)
     jointly = " jointly" if isinstance(task, Classify) and task.joint and len(task.targets) > 1 else ""
     features = f" from {', '.join(task.features)}" if task.features else ""
-    kind = "class" if isinstance(task, Classify) else "number"
-    return f"to predict the {kind} {names}{jointly}{features}{weight}"
+    kind = ("class", "classes") if isinstance(task, Classify) else ("number", "numbers")
+    return f"to predict the {kind[len(task.targets) > 1]} {names}{jointly}{features}{weight}"
 
 
 _ANSWERS = {"range": "least and greatest values", "mean": "sums and averages"}

@@ -20,7 +20,7 @@ from sfumato.policy import Policy
 from sfumato.randomness import seeded
 from sfumato.report.facts import cells_of
 from sfumato.schema import Attribute, Role
-from sfumato.tables import Source, as_read_from_csv, compact, open_table
+from sfumato.tables import Source, as_read_from_csv, compact, open_table, texts
 from sfumato.verify_portions import Judged, Lines, hashes, lines_of
 
 Ints = NDArray[np.int64]
@@ -161,7 +161,8 @@ class _Sample:
     """A uniform sample of some columns, the missing cells of each, and its distinct ones while they are few."""
 
     def __init__(self, attributes: Sequence[Attribute]) -> None:
-        self.names, self.n_rows = [attribute.name for attribute in attributes], 0
+        self.attributes, self.n_rows = attributes, 0
+        self.names = [attribute.name for attribute in attributes]
         self.missing = dict.fromkeys(self.names, 0)
         self.distinct: dict[str, pa.Array | None] = {}
         self._random, self._ticket, self._limit = seeded(0), np.empty(0), np.inf
@@ -169,8 +170,8 @@ class _Sample:
 
     def add(self, table: pa.Table) -> None:
         self.n_rows += len(table)
-        for name in self.names:
-            self._note(name, table.column(name))
+        for attribute in self.attributes:
+            self._note(attribute, table.column(attribute.name))
         ticket = self._random.random(len(table))  # the rows with the least numbers are the sample
         kept = np.flatnonzero(ticket < self._limit)
         self._held.append(table.select(self.names).take(pa.array(kept)))
@@ -178,14 +179,13 @@ class _Sample:
         if len(self._ticket) > 2 * SAMPLE:
             self.table()
 
-    def _note(self, name: str, column: pa.ChunkedArray) -> None:
-        self.missing[name] += column.null_count
+    def _note(self, attribute: Attribute, column: pa.ChunkedArray) -> None:
+        name, cells = attribute.name, texts(column, attribute)
+        self.missing[name] += cells.null_count
         known = self.distinct.get(name, pa.array([], pa.string()))
         if known is None:
             return
-        plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        new = column.unique().drop_null().cast(plain).cast(pa.string())
-        known = pa.concat_arrays([known, new]).unique()
+        known = pa.concat_arrays([known, cells.dictionary]).unique()
         self.distinct[name] = known if len(known) <= MOST_DISTINCT else None
 
     def table(self) -> pa.Table:
