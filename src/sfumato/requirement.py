@@ -117,7 +117,7 @@ class EntropyDiversity:
     of: str
     needs: ClassVar[Needs] = Needs.VALUES
     word: ClassVar[str] = "entropy-diversity"
-    figure: ClassVar[str] = "least effective number of values"
+    figure: ClassVar[str] = "least entropy, as an effective number of values"
 
     def __post_init__(self) -> None:
         _check_column(self.word, self.of)
