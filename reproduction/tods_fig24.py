@@ -335,7 +335,8 @@ def main() -> None:
         "pruning undid: the paper calls it nodes pruned, and since many of its entries are odd, it cannot mean the nodes "
         "that vanish, which come in pairs. In brackets: without hypothesis tests. "
         "x: the partitioning may not be minimal (`fallback: none`). Gray in the picture: the entries that the paper "
-        "prints. A dash: not measured. Attributes that are sensitive are no quasi-identifiers here.",
+        f"prints. {'A dash: not measured. ' if given.unfinished else ''}Attributes that are sensitive are no "
+        "quasi-identifiers here.",
         found, {record.NO_LEARNERS: claims(entries)}, table=markdown(entries),
     )  # fmt: skip
     draw(entries, given.out / f"{NAME}.png")

@@ -328,6 +328,7 @@ def test_figure_24_leaves_out_what_is_not_measured_yet(tmp_path, monkeypatch):
     document, points = play(tods_fig24, tmp_path, monkeypatch, "--unfinished")
     assert {point["n"] for point in points} == {500}
     assert "| 1,000 | -<br>*0 (0)* |" in document["table"]
+    assert "A dash: not measured." in document["setup"]
     assert document["reduced"] == {"none": "what is not measured is left out"}
     assert len(document["claims"]["none"][0]["findings"]) == len(tods_fig24.PANELS)
 
@@ -345,6 +346,7 @@ def test_every_entry_of_figure_24_is_on_record():
     }
     document = json.loads((folder / "tods_fig24.json").read_text("utf-8"))
     assert document["reduced"] == {"none": ""}
+    assert "A dash" not in document["setup"]
 
 
 def test_figure_24_counts_splits_that_were_undone_and_not_the_nodes_that_vanish(monkeypatch):
