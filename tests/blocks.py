@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.blocks import Block
 from sfumato.encoding import Domain, encode_axis
-from sfumato.engines.rows import Block, Layout
+from sfumato.engines.rows import Layout
 from sfumato.kernels.problem import TARGET, Targets, table
 from sfumato.policy import Policy
 from sfumato.specialization.tds import Labels

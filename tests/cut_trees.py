@@ -10,7 +10,7 @@ import numpy as np
 from mondrian_cases import Case
 from numpy.typing import NDArray
 
-from sfumato.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.mondrian.grow import prepare
 from sfumato.policy import Output
 from sfumato.recoding import Recoding, recoding_of

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.problem import (
     ENTROPY,
     LOWEST_RATE,
-    NO_NUMBER,
     RATES_PER_OCTAVE,
     RECURSIVE,
     VALUES,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.kernels.problem import Axes, Nodes
+from sfumato.kernels.axes import Axes
+from sfumato.kernels.nodes import Nodes
 
 Shape = list["Shape"]
 """A node of a hierarchy is the list of its children, a leaf an empty list."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sfumato import predicate as predicates
 from sfumato import selection
-from sfumato.axes import read_ordered
+from sfumato.cells import read_ordered
 from sfumato.diffgen_policy import COUNT
 from sfumato.errors import InputError, did_you_mean
 from sfumato.filed import FiledRows

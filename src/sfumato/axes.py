@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato import hierarchy, tables
+from sfumato import hierarchy
+from sfumato.cells import distinct_cells
 from sfumato.declared_trees import OR_MISSING, declared_tree, leaf_codes, with_missing
-from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain, values_of
+from sfumato.encoding import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.hierarchy import Hierarchy
 from sfumato.schema import Attribute, Kind, Schema
 
@@ -125,15 +126,6 @@ def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArr
     return TreeAxis(domain.attribute, kept, domain.has_missing, domain.is_declared), new
 
 
-def read_ordered(attribute: Attribute, column: Any, *, leniently: bool = False) -> NDArray[np.float64]:
-    """Cells of an ordered column as numbers; missing is -inf, and ``leniently`` so is what cannot be read."""
-    cells = tables.lenient_ordered(column, attribute) if leniently else tables.ordered(column, attribute)
-    values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.float64)
-    if cells.null_count:
-        values[np.asarray(cells.is_null().to_numpy(zero_copy_only=False))] = MISSING
-    return values
-
-
 def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64]:
     """The deepest known hierarchy node of each cell; ``known`` goes down the hierarchy of the axis."""
     attribute = axis.attribute
@@ -152,21 +144,6 @@ def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64
     table = np.array([*nodes, missing], dtype=np.int64)
     at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
     return np.asarray(table[at])
-
-
-def distinct_cells(
-    column: Any, attribute: Attribute, *, leniently: bool = False
-) -> tuple[pa.DictionaryArray, Any]:
-    """The cells of a column with a hierarchy, null where missing, and the distinct values as hierarchies know them.
-
-    ``leniently`` what cannot be read is missing.
-    """
-    if attribute.kind is Kind.CATEGORY:
-        cells = (tables.lenient_texts if leniently else tables.texts)(column, attribute)
-    else:
-        read = tables.lenient_ordered if leniently else tables.ordered
-        cells = read(column, attribute).dictionary_encode()
-    return cells, values_of(cells, attribute)
 
 
 def _maskable(attribute: Attribute, values: Any) -> Any:

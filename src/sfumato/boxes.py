@@ -23,17 +23,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import tables
-from sfumato.axes import (
-    SUPPRESSED,
-    Axis,
-    Descent,
-    OrderedAxis,
-    TreeAxis,
-    distinct_boxes,
-    join,
-    known_nodes,
-    read_ordered,
-)
+from sfumato.axes import SUPPRESSED, Axis, Descent, OrderedAxis, TreeAxis, distinct_boxes, join, known_nodes
+from sfumato.cells import read_ordered
 from sfumato.errors import TableError
 from sfumato.policy import Output
 from sfumato.schema import Kind

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import discretize, encoding
-from sfumato.axes import read_ordered
+from sfumato.cells import read_ordered
 from sfumato.encoding import Measure, Scale, Sums
-from sfumato.kernels.problem import NO_NUMBER
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.requirement import EntropyDiversity, RecursiveDiversity, Requirement, VarianceDiversity
 from sfumato.schema import Kind, Role, Schema
 from sfumato.tables import Source

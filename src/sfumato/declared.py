@@ -17,11 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import diffgen_policy, tables
-from sfumato.axes import distinct_cells
+from sfumato.blocks import BLOCK_ROWS, Block
+from sfumato.cells import distinct_cells
 from sfumato.declared_trees import declared_tree, leaf_codes, with_missing
 from sfumato.diffgen_policy import LEAVES, Cut, class_values, grid_of, n_codes
 from sfumato.encoding import Codes, Domain, OrderedDomain, TreeDomain
-from sfumato.engines.rows import BLOCK_ROWS, Block
 from sfumato.policy import Policy
 from sfumato.schema import Attribute, Schema
 from sfumato.tables import UNKNOWN, Source

@@ -28,7 +28,7 @@ from sfumato import hierarchy, tables
 from sfumato.distinct import Dictionary, NumberFile, Numbers, at, places
 from sfumato.errors import HierarchyError, InputError, TableError, number_of
 from sfumato.hierarchy import Hierarchy
-from sfumato.kernels.problem import NO_NUMBER, Axes
+from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.schema import Attribute, Kind, Role
 from sfumato.spill import Spill, size_of
 from sfumato.tables import UNKNOWN, Source

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import encoding, predicate, selection, summary, tables
-from sfumato.axes import read_ordered
+from sfumato.blocks import BLOCK_ROWS, Block
 from sfumato.boxes import passed_on
+from sfumato.cells import read_ordered
 from sfumato.columns import wanted
 from sfumato.distinct import Dictionary, NumberFile, let_go
 from sfumato.encoding import (
@@ -34,9 +35,9 @@ from sfumato.encoding import (
     OrderedEncoder,
     TreeEncoder,
 )
-from sfumato.engines.rows import BLOCK_ROWS, Block, Layout
+from sfumato.engines.rows import Layout
 from sfumato.errors import TableError
-from sfumato.kernels.problem import Axes
+from sfumato.kernels.axes import Axes
 from sfumato.policy import Policy
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random

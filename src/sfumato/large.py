@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import formulas, predicate, selection
+from sfumato.blocks import Block
 from sfumato.cuts import Cuts
-from sfumato.engines.rows import Block
 from sfumato.errors import InputError
 from sfumato.intake import Intake
 from sfumato.mondrian.problem import Problem, problem_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.boxes import Boxes
-from sfumato.kernels.grow import shuffle_leaves
+from sfumato.kernels.shuffle import shuffle_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)

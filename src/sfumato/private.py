@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.blocks import Rows
 from sfumato.cuts import Cuts
 from sfumato.declared import DeclaredRows, HeldRows, held
-from sfumato.engines.rows import Kept, Layout, Partitions, Rows
+from sfumato.engines.rows import Kept, Layout, Partitions
 from sfumato.policy import DiffGenOptions, Policy
 from sfumato.privacy.ledger import COMPOSITION
 from sfumato.privacy.mechanisms import Mechanisms

@@ -26,7 +26,7 @@ from sfumato.cuts import KIND as CUTS
 from sfumato.cuts import Cuts
 from sfumato.encoding import Domain, TreeDomain
 from sfumato.errors import InputError
-from sfumato.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.large_recoding import LargeRecoding
 from sfumato.machine import free_memory
 from sfumato.policy import Output

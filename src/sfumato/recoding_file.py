@@ -21,7 +21,7 @@ from sfumato import formulas, tables
 from sfumato import recoding as recodings
 from sfumato.axes import Axis
 from sfumato.encoding import Domain, OrderedDomain, TreeDomain
-from sfumato.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.large_recoding import LargeRecoding
 from sfumato.policy import Output
 from sfumato.reading import AS_USUAL, Reading, open_as

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.axes import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.encoding import MISSING, Domain, OrderedDomain
-from sfumato.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy import Output
 from sfumato.tables import replace_atomically

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from sfumato import predicate as predicates
 from sfumato import tables
-from sfumato.axes import OrderedAxis, TreeAxis, read_ordered
+from sfumato.axes import OrderedAxis, TreeAxis
 from sfumato.boxes import Recoder
+from sfumato.cells import read_ordered
 from sfumato.encoding import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import Policy

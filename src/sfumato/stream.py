@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import discretize, tables
-from sfumato.axes import read_ordered
+from sfumato.cells import read_ordered
 from sfumato.columns import MOST_CELLS, Cell, Column, Counted, Joint, Label, Number, Pair, SumsWithin, Target
 from sfumato.distinct import Numbers
 from sfumato.encoding import LabelEncoder, NumberEncoder, Scale, Sums

@@ -19,7 +19,7 @@ from random_releases import ORDERED, published, releases
 
 import sfumato as sf
 from sfumato import answers, filed
-from sfumato.axes import read_ordered
+from sfumato.cells import read_ordered
 from sfumato.errors import InputError, PolicyError
 from sfumato.filed import FiledRows
 from sfumato.predicate import parse

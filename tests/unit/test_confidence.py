@@ -14,8 +14,9 @@ from scipy import stats
 from small_trees import axes_from
 
 from sfumato.engines.memory import new_scratch
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
-from sfumato.kernels.problem import LEAST_ROWS, NO_NUMBER, TARGET, Targets, table
+from sfumato.kernels.problem import LEAST_ROWS, TARGET, Targets, table
 from sfumato.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
 from sfumato.kernels.rules import fill_walk, part_holds
 from sfumato.mondrian.confidence import ORDERS, entropy_limit, frequency_bound, least_rows, rules_on_sample

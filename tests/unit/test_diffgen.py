@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.blocks import Block
 from sfumato.encoding import OrderedDomain, TreeDomain
-from sfumato.engines.rows import Block
 from sfumato.hierarchy import Hierarchy
 from sfumato.kernels.purity import add_bin_counts
 from sfumato.policy import DiffGenOptions

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from sfumato.engines import memory
 from sfumato.kernels import compile as compilation
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.compile import kernel
 from sfumato.kernels.frequency import (
@@ -32,10 +33,11 @@ from sfumato.kernels.frequency import (
     rank_again,
     select_median,
 )
-from sfumato.kernels.grow import arrange, shuffle_leaves
+from sfumato.kernels.grow import arrange
 from sfumato.kernels.grow import partition as move_rows
-from sfumato.kernels.problem import BLOCK, NO_NUMBER
+from sfumato.kernels.problem import BLOCK
 from sfumato.kernels.rules import fill_walk, product, segment_holds, variance_holds
+from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.kernels.watch import watch_compiling
 from sfumato.mondrian.grow import partition, prepare
 from sfumato.requirement import (

@@ -17,8 +17,10 @@ from small_trees import SHAPES, Building, axes_from, children_of, n_codes_of, tr
 from sfumato.engines import memory
 from sfumato.engines.memory import MemoryEngine, everywhere
 from sfumato.errors import InternalError
+from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.kernels.descend import leaves_of
-from sfumato.kernels.problem import NO_NUMBER, TARGET, Axes, Nodes, Queries, Rules, Targets, table
+from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.problem import TARGET, Queries, Rules, Targets, table
 from sfumato.mondrian.confidence import rules_on_sample
 from sfumato.mondrian.optimistic import (
     Statistics,

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.memory import everywhere, information_table
+from sfumato.kernels.axes import Axes
 from sfumato.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
-from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets, grid_of
+from sfumato.kernels.problem import Cells, Queries, Rules, Targets, grid_of
 from sfumato.kernels.sets import (
     accumulate,
     add_counts,

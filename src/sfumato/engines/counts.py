@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.rows import Rows
+from sfumato.blocks import Rows
 from sfumato.kernels.cuts import CLASS_BITS, add_counts
 from sfumato.spill import Spill, spilling
 

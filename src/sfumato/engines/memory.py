@@ -17,22 +17,12 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.axes import Axes
 from sfumato.kernels.choose import fill_information
 from sfumato.kernels.frequency import fill_ranges, n_words
 from sfumato.kernels.grow import fill_covers, fill_subtree
-from sfumato.kernels.problem import (
-    BLOCK,
-    NODE,
-    Axes,
-    Cells,
-    Nodes,
-    Queries,
-    Rules,
-    Scratch,
-    Table,
-    Targets,
-    grid_of,
-)
+from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.problem import BLOCK, NODE, Cells, Queries, Rules, Scratch, Table, Targets, grid_of
 from sfumato.kernels.select import split_for_queries
 from sfumato.machine import n_cores
 

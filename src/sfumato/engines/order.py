@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.blocks import Rows
 from sfumato.engines.cells import CellCounts, CellNumbers, Ints, Mesh, in_order
-from sfumato.engines.rows import MOST_FILES, Layout, Partitions, Rows, StoredRows
+from sfumato.engines.rows import MOST_FILES, Layout, Partitions, StoredRows
 from sfumato.randomness import Random
 from sfumato.spill import Spill
 

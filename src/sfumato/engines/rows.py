@@ -9,42 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.blocks import BLOCK_ROWS, Block, Codes, Rows
 from sfumato.spill import Spill, spilling
 
-BLOCK_ROWS = 65_536
 MOST_FILES = 200
 """Files that are open at once: some systems allow a process no more than 256."""
-
-Codes = NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Some encoded rows.
-
-    rows      (n, axes + extra) uint32, C order   codes of the quasi-identifiers, then targets and sensitive values
-    payload   what is published of them as it is; None where nobody asks for it
-    """
-
-    rows: Codes
-    payload: pa.RecordBatch | None
-
-
-class Rows(Protocol):
-    """The rows of one node, wherever they are."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over them, by blocks of at most 65,536 rows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

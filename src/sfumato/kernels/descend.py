@@ -12,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.axes import Axes
 from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.problem import Axes, Nodes
+from sfumato.kernels.nodes import Nodes
 
 Turns = NDArray[np.uint32]
 """(turns, 4): axis, threshold, the way of codes up to it, the way of the others. A way is the number of the next

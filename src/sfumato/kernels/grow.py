@@ -331,18 +331,3 @@ def fill_covers(rows, start, end, grid, out):
             if grid.axis[axis].is_tree:
                 least, greatest = range_of(rows[start[leaf] : end[leaf], axis], np.int64(-1), np.int64(-1))
                 out[leaf, axis] = cover(grid, grid.axis[axis].root, least, greatest)
-
-
-@kernel
-def shuffle_leaves(start, end, keys, out):
-    """Random order within each leaf (Fisher-Yates); ``out`` lists row numbers leaf by leaf.
-
-    keys   (n,) uniform in [0, 1)   IN
-    out    (n,)                     IN+OUT
-    """
-    for leaf in range(start.shape[0]):
-        for i in range(end[leaf] - 1, start[leaf], -1):
-            j = start[leaf] + np.int64(keys[i] * (i - start[leaf] + 1))
-            x = out[i]
-            out[i] = out[j]
-            out[j] = x

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-NO_NUMBER = np.uint32(0xFFFFFFFF)
-"""Stands for a missing sensitive number: left out of its variance."""
+from sfumato.kernels.axes import Axes
 
 FIXED_POINT = float(1 << 20)
 """Entropies are sums of whole multiples of 1 / FIXED_POINT bit, so that they never depend on order."""
@@ -27,35 +26,6 @@ FIXED_POINT = float(1 << 20)
 
 BLOCK = 64
 """Rows that ``partition`` looks at in one go."""
-
-
-class Axes(NamedTuple):
-    """The quasi-identifiers. A tree axis is split along its hierarchy, an ordered one by a threshold."""
-
-    is_tree: NDArray[np.bool_]  # (axes,)
-    may_split: NDArray[np.bool_]  # (axes,)
-    root: NDArray[np.int64]  # (axes,) first node of the axis in the node arrays below
-    node_low: NDArray[np.int64]  # (nodes,) a node covers the codes [low, high)
-    node_high: NDArray[np.int64]  # (nodes,)
-    child_start: NDArray[np.int64]  # (nodes,) its children are child[child_start : child_start + n_children]
-    n_children: NDArray[np.int64]  # (nodes,)
-    child: NDArray[np.int64]  # nodes, in the order of their codes
-    position_start: NDArray[np.int64]  # (axes,) where position of code 0 stands; -1: the code is the position
-    position: NDArray[np.float64]  # real position of a code of an ordered axis
-    least_code: NDArray[np.int64]  # (axes,) the least code that is a value: 1 where code 0 is missing
-    width: NDArray[np.float64]  # (axes,) width of the whole table on this axis, 1 where it has none
-
-
-class Nodes(NamedTuple):
-    """A finished tree; kernels write a table of NODE records."""
-
-    axis: NDArray[np.int32]
-    threshold: NDArray[np.int64]
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    branch: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
 
 
 Table = NDArray[Any]

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.problem import (
     CHANCE,
@@ -23,7 +24,6 @@ from sfumato.kernels.problem import (
     HIGHEST_RATE,
     LEAST_ROWS,
     LOWEST_RATE,
-    NO_NUMBER,
     NORMAL,
     QUANTILES,
     RATES_PER_OCTAVE,

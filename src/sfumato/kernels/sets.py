@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.cells import squares
 from sfumato.kernels.choose import best_score, fill_word_scores, information, score_of_part, width_of
 from sfumato.kernels.compile import inner, kernel
@@ -23,7 +24,6 @@ from sfumato.kernels.frequency import (
     packing,
     sort,
 )
-from sfumato.kernels.problem import NO_NUMBER
 from sfumato.kernels.rules import entropy_holds, place_in_top, recursive_holds, variance_holds
 
 # ---- adding up -------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
-from sfumato.kernels.problem import NO_NUMBER
 from sfumato.kernels.rules import entropy_holds, place_in_top, recursive_holds, variance_holds
 
 

@@ -50,6 +50,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.axes import Axes
 from sfumato.kernels.problem import (
     CHANCE,
     DOUBT,
@@ -60,7 +61,6 @@ from sfumato.kernels.problem import (
     NORMAL,
     QUANTILES,
     RATES_PER_OCTAVE,
-    Axes,
     Rules,
 )
 from sfumato.kernels.quantile import MANY, fill_quantiles

@@ -26,11 +26,11 @@ from sfumato.columns import (
 )
 from sfumato.encoding import EXACT_LIMIT, Domain, Sums
 from sfumato.errors import RequirementUnreachable
+from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.problem import (
     CELL,
     ENTROPY,
     FIXED_POINT,
-    NO_NUMBER,
     RECURSIVE,
     TARGET,
     VALUES,

@@ -15,7 +15,7 @@ from sfumato import encoding, recoding, tables
 from sfumato.columns import ColumnsInMemory, wanted
 from sfumato.encoding import Domain
 from sfumato.engines.memory import MemoryEngine
-from sfumato.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.mondrian.problem import Problem
 from sfumato.partition import Partition

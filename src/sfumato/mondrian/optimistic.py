@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from sfumato.engines.memory import Begun, MemoryEngine, Open, Progress, one_node, whole_range
 from sfumato.errors import InternalError
-from sfumato.kernels.problem import Axes, Nodes, Rules
+from sfumato.kernels.axes import Axes
+from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.problem import Rules
 from sfumato.kernels.tally import add_rows, fill_holds
 from sfumato.kernels.trim import (
     add_from_parents,

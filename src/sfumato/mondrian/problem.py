@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sfumato.encoding import Domain
 from sfumato.intake import Intake
-from sfumato.kernels.problem import Axes, Cells, Queries, Rules, Targets
+from sfumato.kernels.axes import Axes
+from sfumato.kernels.problem import Cells, Queries, Rules, Targets
 from sfumato.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.policy import MondrianOptions, Policy
 

@@ -20,12 +20,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import summary, tables
+from sfumato.blocks import Block, Rows
 from sfumato.engines.collect import Collector, Judge, State
 from sfumato.engines.groups import Decision, shares
 from sfumato.engines.memory import Begun, MemoryEngine, Open, one_node
-from sfumato.engines.rows import MOST_FILES, Block, Kept, Layout, Partitions, Rows, StoredRows
+from sfumato.engines.rows import MOST_FILES, Kept, Layout, Partitions, StoredRows
+from sfumato.kernels.axes import Axes
 from sfumato.kernels.descend import Descent
-from sfumato.kernels.problem import NODE, Axes, Nodes
+from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.problem import NODE
 from sfumato.mondrian.optimistic import (
     Statistics,
     Stops,

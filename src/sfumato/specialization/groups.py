@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.blocks import Rows
 from sfumato.encoding import Codes, Domain
 from sfumato.engines.cells import CellCounts, Mesh, in_order
-from sfumato.engines.rows import Rows
 from sfumato.errors import InputError
 from sfumato.kernels.cuts import lower_least, split_groups
 from sfumato.specialization.gains import Facts, Gains

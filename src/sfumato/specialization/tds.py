@@ -23,12 +23,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import encoding, tables
+from sfumato.blocks import Rows
 from sfumato.cuts import Cuts
 from sfumato.encoding import Codes, Domain
 from sfumato.engines.cells import CellCounts, Mesh
 from sfumato.engines.counts import ColumnCounts
 from sfumato.engines.order import RowsByCell, count_cells
-from sfumato.engines.rows import Kept, Layout, Partitions, Rows
+from sfumato.engines.rows import Kept, Layout, Partitions
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.problem import Targets
 from sfumato.partition import Partition

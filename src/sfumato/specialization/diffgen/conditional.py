@@ -15,9 +15,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.blocks import Rows
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.cells import Mesh
-from sfumato.engines.rows import Rows
 from sfumato.kernels.purity import BITS, GINI, MAX, add_bin_counts, add_cell_counts, add_gains
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import PERMUTE_AND_FLIP, Mechanisms

@@ -17,11 +17,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.blocks import Rows
 from sfumato.declared import cut_of
 from sfumato.diffgen_policy import PAPER, SMOOTH, Cut
 from sfumato.encoding import Domain, OrderedDomain
 from sfumato.engines.counts import ColumnCounts
-from sfumato.engines.rows import Rows
 from sfumato.policy import DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
