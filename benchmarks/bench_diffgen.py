@@ -35,15 +35,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduction"))
 from diffgen_fig5 import blown_up
 from lab import private
 
-from sfumato import tables
-from sfumato.axes import OrderedAxis
-from sfumato.declared import held
-from sfumato.policy import DiffGenOptions
+from sfumato.encoding.declared import held
+from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.policy.document import DiffGenOptions
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Mechanisms
-from sfumato.publish import publish_to
+from sfumato.publishing import publish_to
 from sfumato.randomness import seeded
-from sfumato.specialization.diffgen import Drawn, draw
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.table import source
 
 SIZES = (200_000, 400_000, 600_000, 800_000, 1_000_000)
 EPSILON = Fraction(1)
@@ -92,7 +92,7 @@ def asked(variant: str, h: int) -> DiffGenOptions:
 def read_and_draw(path: Path, options: DiffGenOptions) -> tuple[Drawn, float]:
     """The table read, encoded and drawn from; and of that, seconds of noise."""
     how = Clocked(mechanisms.secret())
-    rows = held(tables.open_table(path), private.policy(options))
+    rows = held(source.open_table(path), private.policy(options))
     return draw(rows, rows.domains, len(rows.class_values), options, how), how.noise
 
 

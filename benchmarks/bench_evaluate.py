@@ -18,9 +18,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato import tables
-from sfumato.evaluate import evaluate, show
-from sfumato.policy import Policy
+from sfumato.evaluation import show
+from sfumato.evaluation.protocol import evaluate
+from sfumato.policy.document import Policy
+from sfumato.table import source as tables
 
 NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 

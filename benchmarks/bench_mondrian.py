@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato import tables
-from sfumato.generate import QUASI_IDENTIFIERS, agrawal
-from sfumato.mondrian.grow import prepare
-from sfumato.policy import Policy
+from sfumato.examples.agrawal import QUASI_IDENTIFIERS, agrawal
+from sfumato.methods.mondrian.grow import prepare
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import KAnonymity, RecursiveDiversity
+from sfumato.policy.workload import Classify, Regress
 from sfumato.randomness import seeded
-from sfumato.requirement import KAnonymity, RecursiveDiversity
-from sfumato.workload import Classify, Regress
+from sfumato.table import source as tables
 
 POLICY = """
 attributes:
@@ -153,7 +153,7 @@ def bench_command(n_rows: int, grown: float, results: dict) -> None:
     """The command on a Parquet file, and DuckDB's GROUP BY beside verify."""
     import duckdb
 
-    from sfumato.verify import verify_folder
+    from sfumato.verify.folder import verify_folder
 
     print(f"\nsfumato publish, {n_rows:,} rows of Parquet, InfoGain, k = 10")
     with tempfile.TemporaryDirectory() as folder:

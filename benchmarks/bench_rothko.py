@@ -39,7 +39,7 @@ import watch as watching
 from watch import Watched, forget, sfumato
 
 from sfumato.cli import parse_size
-from sfumato.generate import QUASI_IDENTIFIERS, write_agrawal
+from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
 
 PARTS = ("floor", "memory", "s", "t", "scale", "kill", "faults")
 ROTHKO = {"s": "rothko-s", "t": "rothko-t"}

@@ -35,10 +35,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduction"))
 from lab import excess, private_tradeoff, row_by_row, tradeoff_studies, tradeoff_tables
 from lab.tradeoff_studies import PRODUCTS, clocked
 
+from sfumato.methods.risk_utility.optimizers import exact, probing
+from sfumato.methods.risk_utility.paper import lagrangian
+from sfumato.methods.risk_utility.problem import (
+    Ints,
+    Lagrangian,
+    LogRisk,
+    Problem,
+    Solution,
+    Threshold,
+    problem_of,
+)
+from sfumato.policy.options.risk_utility import HARMONIC, MODEL_1, MODEL_2, Weights
 from sfumato.randomness import seeded
-from sfumato.tradeoff import exact, lagrangian, probing
-from sfumato.tradeoff.problem import Ints, Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
-from sfumato.tradeoff_policy import HARMONIC, MODEL_1, MODEL_2, Weights
 
 C = Fraction(3, 5)
 C_OF_PRODUCTS = Fraction(4, 5)

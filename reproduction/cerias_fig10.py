@@ -20,9 +20,18 @@ from lab import pictures, record, row_by_row, tradeoff_studies
 from lab.record import Claim, Finding, Measured
 from lab.tradeoff_studies import ADULT, N_COLUMNS, PRODUCTS, in_words
 
-from sfumato.tradeoff import exact, lagrangian, probing
-from sfumato.tradeoff.problem import Ints, Lagrangian, LogRisk, Objective, Problem, Solution, Threshold
-from sfumato.tradeoff_policy import HARMONIC, MODEL_2
+from sfumato.methods.risk_utility.optimizers import exact, probing
+from sfumato.methods.risk_utility.paper import lagrangian
+from sfumato.methods.risk_utility.problem import (
+    Ints,
+    Lagrangian,
+    LogRisk,
+    Objective,
+    Problem,
+    Solution,
+    Threshold,
+)
+from sfumato.policy.options.risk_utility import HARMONIC, MODEL_2
 
 NAME = "cerias_fig10"
 COLUMNS, UTILITIES = "columns", "utility"

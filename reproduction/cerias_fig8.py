@@ -18,9 +18,10 @@ from lab import pictures, record, row_by_row, tradeoff_studies
 from lab.record import Claim, Finding, Measured
 from lab.tradeoff_studies import ADULT, PRODUCTS, in_words
 
+from sfumato.methods.risk_utility.optimizers import exact, probing
+from sfumato.methods.risk_utility.paper import genetic
+from sfumato.methods.risk_utility.problem import Ints, Problem, Solution, Threshold
 from sfumato.randomness import Random
-from sfumato.tradeoff import exact, genetic, probing
-from sfumato.tradeoff.problem import Ints, Problem, Solution, Threshold
 
 NAME = "cerias_fig8"
 AT = {ADULT: (2, 3, 4, 5, 6, 7, 8), PRODUCTS: (2, 4, 6, 8, 10, 15, 20, 25, 30)}

@@ -19,9 +19,10 @@ from lab.record import Claim, Finding, Measured
 from lab.tradeoff_studies import ADULT, PRODUCTS
 from numpy.typing import NDArray
 
-from sfumato.tradeoff import exact, genetic, probing
-from sfumato.tradeoff.problem import Ints, Levels, Problem, Solution, Threshold
-from sfumato.tradeoff_policy import HARMONIC, MODEL_1, MODEL_2, REPAIRED
+from sfumato.methods.risk_utility.optimizers import exact, probing
+from sfumato.methods.risk_utility.paper import genetic
+from sfumato.methods.risk_utility.problem import Ints, Levels, Problem, Solution, Threshold
+from sfumato.policy.options.risk_utility import HARMONIC, MODEL_1, MODEL_2, REPAIRED
 
 NAME = "cerias_fig9"
 KS = (1, 2, 3, 5, 10, 20, 50, 100)

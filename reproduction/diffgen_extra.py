@@ -18,11 +18,11 @@ from lab.record import Claim, Finding, Measured
 from lab.samples import above, several
 from numpy.typing import NDArray
 
-from sfumato.declared import HeldRows
-from sfumato.diffgen_policy import LEAVES, PAPER, TUNED, Cut, exact_epsilon
-from sfumato.policy import DiffGenOptions
+from sfumato.encoding.declared import HeldRows
+from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.policy.document import DiffGenOptions
+from sfumato.policy.options.diffgen import LEAVES, PAPER, TUNED, Cut, exact_epsilon
 from sfumato.privacy.mechanisms import Mechanisms, noiseless
-from sfumato.specialization.diffgen import Drawn, draw
 
 NAME = "diffgen_extra"
 LEARNERS = "scikit-learn"

@@ -13,7 +13,7 @@ from lab.diffp_c45 import DEPTH, DiffPC45
 from lab.private import FOLD, N_FOLDS, Split
 from lab.record import Claim, Finding, Measured
 
-from sfumato.diffgen_policy import exact_epsilon
+from sfumato.policy.options.diffgen import exact_epsilon
 
 NAME = "diffgen_fig4"
 MODEL = private.MODEL

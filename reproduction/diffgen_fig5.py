@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 from lab import pictures, private, record
 from lab.record import Claim, Finding, Measured
 
-from sfumato import declared, tables
-from sfumato.policy import Policy
+from sfumato.encoding import declared
+from sfumato.methods.specialization import diffgen
+from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Ints, Mechanisms
-from sfumato.published_counts import Lines
 from sfumato.randomness import Random, seeded_block
-from sfumato.specialization import diffgen
+from sfumato.recoding.counts import Lines
+from sfumato.table import source
 
 NAME = "diffgen_fig5"
 N_ADULT = private.N_TRAIN + private.N_TEST
@@ -104,12 +105,12 @@ def measured(path: Path, policy: Policy, folder: Path, by: Mechanisms) -> dict[s
     """CPU seconds of one release; the grid is counted besides."""
     draws = Clocked(by)
     marks = [time.process_time()]
-    rows = declared.held(tables.open_table(path), policy)
+    rows = declared.held(source.open_table(path), policy)
     marks.append(time.process_time())
     drawn = diffgen.draw(rows, rows.domains, len(rows.class_values), policy.method, draws)  # type: ignore[arg-type]
     marks.append(time.process_time())
     recoding = drawn.grid.recoding(len(drawn.counts), policy.output, policy.schema.left_out)
-    with tables.TableWriter(folder / "release.parquet") as writer:
+    with source.TableWriter(folder / "release.parquet") as writer:
         for part in Lines.of(recoding, policy).tables(drawn.counts):
             writer.append(part)
     marks.append(time.process_time())

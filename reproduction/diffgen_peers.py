@@ -25,14 +25,15 @@ from numpy.typing import NDArray
 from peers import ask
 from peers.ask import AIM, MST, Job
 
-from sfumato import declared, tables
-from sfumato.declared import HeldRows
-from sfumato.encoding import Domain
-from sfumato.evaluate.features import Features
-from sfumato.policy import Policy
-from sfumato.schema import Schema
-from sfumato.specialization import diffgen
-from sfumato.workload import Classify
+from sfumato.encoding import declared
+from sfumato.encoding.declared import HeldRows
+from sfumato.encoding.encoders import Domain
+from sfumato.evaluation.features import Features
+from sfumato.methods.specialization import diffgen
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify
+from sfumato.table import source
 
 NAME = "diffgen_peers"
 LEARNERS = "scikit-learn"
@@ -84,7 +85,7 @@ def binned() -> tuple[tuple[Domain, ...], Codes]:
         )
     )
     asked = Policy(schema, workload=(Classify((private.CLASS,)),), method=private.options(1))
-    held = declared.held(tables.open_table(rows), asked)
+    held = declared.held(source.open_table(rows), asked)
     return held.domains, held.rows
 
 

@@ -16,7 +16,7 @@ from lab import pictures, private, record, trials
 from lab.declared_studies import STUDIES
 from lab.record import Claim, Measured
 
-from sfumato.diffgen_policy import PAPER, TUNED
+from sfumato.policy.options.diffgen import PAPER, TUNED
 
 NAME = "diffgen_tuning"
 LEARNERS = "scikit-learn"

@@ -11,7 +11,7 @@ from lab import pictures, record, studies, trials
 from lab.record import Claim, Finding, Measured
 from lab.trials import Fold
 
-from sfumato.evaluate import measures
+from sfumato.evaluation import measures
 
 NAME = "tods_fig08"
 ON_RECORD = record.ROOT / "docs" / "reproduction"

@@ -9,7 +9,7 @@ from lab import pictures, record, studies, trials
 from lab.record import Claim, Finding, Measured
 from lab.trials import Fold, Part, Points
 
-from sfumato.evaluate import points
+from sfumato.evaluation import points
 
 NAME = "tods_fig09"
 METHODS = ("Regression", "Median")

@@ -10,8 +10,8 @@ from lab import pictures, record, studies, trials
 from lab.record import Claim, Finding, Measured
 from lab.trials import Fold
 
-from sfumato.evaluate import measures
-from sfumato.requirement import EntropyDiversity
+from sfumato.evaluation import measures
+from sfumato.policy.requirements import EntropyDiversity
 
 NAME = "tods_fig11"
 LS = (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 1.95, 1.98)

@@ -11,10 +11,13 @@ import pyarrow as pa
 from lab import pictures, record, studies, trials
 from lab.record import Claim, Finding, Measured
 
-from sfumato import methods, predicate, selection, tables
-from sfumato.policy import MondrianOptions
+from sfumato import methods
+from sfumato.policy import predicate
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.workload import Select
 from sfumato.randomness import seeded_block
-from sfumato.workload import Select
+from sfumato.release.query import select
+from sfumato.table import source as tables
 
 NAME = "tods_fig12"
 KS = (2, 5, 10, 25, 50, 100)
@@ -37,7 +40,7 @@ def trial(number: int, k: int, seed: int) -> list[dict[str, Any]]:
     for method, policy in policies.items():
         groups = methods.partition(source, policy, threads=1)
         rows = pa.table(groups.columns())
-        _, _, imprecision = selection.imprecision(where, source, policy.schema, rows, groups.recoding, policy)
+        _, _, imprecision = select.imprecision(where, source, policy.schema, rows, groups.recoding, policy)
         out.append({"trial": number, "value": float(imprecision), "method": method, "k": k})
     return out
 

@@ -10,7 +10,7 @@ from lab import pictures, record, studies, trials
 from lab.record import Claim, Finding, Measured
 from lab.trials import Fold, Points
 
-from sfumato.evaluate import points
+from sfumato.evaluation import points
 from sfumato.randomness import seeded_block
 
 NAME = "tods_fig13"

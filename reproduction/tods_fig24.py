@@ -16,10 +16,10 @@ from lab.record import Claim, Finding, Measured
 from lab.studies import Study
 
 from sfumato.errors import InternalError
-from sfumato.generate import agrawal
+from sfumato.examples.agrawal import agrawal
+from sfumato.policy.requirements import KAnonymity, RecursiveDiversity, Requirement, VarianceDiversity
+from sfumato.policy.schema import Kind
 from sfumato.randomness import seeded_block
-from sfumato.requirement import KAnonymity, RecursiveDiversity, Requirement, VarianceDiversity
-from sfumato.schema import Kind
 
 NAME = "tods_fig24"
 N_ROWS = 100_000

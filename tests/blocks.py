@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.blocks import Block
-from sfumato.encoding import Domain, encode_axis
+from sfumato.encoding.blocks import Block
+from sfumato.encoding.encoders import Domain, encode_axis
 from sfumato.engines.rows import Layout
-from sfumato.kernels.problem import TARGET, Targets, table
-from sfumato.policy import Policy
-from sfumato.specialization.tds import Labels
-from sfumato.tables import open_table
+from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
+from sfumato.methods.specialization.tds import Labels
+from sfumato.policy.document import Policy
+from sfumato.table.source import open_table
 
 
 class BlockRows:

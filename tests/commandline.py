@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sfumato.demo import patients
+from sfumato.examples.demo import patients
 
 POLICY = """\
 attributes:

@@ -11,11 +11,11 @@ from mondrian_cases import Case
 from numpy.typing import NDArray
 
 from sfumato.kernels.nodes import Nodes
-from sfumato.mondrian.grow import prepare
-from sfumato.policy import Output
-from sfumato.recoding import Recoding, recoding_of
-from sfumato.recoding_file import PathStep
-from sfumato.tables import open_table
+from sfumato.methods.mondrian.grow import prepare
+from sfumato.policy.document import Output
+from sfumato.recoding.tree import Recoding, recoding_of
+from sfumato.recoding.tree_file import PathStep
+from sfumato.table.source import open_table
 
 
 @dataclass

@@ -12,11 +12,11 @@ import naive_diffgen as naive
 import numpy as np
 from blocks import BlockRows
 
-from sfumato.encoding import Domain, OrderedDomain, TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import DiffGenOptions
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.specialization.diffgen import Drawn, draw
+from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
+from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.policy.document import DiffGenOptions
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
 
 VARIANTS = [("paper", "max"), ("paper", "infogain"), ("tuned", "max"), ("tuned", "gini"), ("tuned", "smooth")]
 

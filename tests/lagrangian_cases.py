@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.encoding import TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff.problem import Lagrangian, Problem, problem_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.methods.risk_utility.problem import Lagrangian, Problem, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute, Role
 
 EVEN = Hierarchy.from_tree(
     {"*": {"A": {"a": ["1", "2"], "b": ["3"]}, "B": {"c": ["4", "5", "6"], "d": ["7"]}}}

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.encoding import Domain
-from sfumato.engines.groups import Decision, Judge, Split, State
-from sfumato.mondrian.grow import Problem
+from sfumato.encoding.encoders import Domain
+from sfumato.methods.mondrian.grow import Problem
+from sfumato.methods.mondrian.splits import Decision, Judge, Split, State
 
 Rows = Any
 Box = tuple[tuple[int, ...], ...]

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from sfumato.discretize import cells, mdl_cuts
-from sfumato.mondrian.grow import Partition, partition
-from sfumato.policy import MondrianOptions
-from sfumato.recoding import TreeAxis
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.encoding.discretize import cells, mdl_cuts
+from sfumato.methods.mondrian.grow import Partition, partition
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify, Regress
+from sfumato.recoding.tree import TreeAxis
+from sfumato.table.source import open_table
 
 EPOCH = date(1970, 1, 1)
 DIGITS = "0123456789"

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.kernels.problem import (
+from sfumato.methods.mondrian.kernels.problem import (
     ENTROPY,
     LOWEST_RATE,
     RATES_PER_OCTAVE,
@@ -19,8 +19,8 @@ from sfumato.kernels.problem import (
     Rules,
     table,
 )
-from sfumato.mondrian.confidence import ORDERS
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.methods.mondrian.sample_tests import ORDERS
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.workload import Classify
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.workload import Classify
 
 MISSING = -math.inf
 """A missing cell among the values of an ordered attribute: its own value, before all others."""

@@ -10,7 +10,7 @@ import itertools
 import math
 from fractions import Fraction
 
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Objective, Problem, Threshold
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Objective, Problem, Threshold
 
 
 def generalizations(problem: Problem, row: int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sfumato.policy import Policy
+from sfumato.policy.document import Policy
 
 CONDITION = "age >= 40 and sex = 'Male' or city = 'Kiel' and age between 20 and 30"
 

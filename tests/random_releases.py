@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from sfumato import methods, summary, tables
-from sfumato.policy import Policy
+from sfumato import methods
+from sfumato.policy.document import Policy
+from sfumato.recoding import statistics
+from sfumato.table import source as tables
 
 
 def quoted(value):
@@ -100,7 +102,7 @@ def published(table, policy):
     columns = groups.columns()
     order = np.argsort(groups.row_numbers)
     if policy.statistics:
-        columns |= summary.columns(source, policy, groups)
+        columns |= statistics.columns(source, policy, groups)
     rows = pa.table(columns).take(pa.array(order))
     for name in ("size", "kind"):
         if name in source.names:

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from sfumato.tradeoff import approximation
-from sfumato.tradeoff.approximation import Chains
+from sfumato.methods.risk_utility.paper import approximation
+from sfumato.methods.risk_utility.paper.approximation import Chains
 
 
 def chains(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.policy import Policy
+from sfumato.policy.document import Policy
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "name": {"role": "identifier"},

@@ -12,12 +12,12 @@ import numpy as np
 from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
-from sfumato.encoding import OrderedDomain
-from sfumato.kernels.problem import Queries
-from sfumato.mondrian.grow import Problem, prepare, recoding_of
-from sfumato.partition import Partition
-from sfumato.policy import Output
-from sfumato.tables import open_table
+from sfumato.encoding.encoders import OrderedDomain
+from sfumato.methods.mondrian.grow import Problem, prepare, recoding_of
+from sfumato.methods.mondrian.kernels.problem import Queries
+from sfumato.policy.document import Output
+from sfumato.recoding.groups import Partition
+from sfumato.table.source import open_table
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ import naive_tds as naive
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from sfumato.axes import OrderedAxis
-from sfumato.cuts import Cuts
-from sfumato.partition import Partition
-from sfumato.policy import Output, Policy, TdsOptions
-from sfumato.requirement import KAnonymity
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.specialization.loop import Candidate
-from sfumato.specialization.tds import BestScore, partition
-from sfumato.tables import open_table
-from sfumato.workload import Classify
+from sfumato.methods.specialization.loop import Candidate
+from sfumato.methods.specialization.tds import BestScore, partition
+from sfumato.policy.document import Output, Policy, TdsOptions
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.groups import Partition
+from sfumato.table.source import open_table
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import naive_tradeoff as naive
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.encoding import TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
-from sfumato.tradeoff_policy import MODELS, UTILITIES, Weights
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights
+from sfumato.policy.schema import Attribute, Role
 
 
 @st.composite

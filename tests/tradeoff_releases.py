@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.policy import Policy
-from sfumato.release import Release
+from sfumato.policy.document import Policy
+from sfumato.release.release import Release
 
 POLICY = """
 attributes:

@@ -20,17 +20,18 @@ import pyarrow.parquet
 
 from lab import studies
 from lab.private import Codes
-from sfumato import declared, tables
-from sfumato.declared import HeldRows
-from sfumato.encoding import Domain
-from sfumato.generate import agrawal
-from sfumato.policy import DiffGenOptions, Policy
+from sfumato.encoding import declared
+from sfumato.encoding.declared import HeldRows
+from sfumato.encoding.encoders import Domain
+from sfumato.examples.agrawal import agrawal
+from sfumato.methods.specialization import diffgen
+from sfumato.methods.specialization.diffgen import Drawn
+from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.randomness import seeded_block
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.specialization import diffgen
-from sfumato.specialization.diffgen import Drawn
-from sfumato.workload import Classify
+from sfumato.table import source
 
 Bounds = tuple[int, int, int]
 """Low and high bound of a number, and its step."""
@@ -78,7 +79,7 @@ def _declared(name: str, domain: Any) -> Attribute:
 def encoded(name: str) -> tuple[tuple[Domain, ...], Codes]:
     """The declared domains of a study, and all rows in their codes, the class last."""
     study = STUDIES[name]
-    rows = declared.held(tables.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
+    rows = declared.held(source.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
     return rows.domains, rows.rows
 
 

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from lab.products import products
 from lab.tradeoff_tables import adult
+from sfumato.methods.risk_utility.optimizers import branch, exact, probing
+from sfumato.methods.risk_utility.paper import genetic
+from sfumato.methods.risk_utility.problem import Ints, Problem, Solution, Threshold, problem_of
+from sfumato.policy.options.risk_utility import HARMONIC, Weights
 from sfumato.randomness import seeded
-from sfumato.tradeoff import branch, exact, genetic, probing
-from sfumato.tradeoff.problem import Ints, Problem, Solution, Threshold, problem_of
-from sfumato.tradeoff_policy import HARMONIC, Weights
 
 WITHIN = 0.07
 """The excess that the paper allows itself."""

@@ -22,24 +22,25 @@ from numpy.typing import NDArray
 from lab import record, studies, trials
 from lab.studies import Study
 from lab.trials import Points
-from sfumato import declared, tables
-from sfumato.axes import OrderedAxis
-from sfumato.declared import HeldRows
-from sfumato.diffgen_policy import exact_epsilon
-from sfumato.encoding import Domain
-from sfumato.evaluate import points as columns
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.models import learner
-from sfumato.policy import DiffGenOptions, Policy
+from sfumato.encoding import declared
+from sfumato.encoding.declared import HeldRows
+from sfumato.encoding.encoders import Domain
+from sfumato.evaluation import points as columns
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.models import learner
+from sfumato.methods.specialization import diffgen
+from sfumato.methods.specialization.diffgen import Drawn
+from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
+from sfumato.methods.specialization.loop import Grid
+from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.options.diffgen import exact_epsilon
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify
 from sfumato.privacy import mechanisms as laws
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.randomness import seeded_block
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.specialization import diffgen
-from sfumato.specialization.diffgen import Drawn
-from sfumato.specialization.diffgen.published import SPECIALIZATION
-from sfumato.specialization.loop import Grid
-from sfumato.workload import Classify
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.table import source as tables
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]

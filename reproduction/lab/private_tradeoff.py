@@ -18,13 +18,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lab.tradeoff_tables import adult
-from sfumato.encoding import Codes
+from sfumato.encoding.encoders import Codes
+from sfumato.methods.risk_utility.optimizers import exact
+from sfumato.methods.risk_utility.private import draw
+from sfumato.methods.risk_utility.problem import Problem, Solution, Threshold, problem_of
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.options.sampling_plan import Plan, plan
 from sfumato.privacy.mechanisms import seeded
 from sfumato.randomness import seeded_block
-from sfumato.sampling_plan import Plan, plan
-from sfumato.tradeoff import exact, sampling
-from sfumato.tradeoff.problem import Problem, Solution, Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
 
 THRESHOLDS = tuple(Fraction(n, 17) for n in (4, 6, 9, 12))
 CHANCES = (Fraction(1, 2), Fraction(1, 5))
@@ -76,7 +77,7 @@ def outcomes(
         solution, foretold = (exact.solve(one, Threshold(at_least)) for one in (table, like_public))
         for chance in chances:
             chosen = plan(epsilon, delta, chance)
-            found = sampling.draw(table, solution, chosen, seeded(seed))
+            found = draw.draw(table, solution, chosen, seeded(seed))
             drawn = int(seeded(seed).bernoulli(len(mine), chance).sum())
             yield Outcome(
                 chosen,
@@ -86,16 +87,16 @@ def outcomes(
                 len(found),
                 _n_finer(table, found) / drawn,
                 _mean_utility(table, solution, found),
-                sampling.outlook(like_public, foretold, chosen),
+                draw.outlook(like_public, foretold, chosen),
             )
 
 
-def _n_finer(problem: Problem, found: sampling.Published) -> int:
+def _n_finer(problem: Problem, found: draw.Published) -> int:
     """Published rows whose box is not all roots."""
     return int(found.count[np.any(found.nodes != problem.lattice.root, axis=1)].sum())
 
 
-def _mean_utility(problem: Problem, solution: Solution, found: sampling.Published) -> float:
+def _mean_utility(problem: Problem, solution: Solution, found: draw.Published) -> float:
     """Of the published rows, as a share of the greatest that there is."""
     utility = problem.lattice.utility[found.nodes].sum(axis=1)
     return float(

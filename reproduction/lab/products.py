@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding import Codes, TreeDomain
-from sfumato.hierarchy import Hierarchy
+from sfumato.encoding.encoders import Codes, TreeDomain
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Role
 from sfumato.randomness import Random, seeded_block
-from sfumato.schema import Attribute, Role
 
 N_ROWS, N_COLUMNS = 400_000, 30
 N_STEPS = 4

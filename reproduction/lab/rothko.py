@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from lab import record, trials
 from lab.record import ROOT, Finding, Measured
-from sfumato.generate import QUASI_IDENTIFIERS, write_agrawal
-from sfumato.policy import MondrianOptions, Policy
-from sfumato.publish import publish
-from sfumato.requirement import Requirement
+from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
+from sfumato.policy.document import MondrianOptions, Policy
+from sfumato.policy.requirements import Requirement
+from sfumato.publishing import publish
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sfumato.kernels.lattice import node_at, weight_at
+from sfumato.methods.risk_utility.kernels.lattice import node_at, weight_at
+from sfumato.methods.risk_utility.problem import Ints, Levels, Problem, Solution, Threshold
 from sfumato.randomness import Random
-from sfumato.tradeoff.problem import Ints, Levels, Problem, Solution, Threshold
 
 MOST_GENERALIZATIONS = 20_000_000
 """Of one row, held in memory at a time."""

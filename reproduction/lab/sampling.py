@@ -16,10 +16,10 @@ import pyarrow as pa
 from lab import pictures, record, rothko, studies, trials
 from lab.record import Claim, Finding, Measured
 from lab.studies import Study
-from sfumato.evaluate import measures
-from sfumato.generate import agrawal
+from sfumato.evaluation import measures
+from sfumato.examples.agrawal import agrawal
+from sfumato.policy.schema import Kind
 from sfumato.randomness import seeded_block
-from sfumato.schema import Kind
 
 SAMPLES = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
 KS = (10, 100, 1_000)

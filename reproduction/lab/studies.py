@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from sfumato.generate import agrawal, as_column
-from sfumato.hierarchy import Hierarchy
-from sfumato.labelling import PRINTED, Columns, Constants, draw_constants, labels
-from sfumato.policy import Method, MondrianOptions, Policy, TdsOptions
+from sfumato.examples.agrawal import agrawal, as_column
+from sfumato.examples.agrawal_functions import PRINTED, Columns, Constants, draw_constants, labels
+from sfumato.policy.document import Method, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.requirements import KAnonymity, Requirement
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify, Regress, Task
 from sfumato.randomness import Random, seeded_block
-from sfumato.requirement import KAnonymity, Requirement
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.workload import Classify, Regress, Task
 
 CLASS = "class"
 WAGE = "wage"

@@ -13,10 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab import products, tradeoff_tables
-from sfumato.encoding import Codes, TreeDomain
+from sfumato.encoding.encoders import Codes, TreeDomain
+from sfumato.methods.risk_utility.problem import (
+    Floats,
+    Ints,
+    Levels,
+    Problem,
+    Solution,
+    distinct_rows,
+    problem_of,
+)
+from sfumato.policy.options.risk_utility import HARMONIC, Weights
 from sfumato.randomness import Random, seeded_block
-from sfumato.tradeoff.problem import Floats, Ints, Levels, Problem, Solution, distinct_rows, problem_of
-from sfumato.tradeoff_policy import HARMONIC, Weights
 
 T = TypeVar("T")
 

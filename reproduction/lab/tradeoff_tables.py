@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lab.studies import data_folder
-from sfumato import tables
-from sfumato.encoding import Codes, TreeDomain, encode_axis
-from sfumato.policy import Policy
+from sfumato.encoding.encoders import Codes, TreeDomain, encode_axis
+from sfumato.policy.document import Policy
+from sfumato.table import source as tables
 
 QUASI_IDENTIFIERS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation", "salary-class",

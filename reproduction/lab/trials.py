@@ -25,15 +25,16 @@ from rich.progress import (
 
 from lab import studies
 from lab.studies import Study
-from sfumato import methods, tables
-from sfumato.discretize import mdl_cuts
-from sfumato.evaluate import points
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.measures import conditional_entropy
-from sfumato.evaluate.models import CLASSIFIERS, learner
-from sfumato.partition import Partition
-from sfumato.policy import Policy, TdsOptions
+from sfumato import methods
+from sfumato.encoding.discretize import mdl_cuts
+from sfumato.evaluation import points
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.measures import conditional_entropy
+from sfumato.evaluation.models import CLASSIFIERS, learner
+from sfumato.policy.document import Policy, TdsOptions
 from sfumato.randomness import seeded, seeded_block
+from sfumato.recoding.groups import Partition
+from sfumato.table import source as tables
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

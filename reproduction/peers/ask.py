@@ -25,7 +25,7 @@ from lab.private import Weighted
 from lab.record import ROOT
 from numpy.typing import NDArray
 
-from sfumato.evaluate.features import Features
+from sfumato.evaluation.features import Features
 
 Ints = NDArray[np.int64]
 

@@ -33,49 +33,52 @@ A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kerne
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato.compare import compare
-    from sfumato.evaluate import evaluate
-    from sfumato.hierarchy import Hierarchy
-    from sfumato.mondrian.estimator import Mondrian
-    from sfumato.policy import Policy
-    from sfumato.profile import profile
-    from sfumato.publish import publish
-    from sfumato.reading import Reading
-    from sfumato.recoding import Recoding
-    from sfumato.release import Release
-    from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-    from sfumato.schema import Attribute, Schema
-    from sfumato.verify import verify_folder, verify_table
-    from sfumato.workload import Aggregate, Classify, Regress, Select
+    from sfumato.comparison import compare
+    from sfumato.evaluation.protocol import evaluate
+    from sfumato.methods.mondrian.estimator import Mondrian
+    from sfumato.policy.document import Policy
+    from sfumato.policy.hierarchy.tree import Hierarchy
+    from sfumato.policy.requirements import (
+        EntropyDiversity,
+        KAnonymity,
+        RecursiveDiversity,
+        VarianceDiversity,
+    )
+    from sfumato.policy.schema import Attribute, Schema
+    from sfumato.policy.workload import Aggregate, Classify, Regress, Select
+    from sfumato.profiling.profile import profile
+    from sfumato.publishing import publish
+    from sfumato.recoding.tree import Recoding
+    from sfumato.release.release import Release
+    from sfumato.table.reading import Reading
+    from sfumato.verify.folder import verify_folder, verify_table
 
 _HOMES = {
-    "Aggregate": "workload",
-    "Attribute": "schema",
-    "Classify": "workload",
-    "EntropyDiversity": "requirement",
-    "Hierarchy": "hierarchy",
-    "KAnonymity": "requirement",
-    "Mondrian": "mondrian.estimator",
-    "Policy": "policy",
-    "Reading": "reading",
-    "Recoding": "recoding",
-    "RecursiveDiversity": "requirement",
-    "Regress": "workload",
-    "Release": "release",
-    "Schema": "schema",
-    "Select": "workload",
-    "VarianceDiversity": "requirement",
-    "compare": "compare",
-    "evaluate": "evaluate",
-    "profile": "profile",
-    "publish": "publish",
-    "verify_folder": "verify",
-    "verify_table": "verify",
+    "Aggregate": "policy.workload",
+    "Attribute": "policy.schema",
+    "Classify": "policy.workload",
+    "EntropyDiversity": "policy.requirements",
+    "Hierarchy": "policy.hierarchy.tree",
+    "KAnonymity": "policy.requirements",
+    "Mondrian": "methods.mondrian.estimator",
+    "Policy": "policy.document",
+    "Reading": "table.reading",
+    "Recoding": "recoding.tree",
+    "RecursiveDiversity": "policy.requirements",
+    "Regress": "policy.workload",
+    "Release": "release.release",
+    "Schema": "policy.schema",
+    "Select": "policy.workload",
+    "VarianceDiversity": "policy.requirements",
+    "compare": "comparison",
+    "evaluate": "evaluation.protocol",
+    "profile": "profiling.profile",
+    "publish": "publishing",
+    "verify_folder": "verify.folder",
+    "verify_table": "verify.folder",
 }
 
 __all__ = [
@@ -113,14 +116,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Importing the module ``sfumato.publish`` must not hide the function of that name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_hiding = name in _HOMES and isinstance(value, ModuleType)
-        super().__setattr__(name, getattr(value, name) if is_hiding else value)
-
-
-sys.modules[__name__].__class__ = _Package

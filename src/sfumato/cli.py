@@ -35,9 +35,9 @@ from sfumato.errors import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.policy import Policy
-    from sfumato.reading import Reading
-    from sfumato.verify_checks import Verdict
+    from sfumato.policy.document import Policy
+    from sfumato.table.reading import Reading
+    from sfumato.verify.checks import Verdict
 
 LATER_COMMANDS = {
     "risk": "re-identification risk and simulated attacks",
@@ -72,7 +72,7 @@ CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
-    from sfumato.spill import remove_kept  # noqa: PLC0415
+    from sfumato.table.spill import remove_kept  # noqa: PLC0415
 
     _clean_up_when_killed()
     code = run(sys.argv[1:])
@@ -218,7 +218,7 @@ def _where(error: BaseException) -> str:
 
 def _allow_memory(context: click.Context, _option: click.Parameter, size: str | None) -> int | None:
     """Bytes that may be taken; every table that the command reads is held to them."""
-    from sfumato.allowance import allowing  # noqa: PLC0415
+    from sfumato.table.allowance import allowing  # noqa: PLC0415
 
     memory = None if size is None else parse_size(size)
     context.with_resource(allowing(memory))
@@ -257,7 +257,7 @@ _overwrite = click.option("--overwrite", is_flag=True, help="Replace what is the
 )
 def demo(out: Path) -> None:
     """Run the whole job on a generated hospital table."""
-    from sfumato import demo as example  # noqa: PLC0415 - each command imports what it needs: --help stays quick
+    from sfumato.examples import demo as example  # noqa: PLC0415 - each command imports what it needs: --help stays quick
 
     _claim_demo_folder(out)
     table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
@@ -309,7 +309,7 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_reading(*, encoding: str | None, decimal: str | None, dates: str | None, **rest: Any) -> None:
-        from sfumato.reading import Reading  # noqa: PLC0415
+        from sfumato.table.reading import Reading  # noqa: PLC0415
 
         command(reading=Reading(encoding, decimal, dates), **rest)
 
@@ -345,9 +345,9 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
     values that were read from the table, each marked: replace them by public knowledge.
     """
-    from sfumato.databases import without_secrets  # noqa: PLC0415
-    from sfumato.profile import profile as look_at  # noqa: PLC0415
-    from sfumato.tables import check_file_target, replace_atomically  # noqa: PLC0415
+    from sfumato.profiling.profile import profile as look_at  # noqa: PLC0415
+    from sfumato.table.databases import without_secrets  # noqa: PLC0415
+    from sfumato.table.source import check_file_target, replace_atomically  # noqa: PLC0415
 
     if out is not None:
         _check_own_file(out, table)
@@ -439,10 +439,10 @@ def _publish(
     ledger: Path | None = None,
     reading: Reading | None = None,
 ) -> None:
-    from sfumato.evaluation import Evaluation  # noqa: PLC0415
-    from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.publish import columns_with_formulas, promises, publish_to  # noqa: PLC0415
-    from sfumato.reading import Reading  # noqa: PLC0415
+    from sfumato.evaluation.result import Evaluation  # noqa: PLC0415
+    from sfumato.policy.document import Policy  # noqa: PLC0415
+    from sfumato.publishing import columns_with_formulas, promises, publish_to  # noqa: PLC0415
+    from sfumato.table.reading import Reading  # noqa: PLC0415
 
     utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
     with _progress_bar(quiet=quiet) as progress:
@@ -514,8 +514,8 @@ def verify(
     release: str, policy: Path | None, side_table: str | None, reading: Reading, memory: int | None = None
 ) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
-    from sfumato import verify as verifying  # noqa: PLC0415
-    from sfumato.policy import Policy  # noqa: PLC0415
+    from sfumato.policy.document import Policy  # noqa: PLC0415
+    from sfumato.verify import folder as verifying  # noqa: PLC0415
 
     if policy is not None and side_table is not None:
         raise InputError(
@@ -539,9 +539,9 @@ def _with_report(verdict: Verdict, folder: Path) -> Verdict:
     What a report of another version looks like, this one does not know.
     """
     from sfumato import report  # noqa: PLC0415 - most commands need none
-    from sfumato.release import REPORT, Release, this_version  # noqa: PLC0415
-    from sfumato.verify import REPORT_NOT_CHECKED  # noqa: PLC0415
-    from sfumato.verify_checks import Check, Verdict  # noqa: PLC0415
+    from sfumato.release.release import REPORT, Release, this_version  # noqa: PLC0415
+    from sfumato.verify.checks import Check, Verdict  # noqa: PLC0415
+    from sfumato.verify.folder import REPORT_NOT_CHECKED  # noqa: PLC0415
 
     if not verdict.ok or REPORT_NOT_CHECKED not in verdict.checks:
         return verdict
@@ -589,7 +589,7 @@ def apply(
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
     Recoded rows carry no promise. A risk-utility release has no recoding and needs a --side-table.
     """
-    from sfumato.policy import Policy, RiskUtilityOptions  # noqa: PLC0415
+    from sfumato.policy.document import Policy, RiskUtilityOptions  # noqa: PLC0415
 
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
@@ -605,7 +605,7 @@ def apply(
         raise InputError(
             "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
         )
-    from sfumato.recoding_file import apply_to_file  # noqa: PLC0415
+    from sfumato.recoding.tree_file import apply_to_file  # noqa: PLC0415
 
     n_rows = apply_to_file(
         release,
@@ -630,7 +630,7 @@ def _generalize_anew(
     has_memory: bool,
     overwrite: bool,
 ) -> int:
-    from sfumato.tradeoff.further import apply_to_file  # noqa: PLC0415
+    from sfumato.methods.risk_utility.apply import apply_to_file  # noqa: PLC0415
 
     if has_memory:
         raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
@@ -695,10 +695,10 @@ def evaluate(
     they nor the recoding have seen. For the owner's eyes: nothing of it is in a release unless
     publish --evaluation puts it there.
     """
-    from sfumato.evaluate import evaluate as measure  # noqa: PLC0415
-    from sfumato.evaluate import show  # noqa: PLC0415
-    from sfumato.policy import Policy  # noqa: PLC0415
-    from sfumato.tables import check_file_target, replace_atomically, write_table  # noqa: PLC0415
+    from sfumato.evaluation import show  # noqa: PLC0415
+    from sfumato.evaluation.protocol import evaluate as measure  # noqa: PLC0415
+    from sfumato.policy.document import Policy  # noqa: PLC0415
+    from sfumato.table.source import check_file_target, replace_atomically, write_table  # noqa: PLC0415
 
     if folds is not None and test is not None:
         raise InputError("Give --folds or --test, not both.")
@@ -726,8 +726,8 @@ def evaluate(
 
 def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[str]:
     """What an owner should know before a private release, which says nothing of it."""
-    from sfumato.declared import not_as_declared  # noqa: PLC0415
-    from sfumato.reading import open_as  # noqa: PLC0415
+    from sfumato.encoding.declared import not_as_declared  # noqa: PLC0415
+    from sfumato.table.reading import open_as  # noqa: PLC0415
 
     if not policy.is_private or table == "-":  # stdin has been read
         return
@@ -779,10 +779,10 @@ def compare(
     Writes frontier.csv, frontier.json and frontier.svg, and frontier.png where matplotlib is installed.
     For the owner's eyes: none of it is in a release.
     """
-    from sfumato.compare import as_text, parse_vary  # noqa: PLC0415
-    from sfumato.compare import compare as try_all  # noqa: PLC0415
-    from sfumato.compare.write import check_target, write_comparison  # noqa: PLC0415
-    from sfumato.policy import Policy  # noqa: PLC0415
+    from sfumato.comparison import as_text, parse_vary  # noqa: PLC0415
+    from sfumato.comparison import compare as try_all  # noqa: PLC0415
+    from sfumato.comparison.write import check_target, write_comparison  # noqa: PLC0415
+    from sfumato.policy.document import Policy  # noqa: PLC0415
 
     chosen, rules = parse_vary(vary), Policy.read(policy)
     check_target(out, overwrite=overwrite)
@@ -837,7 +837,7 @@ def agrawal(
     vary_constants: bool,
 ) -> None:
     """The nine attributes of Agrawal et al. and a class."""
-    from sfumato import generate as generating  # noqa: PLC0415
+    from sfumato.examples import agrawal as generating  # noqa: PLC0415
 
     n_rows = parse_count(rows)
     _check_own_file(out)
@@ -864,7 +864,7 @@ def agrawal(
 
 def _check_own_file(out: Path, *inputs: object) -> None:
     """Never write over what is read, nor into a release."""
-    from sfumato.release import check_outside  # noqa: PLC0415
+    from sfumato.release.release import check_outside  # noqa: PLC0415
 
     for given in inputs:
         if given is not None and out.exists() and Path(str(given)).exists() and out.samefile(str(given)):

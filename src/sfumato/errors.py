@@ -40,7 +40,7 @@ class InputError(SfumatoError):
     """The table, the policy or the command line is wrong, and the caller can mend it."""
 
     mistakes: tuple[Any, ...] = ()
-    """Those of a policy, each with its place (:class:`sfumato.policy_mistakes.Mistake`)."""
+    """Those of a policy, each with its place (:class:`sfumato.policy.mistakes.Mistake`)."""
 
 
 class TableError(InputError):

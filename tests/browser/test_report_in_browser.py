@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from sfumato.policy import Policy
-from sfumato.publish import publish
+from sfumato.policy.document import Policy
+from sfumato.publishing import publish
 from sfumato.report import render
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

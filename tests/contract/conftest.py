@@ -11,8 +11,8 @@ import pytest
 from commandline import POLICY, Outcome, command, environment, people, without_compiling
 
 from sfumato import cli, publish
-from sfumato.policy import Policy
-from sfumato.tables import write_table
+from sfumato.policy.document import Policy
+from sfumato.table.source import write_table
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ from commandline import POLICY, names
 import sfumato as sf
 from sfumato.errors import InputError, InternalError, SfumatoError
 
-publishing = importlib.import_module("sfumato.publish")  # the name itself is the function
+publishing = importlib.import_module("sfumato.publishing")  # the name itself is the function
 
 SECRET = "SECRET-CELL"  # a cell that no message may quote
 
@@ -343,7 +343,7 @@ def test_a_full_disk_is_one_sentence(sfumato, here, table, policy, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device", SECRET)
 
-    monkeypatch.setattr("sfumato.release.write_table", fail)
+    monkeypatch.setattr("sfumato.release.release.write_table", fail)
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert (done.code, "No space left" in done.sentence) == (2, True)
     assert names(here) == ["people.csv", "policy.yaml"]

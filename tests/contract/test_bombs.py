@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from commandline import Outcome, command, environment
 
-from sfumato import tables
-from sfumato.allowance import TooLarge, allowing, memory_allowed
-from sfumato.verify import _is_small
+from sfumato.table import source as tables
+from sfumato.table.allowance import TooLarge, allowing, memory_allowed
+from sfumato.verify.folder import _is_small
 
 POLICY = """\
 attributes: {age: {role: quasi-identifier, type: number}, sex: {role: other}}

@@ -22,12 +22,12 @@ import pytest
 from commandline import POLICY, command, environment, names, on_terminal, people
 
 from sfumato import cli
-from sfumato.generate import AGRAWAL_SCHEMA, write_agrawal
+from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
 from sfumato.kernels.watch import tell
 from sfumato.methods import partition
-from sfumato.policy import Policy
-from sfumato.release import hashes_of
-from sfumato.tables import open_table, write_table
+from sfumato.policy.document import Policy
+from sfumato.release.release import hashes_of
+from sfumato.table.source import open_table, write_table
 
 COMMANDS = ("demo", "profile", "publish", "verify", "apply", "evaluate", "compare", "generate")
 LATER_COMMANDS = ("risk", "serve")
@@ -69,7 +69,7 @@ def test_verify_loads_neither_numba_nor_what_evaluates(sfumato_process, here, ta
     assert "ok    the report is what the release is rendered as\n" in done.stdout
     loaded = done.stdout.splitlines()[-1].split()
     assert "sfumato.report" in loaded
-    assert {"numba", "scipy", "sklearn", "sfumato.evaluate", "sfumato.publish"}.isdisjoint(loaded)
+    assert {"numba", "scipy", "sklearn", "sfumato.evaluation", "sfumato.publishing"}.isdisjoint(loaded)
 
 
 def test_mistakes_go_to_stderr_in_one_line_with_exit_code_2(sfumato_process, here, table, policy):
@@ -122,7 +122,7 @@ def test_the_first_run_says_that_it_compiles_how_far_it_is_and_how_often_one_wai
             tell(done, 8)
         return partition(*arguments, **options)
 
-    monkeypatch.setattr(sys.modules["sfumato.publish"], "partition", compile_first)
+    monkeypatch.setattr(sys.modules["sfumato.publishing"], "partition", compile_first)
     arguments = ["publish", str(table), "--policy", str(policy), "--out"]
     assert cli.run([*arguments, "out"]) == 0
     first, *quarters = capsys.readouterr().err.splitlines()
@@ -264,7 +264,7 @@ def test_ctrl_c_during_verification_leaves_nothing(sfumato, here, table, policy,
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["sfumato.publish"], "verify_folder", interrupted)
+    monkeypatch.setattr(sys.modules["sfumato.publishing"], "verify_folder", interrupted)
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert done.code == 130
     assert names(here) == ["people.csv", "policy.yaml"]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from commandline import names
 
-from sfumato.policy import Policy
-from sfumato.tables import write_table
+from sfumato.policy.document import Policy
+from sfumato.table.source import write_table
 
 N = 40
 

@@ -8,9 +8,9 @@ import pyarrow.csv as pacsv
 import pytest
 from commandline import POLICY, names, on_terminal, people
 
-from sfumato.evaluation import Evaluation
-from sfumato.policy import Policy
-from sfumato.tables import open_table, write_table
+from sfumato.evaluation.result import Evaluation
+from sfumato.policy.document import Policy
+from sfumato.table.source import open_table, write_table
 
 FEW = ("--models", "decision-tree", "--folds", 2)
 

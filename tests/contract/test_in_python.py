@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.demo import patients
 from sfumato.errors import InputError
+from sfumato.examples.demo import patients
 from sfumato.kernels.watch import tell
 from sfumato.progress import showing
-from sfumato.tables import write_table
+from sfumato.table.source import write_table
 
 POLICY = {
     "title": "Stays & <charges>",

@@ -12,7 +12,7 @@ from people import PEOPLE, REQUIREMENTS, WORKLOADS, people, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.tables import write_table
+from sfumato.table.source import write_table
 
 QUASI = ("age", "sex", "city", "born")
 LITTLE = 4_000_000
@@ -254,7 +254,7 @@ def test_one_row_in_memory_is_enough():
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(kind, tmp_path, monkeypatch):
-    from sfumato.mondrian import rothko
+    from sfumato.methods.mondrian import rothko
 
     sizes = []
     grow = rothko.grow_on_sample

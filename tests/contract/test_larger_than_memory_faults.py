@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from commandline import command, environment, names
 
-from sfumato.generate import AGRAWAL_SCHEMA, write_agrawal
-from sfumato.tables import write_table
+from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
+from sfumato.table.source import write_table
 
 QUASI = {"salary", "age", "elevel", "car"}
 
@@ -142,8 +142,8 @@ def test_a_truncated_csv_is_one_sentence_and_leaves_nothing(written, here, is_zi
 
 
 def test_a_disk_that_is_too_small_is_known_before_the_work(monkeypatch, tmp_path):
-    from sfumato import spill
     from sfumato.errors import InputError
+    from sfumato.table import spill
 
     class Usage:
         free = 1_000_000

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 import sfumato as sf
-from sfumato.compare.frontier import compare
-from sfumato.tables import write_table
+from sfumato.comparison.frontier import compare
+from sfumato.table.source import write_table
 
 N = 60
 TABLE = pa.table(

@@ -13,16 +13,17 @@ from commandline import names
 from rowwise_people import QUASI, chain, covers, depth, people, policy_text, raw_utility, risk, utility
 
 import sfumato as sf
-from sfumato.policy import Policy
-from sfumato.publish import promises, publish_to
+from sfumato.methods.risk_utility import optimize
+from sfumato.methods.risk_utility.generalize import encoded
+from sfumato.methods.risk_utility.paper import approximation, genetic
+from sfumato.methods.risk_utility.problem import Threshold
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import Absolute
+from sfumato.publishing import promises, publish_to
 from sfumato.randomness import seeded
-from sfumato.release import Release, hashes_of
-from sfumato.tables import open_table, write_table
-from sfumato.tradeoff import approximation, genetic, optimize
-from sfumato.tradeoff.generalize import encoded
-from sfumato.tradeoff.problem import Threshold
-from sfumato.tradeoff_policy import Absolute
-from sfumato.verify import verify_folder
+from sfumato.release.release import Release, hashes_of
+from sfumato.table.source import open_table, write_table
+from sfumato.verify.folder import verify_folder
 
 PEOPLE = people()
 ROWS = PEOPLE.to_pylist()

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.demo import patients
 from sfumato.errors import InputError
-from sfumato.policy import DiffGenOptions, Policy
-from sfumato.profile import profile
-from sfumato.profile_private import MARK
-from sfumato.schema import Role
-from sfumato.tables import write_table
+from sfumato.examples.demo import patients
+from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.schema import Role
+from sfumato.profiling.private import MARK
+from sfumato.profiling.profile import profile
+from sfumato.table.source import write_table
 
 N = 120
 ODD = pa.table(

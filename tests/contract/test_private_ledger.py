@@ -9,8 +9,8 @@ import pytest
 from commandline import command, environment
 
 from sfumato import verify_folder
+from sfumato.methods.specialization.diffgen.release import drawn_from
 from sfumato.privacy.mechanisms import secret
-from sfumato.private import drawn_from
 
 POLICY = """
 attributes:
@@ -84,7 +84,7 @@ def test_a_run_that_loses_its_folder_after_the_charge_says_what_it_cost(sfumato,
         (table / "out").mkdir()
         return drawn_from(*arguments, **options)
 
-    monkeypatch.setattr("sfumato.private.drawn_from", appear)
+    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.drawn_from", appear)
     done = sfumato(*PUBLISH, "out")
     assert done.code == 2
     assert done.sentence.startswith("The folder out already exists")
@@ -98,7 +98,7 @@ def test_ctrl_c_after_the_charge_says_what_stays_charged(sfumato, table, monkeyp
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sfumato.private.drawn_from", interrupted)
+    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.drawn_from", interrupted)
     done = sfumato(*PUBLISH, "out")
     assert done.code == 130
     assert (

@@ -17,13 +17,13 @@ from private_people import ATTRIBUTES, people, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError, MissingExtra
-from sfumato.evaluation import Evaluation
-from sfumato.policy import Policy
+from sfumato.evaluation.result import Evaluation
+from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
-from sfumato.publish import promises, publish_to
-from sfumato.release import Release
-from sfumato.tables import write_table
-from sfumato.verify import verify_folder
+from sfumato.publishing import promises, publish_to
+from sfumato.release.release import Release
+from sfumato.table.source import write_table
+from sfumato.verify.folder import verify_folder
 
 PEOPLE = people()
 LITTLE = 4_000_000

@@ -21,12 +21,12 @@ import pytest
 from commandline import names
 
 import sfumato as sf
-from sfumato.demo import hierarchies, patients
 from sfumato.errors import InputError, VerificationFailed
-from sfumato.policy import MondrianOptions
-from sfumato.tables import write_table
+from sfumato.examples.demo import hierarchies, patients
+from sfumato.policy.document import MondrianOptions
+from sfumato.table.source import write_table
 
-publishing = importlib.import_module("sfumato.publish")  # the name itself is the function
+publishing = importlib.import_module("sfumato.publishing")  # the name itself is the function
 
 N = 240
 ATTRIBUTES = f"""

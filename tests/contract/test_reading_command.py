@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from private_people import the_policy
 
-from sfumato.plain_yaml import dump
+from sfumato.policy.yaml import dump
 
 POLICY = """\
 attributes:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commandline import environment, without_compiling
 
-from sfumato.demo import write_example
+from sfumato.examples.demo import write_example
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

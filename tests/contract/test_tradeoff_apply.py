@@ -10,10 +10,10 @@ import pytest
 from tradeoff_releases import POLICY, people, release_of
 
 from sfumato.errors import InputError
-from sfumato.policy import Policy
-from sfumato.tables import write_table
-from sfumato.tradeoff.further import generalized
-from sfumato.verify_tradeoff import Boxes, Utilities
+from sfumato.methods.risk_utility.apply import generalized
+from sfumato.policy.document import Policy
+from sfumato.table.source import write_table
+from sfumato.verify.risk_utility.boxes import Boxes, Utilities
 
 PEOPLE = people()
 

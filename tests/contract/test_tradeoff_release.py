@@ -28,12 +28,12 @@ from rowwise_people import (
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.policy import Policy
-from sfumato.publish import promises, publish_to
-from sfumato.release import Release
-from sfumato.tables import write_table
-from sfumato.tradeoff_policy import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
-from sfumato.verify import verify_folder
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
+from sfumato.publishing import promises, publish_to
+from sfumato.release.release import Release
+from sfumato.table.source import write_table
+from sfumato.verify.folder import verify_folder
 
 PEOPLE, OTHERS = people(), people(50, seed=2)
 ROWS, SIDE = PEOPLE.to_pylist(), OTHERS.to_pylist()
@@ -287,7 +287,7 @@ def test_rows_that_are_published_as_they_are_are_counted(options):
 
 
 def test_too_many_generalizations_for_the_cube_are_probed_and_it_is_said(monkeypatch):
-    from sfumato.tradeoff import optimize
+    from sfumato.methods.risk_utility import optimize
 
     monkeypatch.setattr(optimize, "AFFORDABLE", 1)
     cases = {

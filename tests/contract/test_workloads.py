@@ -10,11 +10,11 @@ import pytest
 from people import CONDITION, PEOPLE, REQUIREMENTS, WORKLOADS, the_policy
 
 import sfumato as sf
-from sfumato import predicate
 from sfumato.errors import InputError
-from sfumato.evaluation import ACCURACY, RELEASE, Evaluation, Score
-from sfumato.selection import matches
-from sfumato.tables import open_table
+from sfumato.evaluation.result import ACCURACY, RELEASE, Evaluation, Score
+from sfumato.policy import predicate
+from sfumato.release.query.select import matches
+from sfumato.table.source import open_table
 
 CASES = [
     *[("mondrian", workload, required) for workload in WORKLOADS for required in REQUIREMENTS],

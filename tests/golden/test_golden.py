@@ -14,7 +14,7 @@ from golden.renew import (
     summary,
 )
 
-from sfumato.schema import Role
+from sfumato.policy.schema import Role
 
 
 def test_every_golden_release_is_remembered_and_no_other():

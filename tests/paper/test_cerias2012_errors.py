@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from tradeoff_cases import lagrangians, problems, table
 
 from sfumato.errors import PolicyError
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import Policy
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff import approximation, exponential, model
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Threshold
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility import model
+from sfumato.methods.risk_utility.paper import approximation, exponential
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Threshold
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute, Role
 
 ROOT = Path(__file__).parents[2]
 TWO = Hierarchy.from_tree({"*": ["A", "B"]})

@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import problems
 
-from sfumato.encoding import TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.sampling_plan import plan
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff import exact, model
-from sfumato.tradeoff.problem import Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.methods.risk_utility import model
+from sfumato.methods.risk_utility.optimizers import exact
+from sfumato.methods.risk_utility.problem import Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.options.sampling_plan import plan
+from sfumato.policy.schema import Attribute, Role
 
 # ---- figure 2: a hierarchy of cities ----------------------------------------------------------------------
 

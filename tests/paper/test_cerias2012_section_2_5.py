@@ -9,8 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.kernels.genes import Members, by_utility, fill_crossed, fill_mutant, fill_path
-from sfumato.kernels.near import Steps
+from sfumato.methods.risk_utility.kernels.neighbours import Steps
+from sfumato.methods.risk_utility.paper.kernels.genes import (
+    Members,
+    by_utility,
+    fill_crossed,
+    fill_mutant,
+    fill_path,
+)
 
 UNDEFINED = np.iinfo(np.uint16).max
 

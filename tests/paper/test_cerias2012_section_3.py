@@ -13,14 +13,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.encoding import TreeDomain
+from sfumato.encoding.encoders import TreeDomain
 from sfumato.errors import InternalError
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute
-from sfumato.tradeoff import exponential
-from sfumato.tradeoff.exponential import Extremes, Generalizations, equation_10
-from sfumato.tradeoff.problem import Lagrangian, Problem, Threshold, lattice_of, problem_of, values_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility.paper import exponential
+from sfumato.methods.risk_utility.paper.exponential import Extremes, Generalizations, equation_10
+from sfumato.methods.risk_utility.problem import (
+    Lagrangian,
+    Problem,
+    Threshold,
+    lattice_of,
+    problem_of,
+    values_of,
+)
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute
 
 FLAT = {"*": None, "A": "*", "B": "*"}
 

@@ -15,13 +15,13 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.declared import held
-from sfumato.policy import Policy
+from sfumato.encoding.declared import held
+from sfumato.methods.specialization.diffgen import draw
+from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Schema
 from sfumato.privacy import mechanisms
-from sfumato.schema import Schema
-from sfumato.specialization.diffgen import draw
-from sfumato.specialization.diffgen.scores import InfoGain, Max
-from sfumato.tables import open_table
+from sfumato.table.source import open_table
 
 TABLE_1A = (
     ("Engineer", 34, "Y"),

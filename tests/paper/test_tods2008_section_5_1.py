@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.publish import publish
+from sfumato.publishing import publish
 
 AT_ONCE = 16
 

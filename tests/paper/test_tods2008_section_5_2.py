@@ -6,11 +6,11 @@ import numpy as np
 from naive_confidence import rules_of
 from small_trees import Building, axes_from, children_of
 
-from sfumato.engines.memory import MemoryEngine
-from sfumato.kernels.descend import leaves_of
-from sfumato.kernels.problem import TARGET, Targets, table
-from sfumato.mondrian.optimistic import Statistics, complete, prune
-from sfumato.requirement import KAnonymity
+from sfumato.methods.mondrian.kernels.descend import leaves_of
+from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
+from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.sample import Statistics, complete, prune
+from sfumato.policy.requirements import KAnonymity
 
 K = 3
 NORTH, MIDDLE, SOUTH = range(3)

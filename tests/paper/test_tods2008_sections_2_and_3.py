@@ -18,18 +18,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.mondrian.grow import partition
-from sfumato.policy import MondrianOptions
-from sfumato.requirement import (
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,
     KAnonymity,
     RecursiveDiversity,
     VarianceDiversity,
 )
-from sfumato.schema import Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify, Regress
+from sfumato.table.source import open_table
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 TARGET = {"role": "other", "kind": "number"}

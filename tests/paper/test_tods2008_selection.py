@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato import selection, tables
-from sfumato.axes import OrderedAxis
-from sfumato.predicate import parse
-from sfumato.recoding import Tree
-from sfumato.release import Certificate, Claims, Release
+from sfumato.policy.predicate import parse
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.recoding.tree import Tree
+from sfumato.release.query import select
+from sfumato.release.release import Certificate, Claims, Release
+from sfumato.table import source
 
 POLICY = sf.Policy.parse("""
 attributes:
@@ -65,8 +66,8 @@ def test_figure_4_six_rows_match_ten_are_returned_and_the_imprecision_is_four(re
         if any(_row(published, p) in _rows(returned) for p in points)
     }
     assert overlapping == {2, 3, 4}
-    found = selection.imprecision(
-        predicate, tables.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
+    found = select.imprecision(
+        predicate, source.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
     )
     assert found == (10, 6, 4)
     assert (found.returned, found.true, found.imprecision) == (10, 6, 4)
@@ -76,8 +77,8 @@ def test_figure_4_six_rows_match_ten_are_returned_and_the_imprecision_is_four(re
 def test_a_query_that_is_a_union_of_regions_has_no_imprecision(release):
     raw, published = release
     predicate = parse("x >= 3 and y <= 7", POLICY.schema)
-    found = selection.imprecision(
-        predicate, tables.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
+    found = select.imprecision(
+        predicate, source.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
     )
     assert found == (10, 10, 0)
     assert published.query("COUNT(*)", predicate.text) == (10, 10, 10)

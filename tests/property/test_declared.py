@@ -15,13 +15,13 @@ import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from sfumato.boxes import Cells
-from sfumato.cuts import Cuts
-from sfumato.declared import DeclaredRows, domains_of, held
-from sfumato.encoding import Domain, OrderedDomain
-from sfumato.policy import Output, Policy
-from sfumato.specialization.loop import Grid, Piece, parts_of
-from sfumato.tables import Source, open_table
+from sfumato.encoding.declared import DeclaredRows, domains_of, held
+from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.methods.specialization.loop import Grid, Piece, parts_of
+from sfumato.policy.document import Output, Policy
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.recoder import Cells
+from sfumato.table.source import Source, open_table
 
 WORDS = ["a", "b", "c", "aa", "ab", "b c", "01", "1"]
 TREES = [

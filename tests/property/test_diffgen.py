@@ -13,11 +13,11 @@ from diffgen_cases import VARIANTS, Told, anywhere, following, random_case, rand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.declared import held
-from sfumato.policy import Policy
+from sfumato.encoding.declared import held
+from sfumato.methods.specialization.diffgen import draw, tuned
+from sfumato.policy.document import Policy
 from sfumato.privacy.mechanisms import noiseless
-from sfumato.specialization.diffgen import conditional, draw
-from sfumato.tables import open_table
+from sfumato.table.source import open_table
 
 SEEDS = st.integers(0, 2**32 - 1)
 variants = pytest.mark.parametrize(("variant", "score"), VARIANTS)
@@ -157,7 +157,7 @@ def test_long_axes_have_thresholds_at_equal_distances():
     random = np.random.default_rng(5)
     for variant, score in VARIANTS:
         case = random_case(random, variant, score)
-        n = 2 * conditional.MOST_THRESHOLDS + 40
+        n = 2 * tuned.MOST_THRESHOLDS + 40
         attributes = (naive.Number(n), (0, 1))
         rows = tuple((int(a), int(b), int(c)) for a, b, c in random.integers(0, [n, 2, 2], (40, 3)))
         options = replace(case.options, specializations=3, max_cells=1000)

@@ -10,12 +10,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, boxes_of, groups_of, members_of, reachable_cases
 
-from sfumato.engines import memory
-from sfumato.mondrian.grow import prepare
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.methods.mondrian import memory
+from sfumato.methods.mondrian.grow import prepare
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify, Regress
+from sfumato.table.source import open_table
 
 CASES = reachable_cases(workloads=FEATURE_WORKLOADS)
 

@@ -13,11 +13,11 @@ from level_growth import judge_of, leaves, leaves_in_memory, n_codes
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
-from sfumato.engines import groups
-from sfumato.mondrian.grow import Problem, prepare
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress, Select
+from sfumato.methods.mondrian import splits
+from sfumato.methods.mondrian.grow import Problem, prepare
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.workload import Classify, Regress, Select
+from sfumato.table.source import open_table
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
 FEW = st.sampled_from([1, 2, 5, 64])
@@ -39,8 +39,8 @@ def problem_of(case: Case) -> Problem:
 def few_at_a_time(few: int) -> Iterator[None]:
     """Shortlists that run out, and walks in many steps, on tables of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "FIRST_TRIAL", few)
-        patch.setattr(groups, "CHUNK", 3 * few)
+        patch.setattr(splits, "FIRST_TRIAL", few)
+        patch.setattr(splits, "CHUNK", 3 * few)
         yield
 
 

@@ -20,19 +20,21 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, WORKLOADS, Case, big_case, reachable_cases
 
-from sfumato import intake, predicate, selection
-from sfumato.columns import Number
-from sfumato.encoding import OrderedDomain
+from sfumato.encoding.columns import Number
+from sfumato.encoding.encoders import OrderedDomain
+from sfumato.engines import scan as intake
+from sfumato.engines.scan import Intake
 from sfumato.errors import SfumatoError
-from sfumato.intake import Intake
-from sfumato.mondrian.grow import Prepared, prepare
-from sfumato.mondrian.problem import Problem, problem_of
-from sfumato.policy import MondrianOptions
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.spill import Spill
-from sfumato.tables import Source, open_table
-from sfumato.workload import Classify, Regress, Select
+from sfumato.methods.mondrian.grow import Prepared, prepare
+from sfumato.methods.mondrian.problem import Problem, problem_of
+from sfumato.policy import predicate
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify, Regress, Select
+from sfumato.release.query import select
+from sfumato.table.source import Source, open_table
+from sfumato.table.spill import Spill
 
 SALARY_FEATURES = st.sampled_from([["salary"], ["salary", "colour"], ["height", "salary"]])
 FORMATS = ("frame", "parquet", "csv", "csv.gz", "arrow", "parts")
@@ -231,7 +233,7 @@ def test_larger_tables_too(workload, form):
         found = taken(lazy, policy, rows=33)
         assert_same(found, in_memory(whole, policy))
         conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
-        true = [int(selection.matches(each, whole, policy.schema).sum()) for each in conditions]
+        true = [int(select.matches(each, whole, policy.schema).sum()) for each in conditions]
         assert found.intake.true_counts == true
 
 
@@ -363,4 +365,4 @@ def same_or_same_fault(table: pa.Table, policy: Any, form: str, rows: int) -> No
         assert_same(found, expected)
         for task, count in zip(policy.selections, found.intake.true_counts, strict=True):
             condition = predicate.parse(task.where, policy.schema)
-            assert count == selection.matches(condition, whole, policy.schema).sum()
+            assert count == select.matches(condition, whole, policy.schema).sum()

@@ -28,16 +28,16 @@ from mondrian_cases import (
     reachable_cases,
 )
 
-from sfumato import recoding as recoding_module
-from sfumato.engines import memory
 from sfumato.errors import RequirementUnreachable
-from sfumato.mondrian.grow import partition
-from sfumato.policy import Output
-from sfumato.recoding import Recoding
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.methods.mondrian import memory
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import Output
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify, Regress
+from sfumato.recoding import tree as recoding_module
+from sfumato.recoding.tree import Recoding
+from sfumato.table.source import open_table
 
 # ---- the twin --------------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ def test_any_row_at_all_gets_the_box_that_the_rules_for_strangers_say(case: Case
 
 
 def stranger_box(case: Case, node: naive.Node, row: dict[str, Any]) -> list[Any]:
-    """The box of the deepest node that surely covers the row, from the documentation of ``sfumato.recoding``.
+    """The box of the deepest node that surely covers the row, from the documentation of ``sfumato.recoding.tree``.
 
     A row that falls between the branches of a split along a hierarchy is still near the node that was split.
     """

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mondrian_cases import reachable_cases
 
-from sfumato import boxes, large_recoding, recoding_file
-from sfumato import recoding as recodings
-from sfumato.large_recoding import LargeRecoding
-from sfumato.policy import Output
-from sfumato.recoding import Recoding
-from sfumato.recoding_file import NoTree, TreeWriter, spine
-from sfumato.tables import open_table
+from sfumato.policy.document import Output
+from sfumato.recoding import large_tree, recoder, tree_file
+from sfumato.recoding import tree as recodings
+from sfumato.recoding.large_tree import LargeRecoding
+from sfumato.recoding.tree import Recoding
+from sfumato.recoding.tree_file import NoTree, TreeWriter, spine
+from sfumato.table.source import open_table
 
 
 @st.composite
@@ -124,8 +124,8 @@ def test_a_large_tree_is_applied_as_it_is_in_memory(given, output, memory):
     whole = tree.recoding(output)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
-        patch.setattr(boxes, "PART_ROWS", 7)
-        patch.setattr(recoding_file, "ROW_GROUP", 5)
+        patch.setattr(recoder, "PART_ROWS", 7)
+        patch.setattr(tree_file, "ROW_GROUP", 5)
         found = streamed(tree, parts, folder, output=output, memory=1)
         assert isinstance(found, LargeRecoding)
         found = replace(found, memory=memory)
@@ -168,8 +168,8 @@ def test_a_tree_that_was_written_whole_needs_no_pieces_to_be_applied_from_disk(g
     whole = tree.recoding()
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(recodings, "LARGE", 0)
-        patch.setattr(large_recoding, "LEAST_BLOCK", 1)
-        patch.setattr(boxes, "PART_ROWS", 3)
+        patch.setattr(large_tree, "LEAST_BLOCK", 1)
+        patch.setattr(recoder, "PART_ROWS", 3)
         whole.write(Path(name))
         found = recodings.read(Path(name), case.schema(), memory=1)
         assert isinstance(found, LargeRecoding)

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from mondrian_cases import Case, big_case, groups_of, members_of
 from selection_cases import Selecting, selecting
 
-from sfumato.engines import memory
-from sfumato.mondrian.criteria import whole_weights
-from sfumato.mondrian.grow import partition
-from sfumato.policy import MondrianOptions, Policy
-from sfumato.predicate import parse
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Schema
-from sfumato.selection import imprecision
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress, Select
+from sfumato.methods.mondrian import memory
+from sfumato.methods.mondrian.criteria import whole_weights
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import MondrianOptions, Policy
+from sfumato.policy.predicate import parse
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify, Regress, Select
+from sfumato.release.query.select import imprecision
+from sfumato.table.source import open_table
 
 
 @given(selecting())

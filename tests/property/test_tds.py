@@ -15,15 +15,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tds_cases import Case, cases, noting, spelled
 
-from sfumato import recoding
-from sfumato.axes import OrderedAxis
-from sfumato.cuts import Cuts
-from sfumato.encoding import encode_axis
-from sfumato.policy import Output
-from sfumato.schema import Kind
-from sfumato.specialization.loop import specialize
-from sfumato.specialization.tds import Labels, in_memory
-from sfumato.tables import open_table
+from sfumato.encoding.encoders import encode_axis
+from sfumato.methods.specialization.loop import specialize
+from sfumato.methods.specialization.tds import Labels, in_memory
+from sfumato.policy.document import Output
+from sfumato.policy.schema import Kind
+from sfumato.recoding import tree
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.recoding.cuts import Cuts
+from sfumato.table.source import open_table
 
 # ---- what must hold --------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ def test_cuts_read_back_from_disk_recode_any_rows_as_before(case: Case, other: C
     ]
     with tempfile.TemporaryDirectory() as folder:
         cuts.write(Path(folder))
-        again = recoding.read(Path(folder), case.policy.schema)
+        again = tree.read(Path(folder), case.policy.schema)
     assert isinstance(again, Cuts)
     assert (spelled(again), again.n_groups, again.output) == (spelled(cuts), cuts.n_groups, cuts.output)
     table = case.table(strangers + case.rows)

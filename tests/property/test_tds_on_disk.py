@@ -10,14 +10,14 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tds_cases import Case, cases, noting, spelled
 
-from sfumato.engines.counts import ColumnCounts
+from sfumato.methods.specialization import loop
+from sfumato.methods.specialization.column_counts import ColumnCounts
+from sfumato.methods.specialization.gains import Gains
+from sfumato.methods.specialization.groups import CountedGroups
+from sfumato.methods.specialization.tds import BestScore, Labels, grow_on_disk, in_memory
 from sfumato.randomness import seeded
-from sfumato.specialization import loop
-from sfumato.specialization.gains import Gains
-from sfumato.specialization.groups import CountedGroups
-from sfumato.specialization.tds import BestScore, Labels, grow_on_disk, in_memory
-from sfumato.spill import Spill
-from sfumato.tables import open_table
+from sfumato.table.source import open_table
+from sfumato.table.spill import Spill
 
 MEMORY = st.sampled_from([64, 1000, 4000, 20_000, 10**8])
 """From room for two cells of a grid to room for all."""

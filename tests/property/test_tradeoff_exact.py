@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 
-from sfumato.tradeoff import exact, tuples
+from sfumato.methods.risk_utility.optimizers import exact, tuples
 
 EXAMPLES = settings(max_examples=80)
 

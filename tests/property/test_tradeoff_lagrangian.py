@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from lagrangian_cases import interior
 from tradeoff_cases import lagrangians, problems
 
-from sfumato.tradeoff.lagrangian import STAGES, solve, solve_in_stages
-from sfumato.tradeoff.problem import Lagrangian, Problem
+from sfumato.methods.risk_utility.paper.lagrangian import STAGES, solve, solve_in_stages
+from sfumato.methods.risk_utility.problem import Lagrangian, Problem
 
 
 def compare_with_brute_force(

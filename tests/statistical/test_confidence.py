@@ -14,7 +14,7 @@ import pytest
 from naive_confidence import Sample
 from scipy import stats
 
-from sfumato.mondrian.confidence import least_rows
+from sfumato.methods.mondrian.sample_tests import least_rows
 
 ALPHA, PARTS = 0.05, 2
 LEVEL = ALPHA / PARTS

@@ -28,9 +28,9 @@ import pytest
 from diffgen_cases import VARIANTS, Case, Told, following, random_case
 from scipy import stats
 
-from sfumato.policy import DiffGenOptions
+from sfumato.methods.specialization.diffgen import tuned
+from sfumato.policy.document import DiffGenOptions
 from sfumato.privacy.mechanisms import secret, seeded
-from sfumato.specialization.diffgen import conditional
 
 LAWS = {"exponential": laws.exponential, "permute-and-flip": laws.permute_and_flip}
 LIMIT = 1 + 1e-9
@@ -96,7 +96,7 @@ def small_cases(variant, score, n):
 @pytest.fixture(autouse=True)
 def _no_line_twice(monkeypatch):
     """Every line twice would be every run several times; how often a line stands in a list is public."""
-    monkeypatch.setattr(conditional, "MASS", 1)
+    monkeypatch.setattr(tuned, "MASS", 1)
 
 
 @pytest.mark.parametrize(("variant", "score"), VARIANTS)

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from diffgen_cases import VARIANTS, Told, anywhere, following, random_case
 
+from sfumato.methods.specialization.diffgen import tuned
 from sfumato.privacy.ledger import Ledger
-from sfumato.specialization.diffgen import conditional
 
 N_TABLES, N_NEIGHBOURS = 560, 8
 LIMIT = 1 + 1e-9
@@ -71,7 +71,7 @@ def _charges_are_counted():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Ledger, "charge", counted)
-        patch.setattr(conditional, "MASS", 2)  # short lists, some lines twice: a loss does not depend on it
+        patch.setattr(tuned, "MASS", 2)  # short lists, some lines twice: a loss does not depend on it
         yield
 
 

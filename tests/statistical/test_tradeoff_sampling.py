@@ -20,14 +20,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.encoding import TreeDomain
-from sfumato.hierarchy import Hierarchy
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.methods.risk_utility.optimizers import exact
+from sfumato.methods.risk_utility.private import draw
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.options.sampling_plan import Plan, delta_of, is_allowed
+from sfumato.policy.schema import Attribute
 from sfumato.privacy.mechanisms import seeded
-from sfumato.sampling_plan import Plan, delta_of, is_allowed
-from sfumato.schema import Attribute
-from sfumato.tradeoff import exact, sampling
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
 
@@ -159,7 +160,7 @@ def runs(s, k0):
     coins, plan = seeded(20120101), Plan(Fraction(1), s, k0, Fraction(1))
     seen = Counter()
     for _ in range(N_RUNS):
-        found = sampling.draw(problem, solution, plan, coins)
+        found = draw.draw(problem, solution, plan, coins)
         seen[tuple(zip(map(tuple, found.nodes.tolist()), found.count.tolist(), strict=True))] += 1
     return seen
 

@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 from random_releases import ORDERED, published, releases
 
 import sfumato as sf
-from sfumato import answers, filed
-from sfumato.cells import read_ordered
+from sfumato.encoding.cells import read_ordered
 from sfumato.errors import InputError, PolicyError
-from sfumato.filed import FiledRows
-from sfumato.predicate import parse
-from sfumato.release import Release
-from sfumato.selection import matches
-from sfumato.tables import write_table
+from sfumato.policy.predicate import parse
+from sfumato.release.query import answers
+from sfumato.release.query.select import matches
+from sfumato.release.release import Release
+from sfumato.table import stored
+from sfumato.table.source import write_table
+from sfumato.table.stored import FiledRows
 
 POLICY = """
 attributes:
@@ -252,8 +253,8 @@ QUESTIONS = (
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
 def test_rows_in_a_file_answer_as_rows_in_memory_do(release, format_, tmp_path, monkeypatch):
-    monkeypatch.setattr(filed, "ROWS_AT_ONCE", 37)
-    monkeypatch.setattr(filed, "MOST_LINES", 50)
+    monkeypatch.setattr(stored, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(stored, "MOST_LINES", 50)
     write_table(release.rows, tmp_path / f"rows.{format_}")
     rows = FiledRows(tmp_path / f"rows.{format_}", format_)
     large = replace(release, rows=rows, format=format_)

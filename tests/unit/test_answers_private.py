@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Policy, publish
-from sfumato.answers import Answer
 from sfumato.errors import InputError
 from sfumato.randomness import seeded
-from sfumato.release import Release
+from sfumato.release.query.answers import Answer
+from sfumato.release.release import Release
 
 POLICY = """
 attributes:

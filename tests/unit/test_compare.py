@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import evaluate, methods, tables
-from sfumato.compare import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
-from sfumato.compare.settings import variant
-from sfumato.compare.write import check_target, write_comparison
+from sfumato import evaluate, methods
+from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
+from sfumato.comparison.settings import variant
+from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
-from sfumato.evaluation import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
-from sfumato.policy import Policy, RiskUtilityOptions, TdsOptions
+from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity
 from sfumato.randomness import seeded
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity
+from sfumato.table import source
 
 POLICY = Policy.parse(
     """
@@ -151,7 +152,7 @@ def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
 
 def test_risk_is_one_over_the_size_of_the_group_on_the_whole_table(found):
     setting = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
-    size = methods.partition(tables.open_table(people()), variant(POLICY, {"k": "10"})).size
+    size = methods.partition(source.open_table(people()), variant(POLICY, {"k": "10"})).size
     of_row = np.repeat(1 / size, size)
     assert len(of_row) == 300
     assert setting.largest_risk == of_row.max() <= 0.1
@@ -427,4 +428,4 @@ def test_risk_in_words():
 
 
 def test_the_package_shows_its_parts():
-    assert {"compare", "guidance", "parse_vary"} <= set(sys.modules["sfumato.compare"].__all__)
+    assert {"compare", "guidance", "parse_vary"} <= set(sys.modules["sfumato.comparison"].__all__)

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.compare import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
-from sfumato.compare.settings import combinations, variant
+from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
+from sfumato.comparison.settings import combinations, variant
 from sfumato.errors import InputError, PolicyError
-from sfumato.evaluation import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
-from sfumato.policy import DiffGenOptions, MondrianOptions, Policy, TdsOptions
+from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.policy.document import DiffGenOptions, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Role
 from sfumato.randomness import seeded
-from sfumato.requirement import KAnonymity
-from sfumato.schema import Role
 
 GROUPS = Policy.parse(
     """

@@ -13,14 +13,20 @@ from naive_confidence import Sample, most_renyi, rules_of
 from scipy import stats
 from small_trees import axes_from
 
-from sfumato.engines.memory import new_scratch
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
-from sfumato.kernels.problem import LEAST_ROWS, TARGET, Targets, table
-from sfumato.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
-from sfumato.kernels.rules import fill_walk, part_holds
-from sfumato.mondrian.confidence import ORDERS, entropy_limit, frequency_bound, least_rows, rules_on_sample
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS, TARGET, Targets, table
+from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
+from sfumato.methods.mondrian.kernels.rules import fill_walk, part_holds
+from sfumato.methods.mondrian.memory import new_scratch
+from sfumato.methods.mondrian.sample_tests import (
+    ORDERS,
+    entropy_limit,
+    frequency_bound,
+    least_rows,
+    rules_on_sample,
+)
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 
 # ---- quantiles -------------------------------------------------------------------------------------
 

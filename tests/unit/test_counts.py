@@ -12,12 +12,12 @@ from blocks import BlockRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.engines.cells import CellCounts, Mesh, hashes_of, in_order
-from sfumato.engines.counts import Classes, ColumnCounts, _Sorted
-from sfumato.engines.order import RowsByCell, count_cells
-from sfumato.kernels.cuts import CLASS_BITS
+from sfumato.methods.specialization.column_counts import Classes, ColumnCounts, _Sorted
+from sfumato.methods.specialization.kernels.cuts import CLASS_BITS
+from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, in_order
+from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.randomness import seeded
-from sfumato.spill import Spill
+from sfumato.table.spill import Spill
 
 # ---- columns ---------------------------------------------------------------------------------------
 

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato import cli, recoding
-from sfumato.axes import OrderedAxis, TreeAxis
-from sfumato.cuts import Cuts
+from sfumato import cli
 from sfumato.errors import InputError, TableError
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import Output
-from sfumato.recoding import Recoding
-from sfumato.schema import Schema
-from sfumato.tables import open_table
+from sfumato.policy.document import Output
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Schema
+from sfumato.recoding import tree
+from sfumato.recoding.axis import OrderedAxis, TreeAxis
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.tree import Recoding
+from sfumato.table.source import open_table
 
 QUASI = "quasi-identifier"
 SCHEMA = Schema.of(
@@ -148,7 +149,7 @@ def test_a_column_with_the_name_of_a_bound_is_refused():
 def test_cuts_are_read_back_as_they_were(tmp_path: Path):
     given = cuts(-np.inf, 30, output=Output.BOTH)
     given.write(tmp_path)
-    again = recoding.read(tmp_path, SCHEMA)
+    again = tree.read(tmp_path, SCHEMA)
     assert isinstance(again, Cuts)
     assert again.thresholds[0].tolist() == [-np.inf, 30]
     assert (again.axes, again.n_groups, again.output, again.left_out) == (
@@ -180,7 +181,7 @@ def test_a_file_that_is_no_cut_is_refused_in_one_sentence(tmp_path: Path, which:
     path = tmp_path / "recoding.json"
     path.write_text(json.dumps(broken(json.loads(path.read_text()))[which]))
     with pytest.raises(InputError, match="is not a recoding that this version can read"):
-        recoding.read(tmp_path, SCHEMA)
+        tree.read(tmp_path, SCHEMA)
 
 
 def test_cuts_are_no_tree(tmp_path: Path):

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.axes import OrderedAxis, axis_as_dict
-from sfumato.cuts import Cuts
-from sfumato.declared import DeclaredRows, cut_of, domains_of, held, with_missing
-from sfumato.encoding import encode_axis
+from sfumato.encoding.declared import DeclaredRows, cut_of, domains_of, held, with_missing
+from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import TableError
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import Output, Policy
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.specialization.loop import Grid, Piece
-from sfumato.tables import UNKNOWN, dates, numbers, open_table
+from sfumato.methods.specialization.loop import Grid, Piece
+from sfumato.policy.document import Output, Policy
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.recoding.axis import OrderedAxis, axis_as_dict
+from sfumato.recoding.cuts import Cuts
+from sfumato.table.source import UNKNOWN, dates, numbers, open_table
 
 CLASS = {"role": "other", "values": ["no", "yes"]}
 JOBS = {"Any": {"Professional": ["Engineer", "Lawyer"], "Artist": ["Dancer", "Writer"]}}

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import chi2_contingency
 
-from sfumato import hierarchy
 from sfumato.cli import DEMO_MARK, commands
-from sfumato.demo import MISSING, hierarchies, patients, policy_text, write_example
 from sfumato.errors import InputError
-from sfumato.policy import Policy
-from sfumato.schema import Role
-from sfumato.tables import open_table, texts
+from sfumato.examples.demo import MISSING, hierarchies, patients, policy_text, write_example
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.schema import Role
+from sfumato.table.source import open_table, texts
 
 
 @pytest.fixture(scope="module")

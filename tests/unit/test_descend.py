@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import Building, axes_from, trees
 
-from sfumato.kernels.descend import TOGETHER, Descent, leaves_of
+from sfumato.methods.mondrian.kernels.descend import TOGETHER, Descent, leaves_of
 
 
 def leaf_of(row, tree: Building) -> int:

@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.blocks import Block
-from sfumato.encoding import OrderedDomain, TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.kernels.purity import add_bin_counts
-from sfumato.policy import DiffGenOptions
-from sfumato.privacy import mechanisms
-from sfumato.privacy.ledger import Ledger
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.specialization.diffgen import draw
-from sfumato.specialization.diffgen.conditional import (
+from sfumato.encoding.blocks import Block
+from sfumato.encoding.encoders import OrderedDomain, TreeDomain
+from sfumato.methods.specialization.diffgen import draw
+from sfumato.methods.specialization.diffgen.draw import given_cuts, with_total
+from sfumato.methods.specialization.diffgen.plan import Plan
+from sfumato.methods.specialization.diffgen.room import Room
+from sfumato.methods.specialization.diffgen.tuned import (
     MASS,
     MOST_PENALTY,
     MOST_THRESHOLDS,
@@ -26,10 +23,13 @@ from sfumato.specialization.diffgen.conditional import (
     Node,
     _most_rows,
 )
-from sfumato.specialization.diffgen.draw import given_cuts, with_total
-from sfumato.specialization.diffgen.plan import Plan
-from sfumato.specialization.diffgen.room import Room
-from sfumato.specialization.loop import Piece
+from sfumato.methods.specialization.kernels.purity import add_bin_counts
+from sfumato.methods.specialization.loop import Piece
+from sfumato.policy.document import DiffGenOptions
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.privacy import mechanisms
+from sfumato.privacy.ledger import Ledger
 
 TREE = Hierarchy.from_tree({"*": {"A": ["a", "b", "c"], "B": ["d", "e"]}})
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.discretize import cells, mdl_cuts
+from sfumato.encoding.discretize import cells, mdl_cuts
 
 
 def entropy(labels):

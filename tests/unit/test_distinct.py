@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import distinct
-from sfumato.distinct import Dictionary, NumberFile, Numbers, at, is_mapped, let_go, places
 from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks, fill_ranks_naive
-from sfumato.schema import Attribute, Role
-from sfumato.spill import Spill
+from sfumato.policy.schema import Attribute, Role
+from sfumato.table import distinct
+from sfumato.table.distinct import Dictionary, NumberFile, Numbers, at, is_mapped, let_go, places
+from sfumato.table.spill import Spill
 
 BATCHES = st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30), max_size=12)
 

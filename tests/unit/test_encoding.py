@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.encoding import (
+from sfumato.encoding.encoders import (
     OrderedDomain,
     TreeDomain,
     axes_of,
@@ -21,9 +21,9 @@ from sfumato.encoding import (
     look_of,
 )
 from sfumato.errors import HierarchyError, TableError
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import open_table
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.table.source import open_table
 
 QUASI = Role.QUASI_IDENTIFIER
 PLACES = {"*": {"North": ["a", "b"], "South": {"Isles": ["c"], "d": None}}}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from sfumato import evaluate, methods
 from sfumato.errors import InputError, PolicyError, PromiseError, TableError
-from sfumato.evaluate import measures, protocol, show
-from sfumato.evaluate.trial import fold_of_rows, goals_of, trial_of
-from sfumato.evaluation import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
-from sfumato.generate import agrawal
-from sfumato.policy import Policy
+from sfumato.evaluation import measures, protocol, show
+from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
+from sfumato.evaluation.trial import fold_of_rows, goals_of, trial_of
+from sfumato.examples.agrawal import agrawal
+from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
 
 POLICY = """
@@ -325,9 +325,9 @@ import sys
 for name in ("sklearn", "scipy", "matplotlib"):
     sys.modules[name] = None
 import pyarrow as pa
-from sfumato.evaluate import evaluate
+from sfumato.evaluation import evaluate
 from sfumato.errors import MissingExtra
-from sfumato.policy import Policy
+from sfumato.policy.document import Policy
 rows = pa.table({"age": list(range(30)), "ill": ["no", "yes"] * 15})
 text = "{attributes: {age: {role: quasi-identifier, type: number}, ill: {role: other}}, require: [], workload: %s}"
 assert evaluate(rows, Policy.parse(text % "[]"), folds=2).measures

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato import encoding, methods, tables
-from sfumato.evaluate import points
-from sfumato.evaluate.points import Categories, Numbers
-from sfumato.policy import Output, Policy
+from sfumato import methods
+from sfumato.encoding import encoders
+from sfumato.evaluation import points
+from sfumato.evaluation.points import Categories, Numbers
+from sfumato.policy.document import Output, Policy
 from sfumato.randomness import seeded
+from sfumato.table import source as tables
 
 POLICY = Policy.parse(
     """
@@ -73,7 +75,7 @@ def test_corners_are_the_ends_of_the_published_box_and_the_first_and_last_leaf_o
                         assert value == (cell if name != "day" else np.datetime64(cell).astype(int))
                     elif label is None:
                         assert np.isnan(value)  # missing is all that is published
-        domain, _ = encoding.encode_axis(source, policy.schema["town"])
+        domain, _ = encoders.encode_axis(source, policy.schema["town"])
         leaves = [domain.hierarchy.labels[node] for node in domain.hierarchy.leaf_nodes]
         for label, first, last in zip(published.column("town").to_pylist(), *ends(boxes, 3), strict=True):
             below = leaves[int(first) : int(last) + 1]

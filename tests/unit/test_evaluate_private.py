@@ -6,14 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import evaluate, tables
+from sfumato import evaluate
 from sfumato.errors import InputError, PolicyError
-from sfumato.evaluate import private, show
-from sfumato.evaluate.points import VALUES
-from sfumato.evaluate.trial import trial_of
-from sfumato.evaluation import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Evaluation
-from sfumato.policy import Policy
+from sfumato.evaluation import private, show
+from sfumato.evaluation.points import VALUES
+from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Evaluation
+from sfumato.evaluation.trial import trial_of
+from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
+from sfumato.table import source as tables
 
 POLICY = """
 attributes:

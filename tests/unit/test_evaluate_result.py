@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato import student
 from sfumato.errors import InputError
-from sfumato.evaluation import (
+from sfumato.evaluation import student
+from sfumato.evaluation.result import (
     ACCURACY,
     ERROR,
     LARGEST_SCORE,

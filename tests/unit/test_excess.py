@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
 
 from lab import excess
 
-from sfumato.tradeoff import genetic, probing
-from sfumato.tradeoff.problem import Threshold
+from sfumato.methods.risk_utility.optimizers import probing
+from sfumato.methods.risk_utility.paper import genetic
+from sfumato.methods.risk_utility.problem import Threshold
 
 HALF = Threshold(Fraction(1, 2))
 

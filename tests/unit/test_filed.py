@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.filed import FiledRows, distinct_lines
-from sfumato.tables import write_table
+from sfumato.table.source import write_table
+from sfumato.table.stored import FiledRows, distinct_lines
 
 
 @pytest.mark.parametrize("is_filed", [False, True])

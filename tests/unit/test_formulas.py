@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato import cli
 from sfumato.errors import PolicyError
-from sfumato.formulas import columns_with_formulas, escape, read_escaped
-from sfumato.publish import publish_to
-from sfumato.tables import open_table
+from sfumato.publishing import publish_to
+from sfumato.table.formulas import columns_with_formulas, escape, read_escaped
+from sfumato.table.source import open_table
 
 SIGNS = st.text(alphabet="'=@+-\t.5e", max_size=6)
 

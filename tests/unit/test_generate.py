@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare, kstest
 
 from sfumato.errors import InputError
-from sfumato.generate import (
+from sfumato.examples.agrawal import (
     AGRAWAL_SCHEMA,
     BLOCK_ROWS,
     agrawal,
@@ -27,7 +27,7 @@ from sfumato.generate import (
     draw_quasi_identifiers,
     write_agrawal,
 )
-from sfumato.labelling import FUNCTIONS, PRINTED, RANGES, Constants, draw_constants, labels
+from sfumato.examples.agrawal_functions import FUNCTIONS, PRINTED, RANGES, Constants, draw_constants, labels
 from sfumato.randomness import seeded, seeded_block
 
 FALSE_ALARM = 1e-6

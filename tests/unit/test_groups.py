@@ -11,14 +11,22 @@ from hypothesis import strategies as st
 from level_growth import decide, judge_of, leaves, leaves_in_memory, n_codes
 from mondrian_cases import Case, big_case
 
-from sfumato.engines import collect, groups
-from sfumato.engines.collect import Evidence, Feature, Judge, SparseCells, Stretches, Window, windows_of
-from sfumato.engines.groups import Decision, Shortlist
-from sfumato.kernels.choose import fill_information
-from sfumato.mondrian.grow import Problem, prepare
-from sfumato.requirement import EntropyDiversity, KAnonymity
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.methods.mondrian import frequency_sets, splits
+from sfumato.methods.mondrian.frequency_sets import (
+    Evidence,
+    Feature,
+    Judge,
+    SparseCells,
+    Stretches,
+    Window,
+    windows_of,
+)
+from sfumato.methods.mondrian.grow import Problem, prepare
+from sfumato.methods.mondrian.kernels.choose import fill_information
+from sfumato.methods.mondrian.splits import Decision, Shortlist
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity
+from sfumato.policy.workload import Classify, Regress
+from sfumato.table.source import open_table
 
 PLENTY = 1 << 30
 
@@ -129,13 +137,13 @@ def test_a_node_too_small_to_split_is_a_leaf_and_only_the_ranges_of_its_trees_ar
 def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
     problem, judge = asked([], [KAnonymity(5)])
     state = judge.whole(n_codes(problem.domains))
-    small = groups.State(state.bounds // 2)
+    small = splits.State(state.bounds // 2)
     decisions = [Decision(judge, state, 200), Decision(judge, small, 60), Decision(judge, state, 9)]
     wanted = [decision.wanted for decision in decisions]
     assert wanted[0] > wanted[1] > wanted[2] == 0
     assert wanted[0] == decisions[0].next(PLENTY).n_bytes
-    assert groups.shares(decisions, sum(wanted) + 30) == [each + 10 for each in wanted]
-    short = groups.shares(decisions, sum(wanted) // 2)
+    assert splits.shares(decisions, sum(wanted) + 30) == [each + 10 for each in wanted]
+    short = splits.shares(decisions, sum(wanted) // 2)
     assert sum(short) <= sum(wanted) // 2
     assert short[0] > short[1]
 
@@ -147,8 +155,8 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
 @pytest.mark.parametrize("memory", [PLENTY, 500])
 def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monkeypatch):
     problem, judge = asked(workload, [KAnonymity(3)])
-    monkeypatch.setattr(collect, "shift_of", lambda _n, _largest: 0)
-    assert collect.layout_of(judge, 260).words == 2
+    monkeypatch.setattr(frequency_sets, "shift_of", lambda _n, _largest: 0)
+    assert frequency_sets.layout_of(judge, 260).words == 2
     same_tree(problem, judge, memory)
 
 
@@ -162,7 +170,7 @@ def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monke
 )
 def test_logarithms_beyond_the_table_are_those_of_a_longer_one(workload, monkeypatch):
     problem, _ = asked(workload, [KAnonymity(3)], below=0.02)
-    monkeypatch.setattr(collect, "TABLE", 4)
+    monkeypatch.setattr(frequency_sets, "TABLE", 4)
     judge = judge_of(problem)
     assert len(judge.table) == 5
     same_tree(problem, judge)

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import hierarchy_files
 from sfumato.errors import HierarchyError, InternalError
-from sfumato.hierarchy import Hierarchy, build, locate, read, write
-from sfumato.schema import Attribute, Kind, Role
+from sfumato.policy.hierarchy import files
+from sfumato.policy.hierarchy.tree import Hierarchy, build, locate, read, write
+from sfumato.policy.schema import Attribute, Kind, Role
 
 PLACES = {"*": {"North": ["a", "b"], "South": {"Isles": ["c"], "d": None}}}
 SECRET = "Jane-Doe"
@@ -329,7 +329,7 @@ def test_a_tree_that_contains_itself_is_refused():
 
 
 def test_a_tree_that_aliases_blow_up_is_refused(monkeypatch):
-    monkeypatch.setattr(hierarchy_files, "MAX_NODES", 1000)
+    monkeypatch.setattr(files, "MAX_NODES", 1000)
     bomb = ["x"]
     for _ in range(40):
         bomb = {"a": bomb, "b": bomb}
@@ -488,7 +488,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 
 
 def test_a_file_of_too_many_leaves_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(hierarchy_files, "MAX_LEAVES", 2)
+    monkeypatch.setattr(files, "MAX_LEAVES", 2)
     assert refuses("a\nb\nc\n", tmp_path=tmp_path) == "It has more than 2 rows."
 
 

@@ -17,15 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from sfumato import distinct, encoding, intake, tables
+from sfumato.encoding import encoders
+from sfumato.engines import scan as intake
+from sfumato.engines.scan import Intake
 from sfumato.errors import HierarchyError, InputError, RequirementUnreachable, TableError
-from sfumato.intake import Intake
-from sfumato.mondrian.grow import prepare
-from sfumato.mondrian.problem import problem_of
-from sfumato.policy import Policy
+from sfumato.methods.mondrian.grow import prepare
+from sfumato.methods.mondrian.problem import problem_of
+from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
-from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, open_table
+from sfumato.table import distinct
+from sfumato.table import source as tables
+from sfumato.table.source import UNKNOWN, open_table
+from sfumato.table.spill import Spill
 
 SECRET = "SECRET-CELL"
 
@@ -320,7 +323,7 @@ def test_a_number_with_a_hierarchy_needs_no_list_of_its_values(spill, monkeypatc
         "{attributes: {x: {role: quasi-identifier, type: number, bounds: [0, 1], hierarchy: {intervals: [0.1]}}},"
         " require: []}"
     )
-    domain, codes = encoding.encode_axis(open_table(table), policy.schema["x"])
+    domain, codes = encoders.encode_axis(open_table(table), policy.schema["x"])
     found = take_in(open_table(table), policy, spill, memory=4 * 1000)
     assert found.domains[0].hierarchy == domain.hierarchy
     assert np.array_equal(np.concatenate([block.rows[:, 0] for block in found.blocks()]), codes)

@@ -18,12 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.engines import memory
 from sfumato.kernels import compile as compilation
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.kernels.borrow import borrowed
 from sfumato.kernels.compile import kernel
-from sfumato.kernels.frequency import (
+from sfumato.kernels.shuffle import shuffle_leaves
+from sfumato.kernels.watch import watch_compiling
+from sfumato.methods.mondrian import memory
+from sfumato.methods.mondrian.grow import partition, prepare
+from sfumato.methods.mondrian.kernels.borrow import borrowed
+from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
     fill_packed,
@@ -33,23 +36,20 @@ from sfumato.kernels.frequency import (
     rank_again,
     select_median,
 )
-from sfumato.kernels.grow import arrange
-from sfumato.kernels.grow import partition as move_rows
-from sfumato.kernels.problem import BLOCK
-from sfumato.kernels.rules import fill_walk, product, segment_holds, variance_holds
-from sfumato.kernels.shuffle import shuffle_leaves
-from sfumato.kernels.watch import watch_compiling
-from sfumato.mondrian.grow import partition, prepare
-from sfumato.requirement import (
+from sfumato.methods.mondrian.kernels.grow import arrange
+from sfumato.methods.mondrian.kernels.grow import partition as move_rows
+from sfumato.methods.mondrian.kernels.problem import BLOCK
+from sfumato.methods.mondrian.kernels.rules import fill_walk, product, segment_holds, variance_holds
+from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,
     KAnonymity,
     RecursiveDiversity,
     VarianceDiversity,
 )
-from sfumato.schema import Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify, Regress
+from sfumato.table.source import open_table
 
 CODES = st.one_of(
     st.lists(st.integers(0, 5), min_size=1, max_size=30),
@@ -425,11 +425,11 @@ def test_one_target_in_one_word_in_two_words_or_beside_a_constant_gives_one_tree
 SMALL = """
 import json
 import pyarrow as pa
-from sfumato.mondrian.grow import partition
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify, Regress, Select
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Schema
+from sfumato.table.source import open_table
+from sfumato.policy.workload import Classify, Regress, Select
 
 table = pa.table({
     "x": [1, 5, 3, None, 9, 200, 3, 3],

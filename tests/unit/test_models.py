@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError, MissingExtra
-from sfumato.evaluate import distinct, models
-from sfumato.evaluate.distinct import distinct_rows
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.models import CLASSIFIERS, REGRESSORS, learner
-from sfumato.evaluate.naive_bayes import NaiveBayes
-from sfumato.evaluate.pruning import class_after_pruning, mean_after_pruning, pessimistic_errors
-from sfumato.evaluate.trees import _order
+from sfumato.evaluation import distinct, models
+from sfumato.evaluation.distinct import distinct_rows
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, learner
+from sfumato.evaluation.naive_bayes import NaiveBayes
+from sfumato.evaluation.pruning import class_after_pruning, mean_after_pruning, pessimistic_errors
+from sfumato.evaluation.trees import _order
 
 seeds = st.integers(0, 2**32)
 

@@ -18,11 +18,11 @@ from sampled_people import people as sampled_people
 from sampled_people import policy as sampled_policy
 
 import sfumato as sf
-from sfumato import objects
-from sfumato.declared import DeclaredRows, coded, domains_of, tree_domains_of
-from sfumato.policy import Policy
-from sfumato.schema import Attribute, Kind
-from sfumato.tables import lenient_ordered, lenient_texts, numbers, open_table, texts
+from sfumato.encoding.declared import DeclaredRows, coded, domains_of, tree_domains_of
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Kind
+from sfumato.table import objects
+from sfumato.table.source import lenient_ordered, lenient_texts, numbers, open_table, texts
 
 
 class Colour(enum.Enum):

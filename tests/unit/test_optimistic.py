@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from naive_confidence import Sample, rules_of
 from small_trees import SHAPES, Building, axes_from, children_of, n_codes_of, trees
 
-from sfumato.engines import memory
-from sfumato.engines.memory import MemoryEngine, everywhere
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import NO_NUMBER, Axes
-from sfumato.kernels.descend import leaves_of
 from sfumato.kernels.nodes import Nodes
-from sfumato.kernels.problem import TARGET, Queries, Rules, Targets, table
-from sfumato.mondrian.confidence import rules_on_sample
-from sfumato.mondrian.optimistic import (
+from sfumato.methods.mondrian import memory
+from sfumato.methods.mondrian.kernels.descend import leaves_of
+from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Rules, Targets, table
+from sfumato.methods.mondrian.memory import MemoryEngine, everywhere
+from sfumato.methods.mondrian.sample import (
     Statistics,
     Stops,
     complete,
@@ -31,8 +30,9 @@ from sfumato.mondrian.optimistic import (
     optimistic_problem,
     prune,
 )
-from sfumato.policy import MondrianOptions
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.methods.mondrian.sample_tests import rules_on_sample
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 
 
 @dataclass(frozen=True)

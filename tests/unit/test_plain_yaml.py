@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from sfumato import plain_yaml
-from sfumato.plain_yaml import Bare, NotPlain, core, dump, parse
+from sfumato.policy import yaml
+from sfumato.policy.yaml import Bare, NotPlain, core, dump, parse
 
 STARS = 'anchors (&) and aliases (*) are not allowed; put quotes around a text that begins so, such as "*".'
 
@@ -182,10 +182,10 @@ PIECES = ["a", "1", ": ", ":", ", ", "[", "]", "{", "}", "- ", "?", "\n", "\n  "
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_what_libyaml_reads_is_what_ruamel_reads(text):
     try:
-        fast = plain_yaml._build(plain_yaml._fast_events(text))
-    except (plain_yaml._AskTheOther, NotPlain):
+        fast = yaml._build(yaml._fast_events(text))
+    except (yaml._AskTheOther, NotPlain):
         return
-    sure = plain_yaml._build(plain_yaml._sure_events(text))
+    sure = yaml._build(yaml._sure_events(text))
     assert [sentence for _, sentence in fast.repeated] == [sentence for _, sentence in sure.repeated]
     assert plain(fast.root) == plain(sure.root)
 
@@ -196,7 +196,7 @@ def test_a_plain_document_is_left_to_libyaml(monkeypatch):
     def refuse(_text):
         raise AssertionError
 
-    monkeypatch.setattr(plain_yaml, "_sure_events", refuse)
+    monkeypatch.setattr(yaml, "_sure_events", refuse)
     tree = {"*": {f"group {i}": [f"leaf {i} {j}" for j in range(20)] for i in range(50)}}
     assert plain(parse(dump({"tree": tree, "list": [1, 2.5, True, None]})).root)["tree"] == tree
     assert parse('{"a": {"b": [1, "x"]}}').root == {"a": {"b": ["1", "x"]}}

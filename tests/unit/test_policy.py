@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import HierarchyError, InputError, NotYet, PolicyError
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import MondrianOptions, Output, Policy, TdsOptions
-from sfumato.policy_mistakes import PolicyMistakes
-from sfumato.requirement import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-from sfumato.schema import Attribute, Kind, Role, Schema
-from sfumato.workload import Aggregate, Classify, Regress, Select
+from sfumato.policy.document import MondrianOptions, Output, Policy, TdsOptions
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.mistakes import PolicyMistakes
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Aggregate, Classify, Regress, Select
 
 EVERYTHING = """
 attributes:

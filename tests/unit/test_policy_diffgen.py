@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.diffgen_policy import DiffGenOptions
 from sfumato.errors import HierarchyError, PolicyError
-from sfumato.policy import Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 
 ATTRIBUTES = """
 attributes:

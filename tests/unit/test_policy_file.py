@@ -9,9 +9,9 @@ from importlib import resources
 import pytest
 from jsonschema import Draft202012Validator
 
-from sfumato import policy_file
 from sfumato.errors import PolicyError
-from sfumato.policy import json_schema
+from sfumato.policy import file
+from sfumato.policy.document import json_schema
 
 GOOD = "attributes: {age: {role: quasi-identifier}}\nrequire: []\n"
 
@@ -20,7 +20,7 @@ def raise_mistakes(document):
     raise document.origin.error(document.mistakes.found)
 
 
-def refusal(content, load=policy_file.load) -> str:
+def refusal(content, load=file.load) -> str:
     with pytest.raises(PolicyError) as caught:
         raise_mistakes(load(content))
     assert "\n" not in str(caught.value)
@@ -32,23 +32,21 @@ def refusal(content, load=policy_file.load) -> str:
 
 def test_a_file_that_is_not_there_is_refused_by_its_path(tmp_path):
     path = tmp_path / "policy.yaml"
-    assert refusal(path, policy_file.read) == f"The policy file {str(path)!r} does not exist."
+    assert refusal(path, file.read) == f"The policy file {str(path)!r} does not exist."
 
 
 def test_a_folder_is_not_a_policy(tmp_path):
-    assert refusal(tmp_path, policy_file.read).endswith("cannot be read: Is a directory.")
+    assert refusal(tmp_path, file.read).endswith("cannot be read: Is a directory.")
 
 
 def test_a_path_that_cannot_be_one_is_refused():
-    assert refusal("a\0b", policy_file.read).endswith("cannot be read: not a usable path.")
+    assert refusal("a\0b", file.read).endswith("cannot be read: not a usable path.")
 
 
 def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path):
     path = tmp_path / "policy.yaml"
     path.write_bytes(GOOD.encode() + "# Grüße".encode("latin-1"))
-    assert refusal(path, policy_file.read) == (
-        "policy.yaml, line 3: the file is not UTF-8 text; save it as UTF-8."
-    )
+    assert refusal(path, file.read) == ("policy.yaml, line 3: the file is not UTF-8 text; save it as UTF-8.")
 
 
 def test_a_document_of_more_than_16_mb_is_refused_unread():
@@ -68,8 +66,8 @@ def test_a_document_that_is_no_mapping_is_refused(content):
 
 
 def test_a_byte_order_mark_is_tolerated():
-    assert policy_file.load("\ufeff" + GOOD).data == policy_file.load(GOOD).data
-    assert policy_file.load(b"\xef\xbb\xbf" + GOOD.encode()).data == policy_file.load(GOOD).data
+    assert file.load("\ufeff" + GOOD).data == file.load(GOOD).data
+    assert file.load(b"\xef\xbb\xbf" + GOOD.encode()).data == file.load(GOOD).data
 
 
 CSV = "age,zip,disease\n31,53715,flu\n32,53710,cough\n"
@@ -99,14 +97,14 @@ def test_a_table_in_place_of_the_policy_is_told_as_such(content):
 @pytest.mark.parametrize("content", ["[a, b]\n[c, d]", "attributes: b, c\nrequire: e, f", "{a, b}\n{c, d}"])
 def test_what_only_has_commas_is_no_table(content):
     with pytest.raises(PolicyError) as caught:
-        policy_file.load(content)
+        file.load(content)
     assert NO_POLICY not in str(caught.value)
 
 
 @pytest.mark.parametrize("smile", ["\\ud83d\\ude00", "\\U0001f600", "\U0001f600"])
 def test_an_emoji_is_one_character_however_json_writes_it(smile):
     content = '{"attributes": {"SMILE": {"role": "quasi-identifier", "values": ["SMILE", "SMILE."]}}, "require": []}'
-    data = policy_file.load(content.replace("SMILE", smile)).data
+    data = file.load(content.replace("SMILE", smile)).data
     assert data["attributes"] == {
         "\U0001f600": {"role": "quasi-identifier", "values": ["\U0001f600", "\U0001f600."]}
     }
@@ -121,66 +119,63 @@ def plain(**given):
 
 def test_scalars_in_place_of_texts_are_spelled_as_json_does():
     values = [0, 1.5, True, None, "x"]
-    data = policy_file.from_plain(plain(values=values)).data
+    data = file.from_plain(plain(values=values)).data
     assert data["attributes"]["x"]["values"] == ["0", "1.5", "true", "null", "x"]
 
 
 def test_numbers_as_column_names_become_texts():
     data = {"attributes": {1: {"role": "quasi-identifier"}}, "require": ()}
-    assert policy_file.from_plain(data).data == {
-        "attributes": {"1": {"role": "quasi-identifier"}},
-        "require": [],
-    }
+    assert file.from_plain(data).data == {"attributes": {"1": {"role": "quasi-identifier"}}, "require": []}
 
 
 def test_a_column_name_that_is_two_keys_is_refused():
     data = {"attributes": {1: {"role": "quasi-identifier"}, "1": {"role": "drop"}}, "require": []}
-    assert refusal(data, policy_file.from_plain) == "Policy: attributes: the key '1' stands here twice."
+    assert refusal(data, file.from_plain) == "Policy: attributes: the key '1' stands here twice."
 
 
 @pytest.mark.parametrize("bad", [date(2020, 1, 1), {1}, b"x", object()])
 def test_anything_but_plain_data_is_refused(bad):
-    message = refusal(plain(type=bad), policy_file.from_plain)
+    message = refusal(plain(type=bad), file.from_plain)
     assert message == "Policy: column 'x', type: this is neither a mapping, a list, a text nor a number."
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 10**400])
 def test_a_number_that_is_not_finite_is_refused(bad):
-    message = refusal(plain(type="number", bounds=[0, bad]), policy_file.from_plain)
+    message = refusal(plain(type="number", bounds=[0, bad]), file.from_plain)
     assert message == "Policy: column 'x', bounds item 2: a number must be finite."
 
 
 def test_half_a_character_is_refused():
-    assert "a lone surrogate" in refusal(plain(values=["\ud800"]), policy_file.from_plain)
+    assert "a lone surrogate" in refusal(plain(values=["\ud800"]), file.from_plain)
     assert "a lone surrogate" in refusal(GOOD.replace("age", '"\\ud800"'))
 
 
 def test_a_dictionary_that_holds_itself_is_refused():
     data = plain()
     data["attributes"]["x"]["hierarchy"] = data["attributes"]
-    message = refusal(data, policy_file.from_plain)
+    message = refusal(data, file.from_plain)
     assert message == "Policy: column 'x', hierarchy x: this is nested deeper than 100 levels."
 
 
 def test_something_else_than_a_mapping_is_refused():
-    assert refusal(["attributes"], policy_file.from_plain) == "Policy: must be a mapping."
+    assert refusal(["attributes"], file.from_plain) == "Policy: must be a mapping."
 
 
 def test_columns_that_are_declared_alike_are_validated_once(monkeypatch):
     seen = []
-    validator = policy_file._validator()
+    validator = file._validator()
 
     class Counting:
         def iter_errors(self, data):
             seen.append(data["attributes"])
             return validator.iter_errors(data)
 
-    monkeypatch.setattr(policy_file, "_validator", Counting)
+    monkeypatch.setattr(file, "_validator", Counting)
     columns = {
         f"c{i}": {"role": "quasi-identifier", "values": [str(j) for j in range(i % 2, 900)]}
         for i in range(50)
     }
-    assert not policy_file.from_plain({"attributes": columns, "require": []}).mistakes.found
+    assert not file.from_plain({"attributes": columns, "require": []}).mistakes.found
     assert seen == [
         {
             "c0": {"role": "quasi-identifier", "values": ["0"]},
@@ -188,7 +183,7 @@ def test_columns_that_are_declared_alike_are_validated_once(monkeypatch):
         }
     ]
     columns |= {name: {"rol": "drop"} for name in ("x", "y")}
-    found = policy_file.from_plain({"attributes": columns, "require": []}).mistakes.found
+    found = file.from_plain({"attributes": columns, "require": []}).mistakes.found
     assert {mistake.sentence for mistake in found} == {
         f"the key 'rol' is unknown in column '{name}'. Did you mean 'role'?" for name in ("x", "y")
     }

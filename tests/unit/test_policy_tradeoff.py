@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import PolicyError
-from sfumato.policy import Policy, RiskUtilityOptions
-from sfumato.tradeoff_policy import (
+from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.options.risk_utility import (
     SERVES,
     Absolute,
     ApproximationOptions,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError
-from sfumato.hierarchy import Hierarchy
-from sfumato.predicate import (
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.predicate import (
     ANY_NUMBER,
     GREATEST,
     LEAST,
@@ -26,7 +26,7 @@ from sfumato.predicate import (
     outside,
     parse,
 )
-from sfumato.schema import Schema
+from sfumato.policy.schema import Schema
 
 QUASI = {"role": "quasi-identifier"}
 SCHEMA = Schema.of(

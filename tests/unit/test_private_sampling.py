@@ -16,19 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 
-from sfumato import private_sampling, publish, verify_sampling
+from sfumato import publish
 from sfumato.errors import InputError, PaperCannotPublish, PolicyError, TableError
-from sfumato.policy import Policy
+from sfumato.methods.risk_utility import optimize
+from sfumato.methods.risk_utility.optimizers import branch, exact, probing
+from sfumato.methods.risk_utility.paper import lagrangian
+from sfumato.methods.risk_utility.private import release as private_sampling
+from sfumato.methods.risk_utility.private.release import drawn_from, prepared
+from sfumato.methods.risk_utility.problem import Problem
+from sfumato.methods.risk_utility.release import SideTable
+from sfumato.policy.document import Policy
+from sfumato.policy.options.sampling_plan import delta_of, plan
 from sfumato.privacy import mechanisms
-from sfumato.private_sampling import drawn_from, prepared
-from sfumato.publish import promises
-from sfumato.release import Certificate, Release
-from sfumato.sampling_plan import delta_of, plan
-from sfumato.tables import open_table
-from sfumato.tradeoff import branch, exact, lagrangian, optimize, probing
-from sfumato.tradeoff.outcome import SideTable
-from sfumato.tradeoff.problem import Problem
-from sfumato.verify import verify_folder
+from sfumato.publishing import promises
+from sfumato.release.release import Certificate, Release
+from sfumato.table.source import open_table
+from sfumato.verify.folder import verify_folder
+from sfumato.verify.risk_utility import sampling as verify_sampling
 
 SIDE = people.people(1500, seed=2, public=True)
 CHANCE, LEAST = Fraction(1, 2), 35
@@ -429,7 +433,7 @@ def test_another_number_of_rows_of_the_same_file_is_found(tmp_path):
 
 
 def test_another_file_of_as_many_rows_is_found(tmp_path):
-    from sfumato.tables import write_table
+    from sfumato.table.source import write_table
 
     files = [tmp_path / name for name in ("side.csv", "other.csv")]
     for file, seed in zip(files, (2, 3), strict=True):

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
 from lab import products
 from lab.products import N_CLASSES, N_COLUMNS
 
-from sfumato.tradeoff.problem import problem_of
+from sfumato.methods.risk_utility.problem import problem_of
 
 
 def test_doctests():

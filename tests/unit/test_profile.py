@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato import hierarchy
-from sfumato.demo import patients
-from sfumato.generate import agrawal
-from sfumato.policy import Policy
-from sfumato.profile import profile
-from sfumato.profile_draft import determines
-from sfumato.profile_facts import Facts, Shape, measure
-from sfumato.profile_guess import outward
-from sfumato.profile_names import Meaning, hint_of
-from sfumato.schema import MISSING_TEXTS, Kind, Role
-from sfumato.tables import dates, numbers, open_table, texts
+from sfumato.examples.agrawal import agrawal
+from sfumato.examples.demo import patients
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.schema import MISSING_TEXTS, Kind, Role
+from sfumato.profiling.draft import determines
+from sfumato.profiling.facts import Facts, Shape, measure
+from sfumato.profiling.guess import outward
+from sfumato.profiling.names import Meaning, hint_of
+from sfumato.profiling.profile import profile
+from sfumato.table.source import dates, numbers, open_table, texts
 
 N = 200
 

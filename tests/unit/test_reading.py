@@ -13,11 +13,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InputError, Notice, TableError
-from sfumato.profile import profile
-from sfumato.reading import AS_USUAL, LOOKED_AT, Reading, in_usual_notation, open_as
-from sfumato.schema import Kind, Role, Schema
-from sfumato.tables import dates, lenient_ordered, numbers, open_table, texts
-from sfumato.text_encoding import Utf8Stream, is_western
+from sfumato.policy.schema import Kind, Role, Schema
+from sfumato.profiling.profile import profile
+from sfumato.table.reading import AS_USUAL, LOOKED_AT, Reading, in_usual_notation, open_as
+from sfumato.table.source import dates, lenient_ordered, numbers, open_table, texts
+from sfumato.table.text_encoding import Utf8Stream, is_western
 
 SCHEMA = Schema.of(
     bmi={"role": "other", "kind": "number"}, born={"role": "other", "kind": "date"}, city="other"
@@ -85,7 +85,7 @@ def test_a_named_encoding_is_taken_at_its_word(tmp_path, encoding, lazy):
 
 
 def test_a_letter_that_is_cut_by_the_end_of_a_block_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.text_encoding.BLOCK_BYTES", 3)
+    monkeypatch.setattr("sfumato.table.text_encoding.BLOCK_BYTES", 3)
     path = write(tmp_path / "t.csv", "a,b\n" + "ä,ö\n" * 50, "utf-16")
     assert opened(path, reading=Reading(encoding="utf-16"))[1] == {"a": ["ä"] * 50, "b": ["ö"] * 50}
 

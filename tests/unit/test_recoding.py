@@ -13,15 +13,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import recoding as module
 from sfumato.errors import InputError, TableError
-from sfumato.mondrian.grow import partition
-from sfumato.policy import Output
-from sfumato.recoding import Recoding
-from sfumato.requirement import KAnonymity
-from sfumato.schema import Schema
-from sfumato.tables import open_table
-from sfumato.workload import Classify
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import Output
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify
+from sfumato.recoding import tree as module
+from sfumato.recoding.tree import Recoding
+from sfumato.table.source import open_table
 
 QUASI = "quasi-identifier"
 NUMBER = {"role": QUASI, "kind": "number"}

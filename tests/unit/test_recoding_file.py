@@ -21,19 +21,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mondrian_cases import Case, big_case
 
-from sfumato import boxes, large_recoding, recoding_file
-from sfumato import recoding as recodings
-from sfumato.buckets import Buckets
-from sfumato.cuts import Cuts
 from sfumato.errors import InputError, TableError
-from sfumato.large_recoding import LargeRecoding
-from sfumato.mondrian.grow import partition
-from sfumato.policy import Output
-from sfumato.recoding_file import TreeWriter, apply_to_file
-from sfumato.requirement import KAnonymity
-from sfumato.schema import Schema
-from sfumato.spill import Spill
-from sfumato.tables import UNKNOWN, open_table, write_table
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import Output
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Schema
+from sfumato.recoding import large_tree, recoder, tree_file
+from sfumato.recoding import tree as recodings
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.large_tree import LargeRecoding
+from sfumato.recoding.tree_file import TreeWriter, apply_to_file
+from sfumato.table.buckets import Buckets
+from sfumato.table.source import UNKNOWN, open_table, write_table
+from sfumato.table.spill import Spill
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 
@@ -123,8 +123,8 @@ def strangers(case: Case) -> pa.Table:
 
 @pytest.mark.parametrize("memory", [1, 20_000, 200_000, 1 << 30])
 def test_rows_go_through_many_blocks_and_come_back_in_their_order(tmp_path, tree, case, memory, monkeypatch):
-    monkeypatch.setattr(boxes, "PART_ROWS", 100)
-    monkeypatch.setattr(recoding_file, "ROW_GROUP", 64)
+    monkeypatch.setattr(recoder, "PART_ROWS", 100)
+    monkeypatch.setattr(tree_file, "ROW_GROUP", 64)
     found, whole = large(tree, tmp_path, memory=memory), tree.recoding(Output.BOTH)
     for rows in (case.table(), strangers(case)):
         assert found.apply(rows).equals(whole.apply(rows))
@@ -141,9 +141,9 @@ def test_little_memory_means_many_blocks_and_rows_on_disk(tmp_path, tree, case):
     found = large(tree, tmp_path, memory=50_000)
     rows = open_table(case.table())
     with Spill() as spill:
-        merge = large_recoding._Merge(found, spill)
+        merge = large_tree._Merge(found, spill)
         assert merge.sweep.n_blocks > 5
-        merge.add(boxes.Cells.read(rows, found.axes).matrix(found.axes))
+        merge.add(recoder.Cells.read(rows, found.axes).matrix(found.axes))
         assert sum(len(low) for low, _ in merge.ends()) == merge.n_rows == rows.n_rows
         assert merge.waiting.n_runs > 2
         assert merge.found.n_runs > 2
@@ -183,7 +183,7 @@ def test_a_recoding_is_found_where_it_was_written_when_its_first_folder_is_gone(
 @pytest.mark.parametrize("memory", [None, 4_000_000, 1])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_file_is_recoded_in_parts_as_it_is_whole(tmp_path, tree, case, suffix, memory, monkeypatch):
-    monkeypatch.setattr(boxes, "PART_ROWS", 50)
+    monkeypatch.setattr(recoder, "PART_ROWS", 50)
     large(tree, tmp_path).write(tmp_path)
     rows, out, expected = (tmp_path / f"{name}{suffix}" for name in ("rows", "out", "expected"))
     write_table(strangers(case), rows)
@@ -208,7 +208,7 @@ def test_a_table_on_stdin_is_read_twice_from_a_file_of_its_own(tmp_path, tree, c
 
 @pytest.mark.parametrize("memory", [None, 1])
 def test_a_cell_that_cannot_be_read_is_named_by_its_row_in_the_whole_table(tmp_path, memory, monkeypatch):
-    monkeypatch.setattr(boxes, "PART_ROWS", 10)
+    monkeypatch.setattr(recoder, "PART_ROWS", 10)
     monkeypatch.setattr(recodings, "LARGE", 0)
     schema = Schema.of(x=NUMBER)
     partition(open_table(pa.table({"x": [1, 2, 3, 4]})), schema, [KAnonymity(1)]).recoding.write(tmp_path)
@@ -250,7 +250,7 @@ def test_a_damaged_tree_sends_no_row_astray(tmp_path, tree, case, fault):
 @pytest.mark.parametrize("memory", [None, 1])
 def test_times_as_categories_are_spelled_alike_in_every_part(tmp_path, memory, monkeypatch):
     """In the whole column some are not at midnight, so all have an hour; in a part all may be."""
-    monkeypatch.setattr(boxes, "PART_ROWS", 4)
+    monkeypatch.setattr(recoder, "PART_ROWS", 4)
     monkeypatch.setattr(recodings, "LARGE", 0)
     days = [datetime(2024, 1, 1 + i // 4) for i in range(12)]  # noqa: DTZ001 - as a table has them
     table = pa.table({"at": [*days, *(day + timedelta(hours=3) for day in days)], "n": range(24)})
@@ -264,7 +264,7 @@ def test_times_as_categories_are_spelled_alike_in_every_part(tmp_path, memory, m
 
 
 def test_shared_cuts_are_applied_in_parts(monkeypatch):
-    monkeypatch.setattr(boxes, "PART_ROWS", 3)
+    monkeypatch.setattr(recoder, "PART_ROWS", 3)
     fitted = partition(open_table(pa.table({"x": range(10)})), Schema.of(x=NUMBER), [KAnonymity(1)])
     cuts = Cuts(fitted.recoding.axes, (np.array([3.0, 6.0]),), 3)
     rows = pa.table({"x": [*range(-2, 12), None], "y": range(15)})
@@ -283,12 +283,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.encoding import OrderedDomain, TreeDomain
-from sfumato.hierarchy import Hierarchy
-from sfumato.kernels.problem import Nodes
-from sfumato.policy import Output
-from sfumato.recoding_file import TreeWriter, apply_to_file
-from sfumato.schema import Schema
+from sfumato.encoding.encoders import OrderedDomain, TreeDomain
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.methods.mondrian.kernels.problem import Nodes
+from sfumato.policy.document import Output
+from sfumato.recoding.tree_file import TreeWriter, apply_to_file
+from sfumato.policy.schema import Schema
 
 folder, depth, top_depth, memory = Path(sys.argv[1]), 20, 7, 16_000_000
 n = 1 << depth

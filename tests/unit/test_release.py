@@ -16,15 +16,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import release as module
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
-from sfumato.filed import FiledRows
-from sfumato.policy import Policy
-from sfumato.publish import publish
-from sfumato.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
-from sfumato.spill import Spill
-from sfumato.tables import write_table
-from sfumato.verify import verify_folder
+from sfumato.policy.document import Policy
+from sfumato.publishing import publish
+from sfumato.release import release as module
+from sfumato.release.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
+from sfumato.table.source import write_table
+from sfumato.table.spill import Spill
+from sfumato.table.stored import FiledRows
+from sfumato.verify.folder import verify_folder
 
 POLICY = Policy.parse("""
 attributes:
@@ -352,7 +352,7 @@ def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
 
 def without_system_calls(monkeypatch):
     """As where neither Linux nor macOS renames."""
-    monkeypatch.setattr("sfumato.renames.ctypes.CDLL", lambda *_, **__: object())
+    monkeypatch.setattr("sfumato.table.renames.ctypes.CDLL", lambda *_, **__: object())
 
 
 @pytest.mark.parametrize("is_linux", [True, False])
@@ -491,7 +491,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
 import sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from sfumato.release import _put_in_place
+from sfumato.release.release import _put_in_place
 with _put_in_place(Path({str(tmp_path / "out")!r}), overwrite=False) as folder:
     (folder / "release.csv").write_text("half")
     {code}

@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from sfumato import renames
-from sfumato.renames import exchange, rename_new
+from sfumato.table import renames
+from sfumato.table.renames import exchange, rename_new
 
 
 @pytest.fixture(params=["the system's call", "no such call", "a file system that cannot"])

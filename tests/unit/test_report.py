@@ -15,19 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import filed as filed_rows
-from sfumato import hierarchy, tables, verify_cells
-from sfumato.cuts import Cuts
-from sfumato.evaluation import ACCURACY, ERROR, Evaluation, Score, paired_test
-from sfumato.filed import FiledRows
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import Policy
-from sfumato.publish import publish
-from sfumato.recoding import OrderedAxis, Recoding, TreeAxis
-from sfumato.release import Release
-from sfumato.report import distributions, facts, pictures, plane, render, ticks, use_pictures, uses, view
+from sfumato.evaluation.result import ACCURACY, ERROR, Evaluation, Score, paired_test
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.publishing import publish
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.tree import OrderedAxis, Recoding, TreeAxis
+from sfumato.release.release import Release
+from sfumato.report import distributions, partition_plot, pictures, render, ticks, use_pictures, utility
+from sfumato.report import groups as facts
+from sfumato.report import rows as view
 from sfumato.report.page import share
-from sfumato.schema import Attribute, Kind, Role
+from sfumato.table import source as tables
+from sfumato.table import stored as filed_rows
+from sfumato.table.stored import FiledRows
+from sfumato.verify import cells as verify_cells
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 NASTY = (
@@ -126,10 +130,10 @@ def groups_of(release: Release) -> facts.Groups:
     return facts.groups_of(tables.open_table(release.rows), release.policy, recoding)
 
 
-def plane_of(release: Release) -> plane.Plane:
+def plane_of(release: Release) -> partition_plot.Plane:
     leaves = groups_of(release).leaves
     assert leaves is not None
-    found = plane.plane_of(leaves)
+    found = partition_plot.plane_of(leaves)
     assert found is not None
     return found
 
@@ -474,16 +478,18 @@ def test_the_rectangles_divide_the_plane_and_hold_every_row_once(made):
         tall = np.minimum(top, top[i]) - np.maximum(bottom, bottom[i])
         assert np.count_nonzero((wide > 1e-12) & (tall > 1e-12)) == 1
     assert sum(r.rows for r in found.rectangles) == pytest.approx(made.rows.num_rows)
-    assert len(found.rectangles) <= max(plane.EXACT.most, plane.ROUGH.most)
+    assert len(found.rectangles) <= max(partition_plot.EXACT.most, partition_plot.ROUGH.most)
 
 
 def test_a_rectangle_holds_the_rows_whose_boxes_lie_in_it():
     made = grid_release(columns=("x", "y", "z"), n_rows=800)
     leaves = groups_of(made).leaves
-    found = plane.plane_of(leaves)
+    found = partition_plot.plane_of(leaves)
     names = [axis.attribute.name for axis in leaves.recoding.axes]
     a, b = names.index(found.x.name), names.index(found.y.name)
-    spans = [plane.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)]
+    spans = [
+        partition_plot.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)
+    ]
     for r in found.rectangles:
         rows = leaves.rows.astype(np.float64)
         for scale, (first, last), low, high in (
@@ -566,10 +572,10 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 # ---- labels of the sides -----------------------------------------------------------------------------
 
 
-def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plane.Scale:
+def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> partition_plot.Scale:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
     first, last = np.array([np.nan]), np.array([np.inf])
-    return plane._scale(axis, *plane.stretches(axis, first, last), np.array([1]))
+    return partition_plot._scale(axis, *partition_plot.stretches(axis, first, last), np.array([1]))
 
 
 def test_numbers_are_labelled_at_round_values():
@@ -611,7 +617,9 @@ def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
     branches = {f"g{i}": [f"v{i}.{j}" for j in range(20)] for i in range(n_branches)}
     nodes = Hierarchy.from_tree({"*": branches})
     axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
-    scale = plane._scale(axis, *plane.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1]))
+    scale = partition_plot._scale(
+        axis, *partition_plot.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1])
+    )
     places = [tick.place for tick in ticks.ticks_of(scale, most=20)]
     assert places == sorted(places)
     assert np.all(np.diff(places) >= 1 / 20 - 1e-9)
@@ -624,7 +632,7 @@ def test_a_rectangle_says_its_values_in_words():
     assert scale.text(0, 1) == "missing"
     assert scale.text(1, 2) == "0 to 110"
     nodes = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c"]}}).with_missing()
-    tree = plane.Scale(
+    tree = partition_plot.Scale(
         TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, True),
         np.arange(5.0),
         np.linspace(0, 1, 5),
@@ -875,13 +883,13 @@ def test_an_error_is_better_the_smaller_it_is(release):
     html = render(evaluated(release, *scores))
     assert "From the release, linear regression is off by 20.5 on average" in Page(html).words()
     assert "← better" in html
-    (target,) = uses.utility_of(evaluated(release, *scores).certificate.figures).targets
+    (target,) = utility.utility_of(evaluated(release, *scores).certificate.figures).targets
     assert target.best.kept == pytest.approx((40.25 - 20.5) / (40.25 - 10.25))
 
 
 def test_a_target_that_is_classified_and_regressed_is_drawn_twice(release):
     scores = [a_score("release", 0.99, 1.0, 0.8), a_score("release", 0.3, 0.4, 0.2, metric=ERROR)]
-    found = uses.utility_of(evaluated(release, *scores).certificate.figures).targets
+    found = utility.utility_of(evaluated(release, *scores).certificate.figures).targets
     assert [(target.metric, len(target.lines)) for target in found] == [(ACCURACY, 1), (ERROR, 1)]
     for target in found:  # the interval reaches beyond an accuracy of 1
         drawing = ET.fromstring(use_pictures.scores(target))
@@ -899,7 +907,7 @@ def test_a_single_test_table_has_no_spread(release):
 
 
 def test_marks_lie_inside_the_picture_and_in_the_order_of_their_scores(release):
-    (target,) = uses.utility_of(evaluated(release, *SCORES).certificate.figures).targets
+    (target,) = utility.utility_of(evaluated(release, *SCORES).certificate.figures).targets
     drawing = ET.fromstring(use_pictures.scores(target))
     width = float(drawing.get("viewBox").split()[2])
     marks = [group for group in drawing.findall("g") if group.find("title") is not None]

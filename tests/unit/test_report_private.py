@@ -14,10 +14,10 @@ from private_people import people, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.policy import Policy
-from sfumato.published_counts import Lines
-from sfumato.release import Release
-from sfumato.report import private, render
+from sfumato.policy.document import Policy
+from sfumato.recoding.counts import Lines
+from sfumato.release.release import Release
+from sfumato.report import diffgen, render
 
 PEOPLE = people()
 ATTACK = "<script>alert('x')</script>"
@@ -58,19 +58,19 @@ def test_a_seeded_release_has_a_warning(release):
 
 def test_the_ledger_is_shown_line_by_line_and_adds_up(release):
     privacy = release.certificate.privacy
-    draws = private.draws_of(privacy)
+    draws = diffgen.draws_of(privacy)
     assert sum(draw.n for draw in draws) == len(privacy.ledger)
     assert sum(draw.n * draw.share for draw in draws) == privacy.spent
-    parts = private.parts_of(privacy)
+    parts = diffgen.parts_of(privacy)
     assert sum(part.share for part in parts) == privacy.epsilon
     assert sum(part.part for part in parts) == pytest.approx(1)
     words = words_of(render(release))
-    spent, unspent = private.rounded(privacy.spent), private.rounded(privacy.unspent)
+    spent, unspent = diffgen.rounded(privacy.spent), diffgen.rounded(privacy.unspent)
     assert f"{spent} was spent, and {unspent} is left and will not be used" in words
     assert words.count(" discrete Laplace ") >= 1
     for name in ("age", "rate", "born"):
         assert f"split point {name} exponential" in words
-    picture = private.budget_bar(privacy)
+    picture = diffgen.budget_bar(privacy)
     assert picture.count("<rect") == len(privacy.ledger) + 2  # what is unspent, and the frame
 
 
@@ -95,7 +95,7 @@ def test_the_counts_of_pieces_are_sums_of_the_published_counts(release):
     lines = Lines.of(release.recoding, release.policy)
     counts = lines.counts(release.rows)
     frame = release.rows.to_pandas()
-    for attribute in private.attributes_of(lines, release.recoding, counts)[:-1]:
+    for attribute in diffgen.attributes_of(lines, release.recoding, counts)[:-1]:
         sums = frame.groupby([attribute.name, "income"], observed=True)["count"].sum()
         for piece in attribute.pieces:
             assert piece.counts == (sums[piece.label, "low"], sums[piece.label, "high"])
@@ -106,7 +106,7 @@ def test_the_counts_of_pieces_are_sums_of_the_published_counts(release):
 def test_the_largest_cells_come_first(release):
     lines = Lines.of(release.recoding, release.policy)
     counts = lines.counts(release.rows)
-    cells = private.cells_of(lines, counts, private.attributes_of(lines, release.recoding, counts)[:-1])
+    cells = diffgen.cells_of(lines, counts, diffgen.attributes_of(lines, release.recoding, counts)[:-1])
     totals = [sum(line[1]) for line in cells.lines]
     assert totals == sorted(totals, reverse=True)
     assert totals[0] == counts.sum(axis=1).max()
@@ -179,7 +179,7 @@ def test_many_classes_are_shown_together():
 @pytest.mark.parametrize("scale", ["1/2", "1", "2", "20", "1000"])
 def test_the_noise_that_is_told_is_that_of_the_law(scale):
     ledger = ({"draw": "counts", "mechanism": "discrete Laplace", "share": "1", "scale": scale},)
-    noise = private.Noise.of(replace(sf_privacy(), ledger=ledger))
+    noise = diffgen.Noise.of(replace(sf_privacy(), ledger=ledger))
     number = float(Fraction(scale))
     z = np.arange(-int(60 * number) - 60, int(60 * number) + 61)
     law = np.exp(-np.abs(z) / number)

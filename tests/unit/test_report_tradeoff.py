@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from tradeoff_releases import POLICY, people, release_of
 
-from sfumato.report import render, tradeoff
-from sfumato.report.tradeoff_pictures import (
+from sfumato.policy.options.risk_utility import RiskUtilityOptions, Weights
+from sfumato.report import render, risk_utility
+from sfumato.report.risk_utility_pictures import (
     Place,
     Span,
     Tone,
@@ -19,8 +20,7 @@ from sfumato.report.tradeoff_pictures import (
     plane_of_risk_and_utility,
     shares_histogram,
 )
-from sfumato.tradeoff_policy import RiskUtilityOptions, Weights
-from sfumato.verify_tradeoff import Boxes
+from sfumato.verify.risk_utility.boxes import Boxes
 
 PEOPLE = people()
 ATTACK = "<script>alert('x')</script>"
@@ -81,7 +81,7 @@ def test_raw_and_suppressed_rows_are_told(release):
 
 
 def test_the_levels_of_each_column_are_those_of_the_published_cells(release, boxes):
-    found = {column.name: column for column in tradeoff.columns_of(boxes)}
+    found = {column.name: column for column in risk_utility.columns_of(boxes)}
     cells = release.rows.column("job").to_pylist()
     tones = {tone.name: tone.n for tone in found["job"].tones}
     assert tones["not told"] == cells.count("*")
@@ -96,7 +96,7 @@ def test_the_levels_of_each_column_are_those_of_the_published_cells(release, box
 def test_boxes_that_several_rows_share_are_counted(release, boxes):
     names = ["age", "zip", "job", "admitted"]
     sizes = release.rows.group_by(names).aggregate([([], "count_all")]).column("count_all").to_pylist()
-    found = {alike.label: alike.n for alike in tradeoff.alike_of(boxes)}
+    found = {alike.label: alike.n for alike in risk_utility.alike_of(boxes)}
     assert found["1"] == sizes.count(1)
     assert found["2 to 4"] == sum(size for size in sizes if 2 <= size <= 4)
     assert sum(found.values()) == 40
@@ -169,7 +169,7 @@ method: {{risk-utility: {{utility-at-least: 0.9}}}}
     ],
 )
 def test_options_are_told_in_words(options, words):
-    found = tradeoff.Words.of(options, ("a", "b"))
+    found = risk_utility.Words.of(options, ("a", "b"))
     assert words in f"{found.utility} {found.weight} {found.objective}"
 
 

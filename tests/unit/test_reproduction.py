@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import predicate, selection, tables
-from sfumato.labelling import labels
+from sfumato.examples.agrawal_functions import labels
+from sfumato.policy import predicate
 from sfumato.randomness import seeded, seeded_block
+from sfumato.release.query import select
+from sfumato.table import source as tables
 
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
@@ -254,7 +256,7 @@ def test_the_three_conditions_are_function_c2():
     study = studies.agrawal_table(5_000, seeded(4))
     source, schema = tables.open_table(study.table), study.schema()
     found = [
-        selection.matches(predicate.parse(text, schema), source, schema) for text in studies.c2_predicates()
+        select.matches(predicate.parse(text, schema), source, schema) for text in studies.c2_predicates()
     ]
     is_a = study.table["class"].to_numpy() == "A"
     assert (np.sum(found, axis=0) == is_a).all()

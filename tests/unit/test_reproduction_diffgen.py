@@ -20,14 +20,14 @@ from lab.diffp_c45 import DiffPC45, _make_consistent, _prune  # noqa: E402
 from lab.private import FOLD, N_FOLDS, THIRDS, UCI, Split, Weighted  # noqa: E402
 from lab.record import Measured  # noqa: E402
 
-from sfumato import declared  # noqa: E402
-from sfumato.declared import HeldRows  # noqa: E402
-from sfumato.encoding import OrderedDomain  # noqa: E402
-from sfumato.evaluate.features import Features  # noqa: E402
+from sfumato.encoding import declared  # noqa: E402
+from sfumato.encoding.declared import HeldRows  # noqa: E402
+from sfumato.encoding.encoders import OrderedDomain  # noqa: E402
+from sfumato.evaluation.features import Features  # noqa: E402
+from sfumato.methods.specialization import diffgen  # noqa: E402
+from sfumato.policy.schema import Schema  # noqa: E402
 from sfumato.privacy import mechanisms  # noqa: E402
 from sfumato.randomness import seeded  # noqa: E402
-from sfumato.schema import Schema  # noqa: E402
-from sfumato.specialization import diffgen  # noqa: E402
 
 SCRIPTS = (diffgen_fig3, diffgen_fig4, diffgen_fig5)
 LEARNERS = ("scikit-learn", "weka")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.declared import domains_of
-from sfumato.specialization.diffgen.draw import given_cuts
+from sfumato.encoding.declared import domains_of
+from sfumato.methods.specialization.diffgen.draw import given_cuts
 
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))

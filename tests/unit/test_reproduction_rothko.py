@@ -27,8 +27,8 @@ from lab import pictures, record, rothko, sampling, studies  # noqa: E402
 from lab.pages import OURS  # noqa: E402
 from lab.rothko import Run, S, T  # noqa: E402
 
-from sfumato.policy import Policy  # noqa: E402
-from sfumato.publish import publish  # noqa: E402
+from sfumato.policy.document import Policy  # noqa: E402
+from sfumato.publishing import publish  # noqa: E402
 from sfumato.randomness import seeded  # noqa: E402
 
 OF_RUNS = (tods_fig17, tods_fig18, tods_fig19, tods_fig20, tods_fig21)

@@ -21,8 +21,8 @@ import cerias_fig10  # noqa: E402
 from lab import products, record, row_by_row, tradeoff_studies  # noqa: E402
 from lab.record import Measured  # noqa: E402
 
+from sfumato.methods.risk_utility.problem import Threshold, problem_of  # noqa: E402
 from sfumato.randomness import seeded  # noqa: E402
-from sfumato.tradeoff.problem import Threshold, problem_of  # noqa: E402
 
 SCRIPTS = (cerias_fig8, cerias_fig9, cerias_fig10)
 

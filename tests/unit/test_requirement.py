@@ -13,16 +13,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError, RequirementUnreachable
-from sfumato.mondrian.grow import partition
-from sfumato.requirement import (
+from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,
     KAnonymity,
     RecursiveDiversity,
     VarianceDiversity,
 )
-from sfumato.schema import Schema
-from sfumato.tables import open_table
+from sfumato.policy.schema import Schema
+from sfumato.table.source import open_table
 
 COUNTS = st.lists(st.integers(0, 12), min_size=4, max_size=4).filter(any)
 SCHEMA = Schema.of(

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.privacy import mechanisms
-from sfumato.sampling_plan import (
+from sfumato.policy.options.sampling_plan import (
     GREATEST_DENOMINATOR,
     GREATEST_K0,
     NoPlan,
@@ -22,6 +21,7 @@ from sfumato.sampling_plan import (
     plan,
     rounded_up,
 )
+from sfumato.privacy import mechanisms
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5)]
 CHANCES = [

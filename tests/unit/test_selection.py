@@ -15,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_releases import ATTRIBUTES, WORDS, conditions_on, published, quoted, releases
 
-from sfumato import encoding, selection, tables
+from sfumato.encoding import encoders
 from sfumato.errors import InputError, PolicyError
-from sfumato.policy import Policy
-from sfumato.predicate import Interval, parse
-from sfumato.selection import code_ranges, group_rows, imprecision, matches, overlap, overlaps
-from sfumato.spread import snapped
+from sfumato.policy.document import Policy
+from sfumato.policy.predicate import Interval, parse
+from sfumato.release.query import select
+from sfumato.release.query.overlap import snapped
+from sfumato.release.query.select import code_ranges, group_rows, imprecision, matches, overlap, overlaps
+from sfumato.table import source as tables
 
 # ---- raw rows: SQLite is the twin ------------------------------------------------------------------
 
@@ -108,7 +110,7 @@ def domain_of(column, **declared):
     name = "x"
     text = ", ".join(f"{key}: {value}" for key, value in declared.items())
     policy = Policy.parse(f"{{attributes: {{{name}: {{role: quasi-identifier, {text}}}}}, require: []}}")
-    domain, _ = encoding.encode_axis(tables.open_table(pa.table({name: column})), policy.schema[name])
+    domain, _ = encoders.encode_axis(tables.open_table(pa.table({name: column})), policy.schema[name])
     return domain, policy.schema
 
 
@@ -394,7 +396,7 @@ def test_many_crossing_rectangles_still_bound_the_share(monkeypatch):
     columns = {"x": list(range(12)), "y": [(7 * i) % 12 for i in range(12)]}
     where = "x between -5 and 8 or y between 3 and 6 or y > 10"
     exact = rows_of(policy, columns, where)
-    monkeypatch.setattr(selection, "MAX_PIECES", 2)
+    monkeypatch.setattr(select, "MAX_PIECES", 2)
     rough = rows_of(policy, columns, where)
     assert (rough.may == exact.may).all()
     assert (rough.share >= exact.share - 1e-12).all()

@@ -18,12 +18,12 @@ import pytest
 from postgres import PASSWORD, running_server
 
 import sfumato as sf
-from sfumato.allowance import allowing
-from sfumato.databases import Address, is_address, without_secrets
 from sfumato.errors import MissingExtra, Notice, TableError
-from sfumato.reading import open_as
-from sfumato.schema import Schema
-from sfumato.tables import UNKNOWN, open_table, release_format
+from sfumato.policy.schema import Schema
+from sfumato.table.allowance import allowing
+from sfumato.table.databases import Address, is_address, without_secrets
+from sfumato.table.reading import open_as
+from sfumato.table.source import UNKNOWN, open_table, release_format
 
 ODD = 'people"; drop table people; --'
 """The name of a table that has to be quoted."""

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from sfumato.spill import LOCK, PREFIX, YOUNG, Spill, remove_dead
+from sfumato.table.spill import LOCK, PREFIX, YOUNG, Spill, remove_dead
 
 LONG_AGO = time.time() - 2 * YOUNG
 
@@ -67,7 +67,7 @@ KEEP = """
 import os, sys, tempfile
 sys.path[:0] = {path!r}
 from sfumato import cli
-from sfumato.spill import keep_folder
+from sfumato.table.spill import keep_folder
 cli.run = lambda arguments: (keep_folder() / "props").write_text("Weka's") and 0
 {end}
 """

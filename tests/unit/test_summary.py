@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import summary
 from sfumato.errors import InputError
 from sfumato.methods import partition
-from sfumato.partition import Partition
-from sfumato.policy import Policy
-from sfumato.publish import publish
-from sfumato.published import published_rows
-from sfumato.summary import OneGroup
-from sfumato.tables import open_table
-from sfumato.verify import verify_folder, verify_table
+from sfumato.policy.document import Policy
+from sfumato.publishing import publish
+from sfumato.recoding import statistics as summary
+from sfumato.recoding.groups import Partition
+from sfumato.recoding.rows import published_rows
+from sfumato.recoding.statistics import OneGroup
+from sfumato.table.source import open_table
+from sfumato.verify.folder import verify_folder, verify_table
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**54), 2**54) | st.integers(-100, 100)
 REAL = st.floats(allow_nan=False, allow_infinity=False)

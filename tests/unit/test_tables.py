@@ -23,10 +23,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import tables
 from sfumato.errors import InternalError, TableError
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import (
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.table import source as tables
+from sfumato.table.source import (
     TableWriter,
     compact,
     dates,
@@ -633,8 +633,8 @@ def test_tables_work_where_no_frame_library_is_installed():
                     raise ModuleNotFoundError(name)
         sys.meta_path.insert(0, NotInstalled())
         import pyarrow as pa
-        from sfumato.tables import hand_back, open_table, texts
-        from sfumato.schema import Attribute
+        from sfumato.table.source import hand_back, open_table, texts
+        from sfumato.policy.schema import Attribute
         source = open_table(pa.table({"a": [1]}))
         column = texts(source.column("a"), Attribute("a", role="other"))
         assert hand_back(pa.table({"a": column}), source).to_pydict() == {"a": ["1"]}
@@ -1092,7 +1092,7 @@ FULL_DISK = """
 import resource, sys
 import numpy as np, pyarrow as pa
 from sfumato.errors import InternalError, TableError
-from sfumato.tables import TableWriter
+from sfumato.table.source import TableWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 numbers = np.random.default_rng(0).integers(0, 2**60, 50_000)
 try:

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.encoding import OrderedDomain, encode_axis
+from sfumato.encoding.encoders import OrderedDomain, encode_axis
 from sfumato.errors import PolicyError, RequirementUnreachable
-from sfumato.partition import Partition
-from sfumato.policy import Policy
-from sfumato.schema import Schema
-from sfumato.specialization import loop
-from sfumato.specialization.loop import Candidate, Piece
-from sfumato.specialization.tds import BestScore, Labels, in_memory, partition
-from sfumato.tables import open_table
-from sfumato.verify import verify_folder
+from sfumato.methods.specialization import loop
+from sfumato.methods.specialization.loop import Candidate, Piece
+from sfumato.methods.specialization.tds import BestScore, Labels, in_memory, partition
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Schema
+from sfumato.recoding.groups import Partition
+from sfumato.table.source import open_table
+from sfumato.verify.folder import verify_folder
 
 TABLE_1 = (  # [FWY05, Table 1]: education, sex, weekly hours, how often class Y, how often N
     ("9th", "M", 30, 0, 3),

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from blocks import EncodedRows
 
+from sfumato.engines.scan import Intake
 from sfumato.errors import InputError, RequirementUnreachable
-from sfumato.intake import Intake
-from sfumato.mondrian.problem import problem_of
-from sfumato.policy import Policy
+from sfumato.methods.mondrian.problem import problem_of
+from sfumato.methods.specialization import tds
+from sfumato.methods.specialization.tds import grow_on_disk, partition
+from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
-from sfumato.specialization import tds
-from sfumato.specialization.tds import grow_on_disk, partition
-from sfumato.spill import Spill
-from sfumato.tables import open_table
+from sfumato.table.source import open_table
+from sfumato.table.spill import Spill
 
 N = 100_000
 
@@ -175,7 +175,7 @@ def test_fewer_rows_than_k_cannot_be_published(table):
 
 
 def test_cuts_of_too_many_pieces_are_refused(table, monkeypatch):
-    monkeypatch.setattr("sfumato.specialization.groups.FEWEST_PIECES", 40)
+    monkeypatch.setattr("sfumato.methods.specialization.groups.FEWEST_PIECES", 40)
     with pytest.raises(
         InputError, match="more than 40 pieces, too many to be held in memory; ask for larger"
     ):

@@ -13,15 +13,21 @@ from hypothesis import strategies as st
 from rounding_cases import chains, expected_safety, generalizations, greatest_safety, heavy_tailed, safety
 from tradeoff_cases import problems, thresholds
 
-from sfumato.encoding import TreeDomain
+from sfumato.encoding.encoders import TreeDomain
 from sfumato.errors import InternalError, MissingExtra
-from sfumato.hierarchy import Hierarchy
+from sfumato.methods.risk_utility.paper import approximation
+from sfumato.methods.risk_utility.paper.approximation import (
+    chains_of,
+    is_accepted,
+    least_acceptance,
+    level_sets,
+    relaxations,
+)
+from sfumato.methods.risk_utility.problem import Lagrangian, Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute, Role
 from sfumato.randomness import seeded
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff import approximation
-from sfumato.tradeoff.approximation import chains_of, is_accepted, least_acceptance, level_sets, relaxations
-from sfumato.tradeoff.problem import Lagrangian, Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
 
 HALF = Threshold(Fraction(1, 2))
 PRINTED = {"epsilon": 0.1, "sigma_1": 0.1, "sigma_2": 3.0}

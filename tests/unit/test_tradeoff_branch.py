@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tradeoff_cases import problems, thresholds, wide_problem
 
 from sfumato.errors import InternalError
-from sfumato.tradeoff import branch, near, probing
-from sfumato.tradeoff.problem import LogRisk, Threshold
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility.optimizers import branch, neighbours, probing
+from sfumato.methods.risk_utility.problem import LogRisk, Threshold
+from sfumato.policy.options.risk_utility import Weights
 
 
 def risks(problem, solution):
@@ -72,7 +72,7 @@ def test_too_many_boxes_prove_nothing():
 
 def test_where_not_all_near_rows_are_seen_nothing_is_proved(monkeypatch):
     problem = wide_problem(64, n_rows=150, n_columns=6, weights=Weights("model-2"))
-    monkeypatch.setattr(near, "MOST_VECTORS", 4)
+    monkeypatch.setattr(neighbours, "MOST_VECTORS", 4)
     solution = branch.solve(problem, Threshold(Fraction(0)))
     assert not solution.is_proved.any()
 

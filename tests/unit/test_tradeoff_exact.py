@@ -12,12 +12,12 @@ import pytest
 from tradeoff_cases import run_plainly, table, wide_problem
 
 from sfumato.errors import InternalError
-from sfumato.hierarchy import Hierarchy
-from sfumato.kernels import cube
-from sfumato.tradeoff import exact
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Threshold, problem_of, values_of
-from sfumato.tradeoff.tuples import tuples_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility.kernels import cube
+from sfumato.methods.risk_utility.optimizers import exact
+from sfumato.methods.risk_utility.optimizers.tuples import tuples_of
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Threshold, problem_of, values_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
 
 PLACES = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d"]}})
 UNEVEN = Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}})
@@ -181,8 +181,8 @@ SMALL = """
 import json
 from fractions import Fraction
 from tradeoff_cases import wide_problem
-from sfumato.tradeoff import exact
-from sfumato.tradeoff.problem import LogRisk, Threshold
+from sfumato.methods.risk_utility import exact
+from sfumato.methods.risk_utility.problem import LogRisk, Threshold
 import numpy as np
 
 found = []

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from tradeoff_cases import problems
 
-from sfumato.encoding import TreeDomain
-from sfumato.hierarchy import Hierarchy
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.methods.risk_utility.paper import exponential, polytope
+from sfumato.methods.risk_utility.paper.exponential import Generalizations, Parameters
+from sfumato.methods.risk_utility.problem import Lagrangian, Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute
 from sfumato.randomness import seeded
-from sfumato.schema import Attribute
-from sfumato.tradeoff import exponential, polytope
-from sfumato.tradeoff.exponential import Generalizations, Parameters
-from sfumato.tradeoff.problem import Lagrangian, Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
 
 TREES = (
     Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d"]}}),

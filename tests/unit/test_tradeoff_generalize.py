@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import publish, tables
+from sfumato import publish
 from sfumato.errors import InputError, PolicyError, TableError
-from sfumato.policy import Policy, RiskUtilityOptions
+from sfumato.methods.risk_utility import generalize
+from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Schema
 from sfumato.randomness import seeded
-from sfumato.schema import Schema
-from sfumato.tradeoff import generalize
-from sfumato.tradeoff_policy import Weights
+from sfumato.table import source as tables
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 CATEGORY = {"role": "quasi-identifier"}

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tradeoff_cases import check_search, problems, run_plainly, thresholds, wide_problem
 
 from sfumato.errors import InternalError
+from sfumato.methods.risk_utility.optimizers import branch
+from sfumato.methods.risk_utility.paper import genetic
+from sfumato.methods.risk_utility.problem import LogRisk, Threshold
 from sfumato.randomness import seeded
-from sfumato.tradeoff import branch, genetic
-from sfumato.tradeoff.problem import LogRisk, Threshold
 
 HALF = Threshold(Fraction(1, 2))
 
@@ -137,8 +138,8 @@ import json
 from fractions import Fraction
 from tradeoff_cases import wide_problem
 from sfumato.randomness import seeded
-from sfumato.tradeoff import branch, genetic, probing
-from sfumato.tradeoff.problem import Threshold
+from sfumato.methods.risk_utility import branch, genetic, probing
+from sfumato.methods.risk_utility.problem import Threshold
 
 found = []
 for utility in ("depth", "log"):

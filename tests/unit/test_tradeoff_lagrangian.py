@@ -17,14 +17,20 @@ from lagrangian_cases import table as skewed_columns
 from tradeoff_cases import problems, table
 
 from sfumato.errors import InternalError
-from sfumato.hierarchy import Hierarchy
-from sfumato.kernels import bracket, flow, marginal
-from sfumato.kernels.marginal import COUNT, LEVEL, UTILITY, WEIGHT
-from sfumato.tradeoff import exact
-from sfumato.tradeoff.cut import MOST_CUTS, Bracket, best_of, worth_of
-from sfumato.tradeoff.lagrangian import STAGES, Stages, share_interior, solve, solve_in_stages
-from sfumato.tradeoff.problem import Lagrangian, LogRisk, Problem, Threshold, problem_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility.optimizers import exact
+from sfumato.methods.risk_utility.paper.cut import MOST_CUTS, Bracket, best_of, worth_of
+from sfumato.methods.risk_utility.paper.kernels import bracket, flow, marginal
+from sfumato.methods.risk_utility.paper.kernels.marginal import COUNT, LEVEL, UTILITY, WEIGHT
+from sfumato.methods.risk_utility.paper.lagrangian import (
+    STAGES,
+    Stages,
+    share_interior,
+    solve,
+    solve_in_stages,
+)
+from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Problem, Threshold, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
 
 SEXES = Hierarchy.from_tree({"*": ["f", "m"]})
 PLACES = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d"]}})

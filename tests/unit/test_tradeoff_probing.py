@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import check_search, log_risks, problems, shares, thresholds, wide_problem
 
-from sfumato.tradeoff import near, probing
-from sfumato.tradeoff.near import SideColumns, Surroundings
-from sfumato.tradeoff.problem import Lagrangian, Threshold
+from sfumato.methods.risk_utility.optimizers import neighbours as near
+from sfumato.methods.risk_utility.optimizers import probing
+from sfumato.methods.risk_utility.optimizers.neighbours import SideColumns, Surroundings
+from sfumato.methods.risk_utility.problem import Lagrangian, Threshold
 
 
 def near_rows(problem, row, budget):

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from tradeoff_cases import problems, shares
 
-from sfumato.encoding import TreeDomain
+from sfumato.encoding.encoders import TreeDomain
 from sfumato.errors import PolicyError
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Attribute, Role
-from sfumato.tradeoff import model
-from sfumato.tradeoff.problem import Threshold, distinct_rows, problem_of
-from sfumato.tradeoff_policy import Weights
+from sfumato.methods.risk_utility import model
+from sfumato.methods.risk_utility.problem import Threshold, distinct_rows, problem_of
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.schema import Attribute, Role
 
 PLACES = Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}})
 PLACE = Attribute("place", Role.QUASI_IDENTIFIER)

@@ -17,14 +17,16 @@ from hypothesis import strategies as st
 from pyarrow import feather
 from tampering import edit_certificate, rehash
 
-from sfumato import summary, verify, verify_portions
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
-from sfumato.partition import Partition
-from sfumato.policy import Policy
-from sfumato.publish import publish_to
-from sfumato.release import Certificate, Release, hashes_of
-from sfumato.tables import open_table
-from sfumato.verify import Check, Verdict, claims, measure, verify_folder, verify_table
+from sfumato.policy.document import Policy
+from sfumato.publishing import publish_to
+from sfumato.recoding import statistics as summary
+from sfumato.recoding.groups import Partition
+from sfumato.release.release import Certificate, Release, hashes_of
+from sfumato.table.source import open_table
+from sfumato.verify import folder as verify
+from sfumato.verify import portions
+from sfumato.verify.folder import Check, Verdict, claims, measure, verify_folder, verify_table
 
 
 def pytest_generate_tests(metafunc):
@@ -37,8 +39,8 @@ def pytest_generate_tests(metafunc):
 def room(request, monkeypatch):
     if memory := getattr(request, "param", None):
         monkeypatch.setattr(verify, "free_memory", lambda: 2 * memory)
-        monkeypatch.setattr(verify_portions, "FEWEST_ROWS", 3)
-        monkeypatch.setattr(verify_portions, "N_FILES", 3)
+        monkeypatch.setattr(portions, "FEWEST_ROWS", 3)
+        monkeypatch.setattr(portions, "N_FILES", 3)
 
 
 COLUMNS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.verify_boxes import NO_END, Changes, leaf_pieces
+from sfumato.verify.tree_boxes import NO_END, Changes, leaf_pieces
 
 
 @st.composite

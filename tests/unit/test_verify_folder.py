@@ -18,14 +18,14 @@ from click.testing import CliRunner
 from tampering import edit_certificate, rehash
 
 import sfumato as sf
-from sfumato import plain_yaml
 from sfumato.cli import commands
 from sfumato.errors import InputError, PolicyError, VerificationFailed
-from sfumato.policy import Policy
-from sfumato.release import Release, older_sha256_of, sha256_of
-from sfumato.tables import compact
-from sfumato.verify import verify_folder
-from sfumato.verify_files import Hidden, _chunks, _dictionary_length
+from sfumato.policy import yaml
+from sfumato.policy.document import Policy
+from sfumato.release.release import Release, older_sha256_of, sha256_of
+from sfumato.table.source import compact
+from sfumato.verify.files import Hidden, _chunks, _dictionary_length
+from sfumato.verify.folder import verify_folder
 
 RAW = "name,age,disease\nAnn,23,flu\nBob,25,cold\n"
 NOTHING_ELSE = "the folder holds the files of a release and nothing else"
@@ -187,7 +187,7 @@ def test_a_policy_as_an_earlier_version_wrote_it_is_one(csv):
     document = Policy.parse(path.read_bytes(), None).as_dict()
     del document["workload"][0], document["missing"]
     edit_certificate(csv, lambda certificate: certificate.update(policy={**document, "missing": "own-value"}))
-    path.write_text(plain_yaml.dump(document))
+    path.write_text(yaml.dump(document))
     rehash(csv)
     assert "policy.yaml holds a policy and nothing else" not in failed(csv)
 

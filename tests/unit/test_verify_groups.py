@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import verify_cells, verify_groups
-from sfumato.schema import Attribute, Kind
-from sfumato.tables import BATCH_ROWS, occurring, open_table
-from sfumato.verify_groups import Codes, Combinations, group
-from sfumato.verify_portions import Evidence, Judged
+from sfumato.policy.schema import Attribute, Kind
+from sfumato.table.source import BATCH_ROWS, occurring, open_table
+from sfumato.verify import cells, groups
+from sfumato.verify.groups import Codes, Combinations, group
+from sfumato.verify.portions import Evidence, Judged
 
 
 def lines_of(random, n, n_columns=3, n_values=4):
@@ -32,13 +32,13 @@ def test_a_line_that_is_not_known_is_not_found():
 
 
 def test_lines_that_are_mixed_to_one_number_are_told_apart_all_the_same(monkeypatch):
-    mixed, calls = verify_groups._mixed, []
+    mixed, calls = groups._mixed, []
 
     def all_alike_at_first(lines, factors):
         calls.append(factors)
         return mixed(lines, factors) if len(calls) > 1 else np.zeros(len(lines[0]), dtype=np.int64)
 
-    monkeypatch.setattr(verify_groups, "_mixed", all_alike_at_first)
+    monkeypatch.setattr(groups, "_mixed", all_alike_at_first)
     known = Combinations.of([np.array([0, 1, 0]), np.array([5, 5, 5])])
     assert known.n == 2
     assert known.of_line[0] == known.of_line[2] != known.of_line[1]
@@ -92,16 +92,16 @@ def test_rows_in_any_chunks_and_order_have_the_same_groups(n_chunks, length):
 )
 def test_labels_read_at_once_tell_what_they_tell_one_by_one(labels, bounds):
     attribute = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=bounds)
-    at_once = verify_cells._levels_as_written(pa.array(labels, pa.string()), attribute)
-    by_one = verify_cells._ordered_levels([verify_cells._parsed(label, float) for label in labels], bounds)
+    at_once = cells._levels_as_written(pa.array(labels, pa.string()), attribute)
+    by_one = cells._ordered_levels([cells._parsed(label, float) for label in labels], bounds)
     assert at_once is None or at_once.tolist() == by_one
 
 
 def test_dates_are_read_at_once_too_and_odd_ones_one_by_one():
     attribute = Attribute("born", "quasi-identifier", Kind.DATE)
     labels = pa.array(["[2024-01-01, 2024-03-05]", "2024-02-01", None])
-    assert verify_cells._levels_as_written(labels, attribute).tolist() == [2, 0, 3]
-    assert verify_cells._levels_as_written(pa.array(["20240301"]), attribute) is None
+    assert cells._levels_as_written(labels, attribute).tolist() == [2, 0, 3]
+    assert cells._levels_as_written(pa.array(["20240301"]), attribute) is None
 
 
 def test_a_code_that_only_the_last_row_has_occurs():

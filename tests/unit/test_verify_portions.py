@@ -15,15 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import verify, verify_portions
 from sfumato.errors import InputError, TableError
-from sfumato.filed import FiledRows
-from sfumato.policy import Policy
-from sfumato.release import Certificate, Release, sha256_of
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import write_table
-from sfumato.verify import examine, measure
-from sfumato.verify_portions import Judged, Lines, Moments, NoRoom, Portions, collected, hashes, lines_of
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.release.release import Certificate, Release, sha256_of
+from sfumato.table.source import write_table
+from sfumato.table.stored import FiledRows
+from sfumato.verify import folder as verify
+from sfumato.verify import portions as verify_portions
+from sfumato.verify.folder import examine, measure
+from sfumato.verify.portions import Judged, Lines, Moments, NoRoom, Portions, collected, hashes, lines_of
 
 SALARY = Attribute("salary", Role.SENSITIVE, Kind.NUMBER)
 

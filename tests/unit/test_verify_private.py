@@ -15,8 +15,8 @@ from tampering import edit_certificate, rehash
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.release import Certificate
-from sfumato.verify import verify_folder, verify_table
+from sfumato.release.release import Certificate
+from sfumato.verify.folder import verify_folder, verify_table
 
 PEOPLE = people()
 

@@ -16,20 +16,20 @@ from tampering import edit_certificate, rehash
 from tradeoff_cases import trees
 from tradeoff_releases import POLICY, people, release_of
 
-from sfumato import verify_coverage
 from sfumato.errors import HierarchyError, InputError
-from sfumato.hierarchy import Hierarchy
-from sfumato.policy import Policy
-from sfumato.release import Certificate, Claims, Release, hashes_of
-from sfumato.schema import Attribute, Kind, Role
-from sfumato.tables import open_table, write_table
-from sfumato.tradeoff import model
-from sfumato.tradeoff_policy import MODELS, UTILITIES, Weights
-from sfumato.verify import verify_folder, verify_table
-from sfumato.verify_coverage import covered
-from sfumato.verify_nodes import Column
-from sfumato.verify_risk import Between, Readings, Risks
-from sfumato.verify_tradeoff import Boxes, claims_of
+from sfumato.methods.risk_utility import model
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.release.release import Certificate, Claims, Release, hashes_of
+from sfumato.table.source import open_table, write_table
+from sfumato.verify.folder import verify_folder, verify_table
+from sfumato.verify.risk_utility import coverage
+from sfumato.verify.risk_utility.boxes import Boxes, claims_of
+from sfumato.verify.risk_utility.coverage import covered
+from sfumato.verify.risk_utility.labels import Column
+from sfumato.verify.risk_utility.risk import Between, Readings, Risks
 
 PEOPLE = people()
 SIDE = people(60, seed=2)
@@ -555,7 +555,7 @@ def test_the_rows_within_boxes_are_those_that_a_look_at_every_pair_finds(case, a
         for one, other in zip(low.tolist(), high.tolist(), strict=True)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify_coverage, "AT_ONCE", at_once)
+        patch.setattr(coverage, "AT_ONCE", at_once)
         assert covered(low, high, codes, count).tolist() == naive
 
 

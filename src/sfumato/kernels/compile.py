@@ -23,6 +23,9 @@ from numba.core import event
 
 from sfumato.kernels.watch import tell
 
+PACKAGE = Path(__file__).parents[1]
+"""All of sfumato: kernels stand beside the methods that use them."""
+
 
 @cache
 def cache_folder() -> Path | None:
@@ -41,7 +44,7 @@ def cache_folder() -> Path | None:
 def wanted_folder() -> Path:
     """The folder for compiled kernels, whether or not it can be used."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(PACKAGE.rglob("kernels/*.py")):
         digest.update(source.read_bytes())
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "sfumato"
     return Path(os.environ.get("NUMBA_CACHE_DIR") or users) / f"kernels-{digest.hexdigest()[:16]}"

@@ -1,1 +1,3 @@
-"""What a differentially private method needs of the world: a ledger, and mechanisms to draw with."""
+"""What a differentially private method needs: ``mechanisms`` to draw with, the ``ledger`` of one run, and the
+``account`` of all releases of a table.
+"""

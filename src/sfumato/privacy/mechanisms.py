@@ -17,7 +17,7 @@ charged before. Let two tables be neighbours, and s, s' the scores of the same p
 - ``discrete_laplace`` [DMNS06, CKS20]: if the counts move by at most Δ in sum, all of them at scale Δ/share are
   share-private.
 - ``bernoulli``: which rows are drawn, each by itself. What that costs depends on what is published of them:
-  ``sfumato.tradeoff.sampling``.
+  ``sfumato.methods.risk_utility.private.draw``.
 
 Candidates may stand in a list several times, as long as how often is public: their chances add up.
 Running time depends on scores and noise: nothing here hides it.

@@ -12,12 +12,16 @@ from functools import cache
 import jinja2
 import numpy as np
 
-from sfumato.cuts import Cuts
-from sfumato.recoding import Recoding
-from sfumato.release import Release
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Role, Schema
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.tree import Recoding
+from sfumato.release.release import Release
+from sfumato.report.diffgen import render_private
 from sfumato.report.distribution_picture import draw, remark
 from sfumato.report.distributions import distributions_of
-from sfumato.report.facts import (
+from sfumato.report.groups import (
     LEVELS,
     REMOVED,
     AttributeFacts,
@@ -31,13 +35,13 @@ from sfumato.report.facts import (
     promises_of,
 )
 from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
+from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
-from sfumato.report.plane import Plane, plane_of
-from sfumato.report.private import render_private
+from sfumato.report.risk_utility import render_tradeoff
+from sfumato.report.rows import View, view_of
 from sfumato.report.sampled import render_sampled
-from sfumato.report.tradeoff import render_tradeoff
 from sfumato.report.use_pictures import scores, selection_bar
-from sfumato.report.uses import (
+from sfumato.report.utility import (
     name_of,
     published_statistics,
     purpose,
@@ -45,11 +49,7 @@ from sfumato.report.uses import (
     significance,
     utility_of,
 )
-from sfumato.report.view import View, view_of
-from sfumato.requirement import KAnonymity
-from sfumato.schema import Role, Schema
-from sfumato.tradeoff_policy import RiskUtilityOptions
-from sfumato.verify_cells import Detail
+from sfumato.verify.cells import Detail
 
 
 def render(release: Release) -> str:

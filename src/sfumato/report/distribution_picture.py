@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sfumato.report.distributions import Density, Distribution, Labels
-from sfumato.report.plane import Scale, value_text
+from sfumato.report.partition_plot import Scale, value_text
 from sfumato.report.svg import decimal, shortened, tag
 from sfumato.report.ticks import ticks_of
 

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato import tables
-from sfumato.axes import OrderedAxis, TreeAxis, distinct_boxes
-from sfumato.encoding import EXACT_LIMIT
-from sfumato.policy import Policy
-from sfumato.report.facts import Groups, Leaves
-from sfumato.report.plane import divisor, line_of, stretches
-from sfumato.report.view import View
-from sfumato.schema import Attribute, Kind, Role
+from sfumato.encoding.encoders import EXACT_LIMIT
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.report.groups import Groups, Leaves
+from sfumato.report.partition_plot import divisor, line_of, stretches
+from sfumato.report.rows import View
+from sfumato.table import source as tables
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

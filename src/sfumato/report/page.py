@@ -9,10 +9,10 @@ from typing import Any
 
 import jinja2
 
-from sfumato.release import Certificate, Release
-from sfumato.report.facts import n_rows
+from sfumato.release.release import Certificate, Release
+from sfumato.report.groups import n_rows
 from sfumato.report.svg import plain
-from sfumato.verify_cells import Detail
+from sfumato.verify.cells import Detail
 
 LONGEST_TREE = 2_000
 """Characters of a hierarchy beyond which the certificate in the report leaves it out."""

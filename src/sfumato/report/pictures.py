@@ -14,9 +14,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sfumato.axes import TreeAxis
-from sfumato.report.facts import LEVELS
-from sfumato.report.plane import Plane, Scale
+from sfumato.recoding.axis import TreeAxis
+from sfumato.report.groups import LEVELS
+from sfumato.report.partition_plot import Plane, Scale
 from sfumato.report.svg import shortened, tag
 from sfumato.report.ticks import Tick, nice_step, ticks_of
 

@@ -12,11 +12,11 @@ import jinja2
 import numpy as np
 
 from sfumato.errors import InternalError
-from sfumato.filed import distinct_lines
-from sfumato.release import RELEASES, Privacy, Release
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.release.release import RELEASES, Privacy, Release
+from sfumato.report.diffgen import decimal, factor, odds
 from sfumato.report.page import Verdict, options_of, shown, template
-from sfumato.report.private import decimal, factor, odds
-from sfumato.tradeoff_policy import RiskUtilityOptions
+from sfumato.table.stored import distinct_lines
 
 MOST_BOXES = 12
 """So many are shown one by one."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.axes import OrderedAxis, TreeAxis
-from sfumato.report.plane import Scale, label_of, line_of, missing_strip, value_text
-from sfumato.schema import Kind
+from sfumato.policy.schema import Kind
+from sfumato.recoding.axis import OrderedAxis, TreeAxis
+from sfumato.report.partition_plot import Scale, label_of, line_of, missing_strip, value_text
 
 DATE_STEPS = (("D", 1), ("D", 7), ("M", 1), ("M", 3), ("M", 6), ("Y", 1), ("Y", 2), ("Y", 5), ("Y", 10),
               ("Y", 20), ("Y", 50), ("Y", 100), ("Y", 500), ("Y", 1000))  # fmt: skip

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from markupsafe import Markup
 
-from sfumato.evaluation import NOTHING, RAW, RELEASE, Score
+from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Score
 from sfumato.report.svg import decimal, shortened, tag
 from sfumato.report.ticks import nice_step
-from sfumato.report.uses import Line, Selection, TargetUtility, name_of
+from sfumato.report.utility import Line, Selection, TargetUtility, name_of
 
 WIDTH, LABELS, EDGE = 440.0, 122.0, 14.0  # of the picture, its labels, and what is kept free on the right
 LINE, TOP = 40.0, 30.0

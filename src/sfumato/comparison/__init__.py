@@ -1,0 +1,11 @@
+"""The risk-utility frontier, as a table, a picture and advice."""
+
+from __future__ import annotations
+
+from sfumato.comparison.advice import guidance
+from sfumato.comparison.frontier import compare
+from sfumato.comparison.result import Comparison, Setting
+from sfumato.comparison.settings import parse_vary
+from sfumato.comparison.show import as_text
+
+__all__ = ["Comparison", "Setting", "as_text", "compare", "guidance", "parse_vary"]

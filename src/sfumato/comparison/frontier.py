@@ -1,0 +1,134 @@
+"""The same table under several policies: what each risks and what it yields.
+
+Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
+1 / size of the group, the largest over all rows and the mean. A differentially private release has no groups, and
+epsilon stands in place of the risk. Utility is that of :mod:`sfumato.evaluation`,
+on the same folds for every setting, so that differences between settings are paired.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato import methods
+from sfumato.comparison.result import Comparison, Setting
+from sfumato.comparison.settings import combinations, variant, varied
+from sfumato.comparison.show import as_html
+from sfumato.errors import PolicyError, PromiseError
+from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
+from sfumato.evaluation.result import PairedTest, paired_test
+from sfumato.evaluation.trial import Trial, points_of, trial_of
+from sfumato.policy.document import Policy
+from sfumato.progress import Progress, no_progress, showing
+from sfumato.table.reading import AS_USUAL, Reading
+
+
+def compare(
+    table: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    vary: Mapping[str, Sequence[object]] | Sequence[str],
+    *,
+    folds: int = 3,
+    models: Sequence[str] | None = None,
+    learn_from: str | None = None,
+    seed: int = 0,
+    learners: str = "scikit-learn",
+    threads: int | None = None,
+    reading: Reading = AS_USUAL,
+    progress: Progress | bool = no_progress,
+) -> Comparison:
+    """Every combination of what is varied: its risk on the whole table, its utility on held-out rows.
+
+    ``vary`` is what differs, such as ``{"k": [2, 5, 10], "workload": ["on", "off"]}``, or the same in the words of the
+    command line, ``["k=2,5,10"]``. A combination that cannot be met is a setting with a problem, not an error.
+    ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
+    """
+    with showing(progress) as told:
+        return _compared(
+            table, Policy.of(policy), varied(vary), told, folds=folds, models=models, learn_from=learn_from, seed=seed,
+            learners=learners, threads=threads, reading=reading,
+        )  # fmt: skip
+
+
+def _compared(
+    table: Any,
+    policy: Policy,
+    vary: Mapping[str, Sequence[str]],
+    progress: Progress,
+    *,
+    learn_from: str | None,
+    **how: Any,
+) -> Comparison:
+    chosen = combinations(policy, vary)
+    trial = trial_of(table, policy, learn_from=learn_from, **how)
+    policy = trial.policy
+    count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
+    raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))
+    count.next()
+    settings = []
+    for choices in chosen:
+        settings.append(_setting(policy, choices, trial, count.tick))
+        count.next()
+    protocol = {**trial.protocol, "learn_from": points_of(policy, learn_from)}
+    words = tuple(dict.fromkeys([*vary, *(word for choices in chosen for word in choices)]))
+    return Comparison(
+        policy.as_dict(),
+        protocol,
+        words,
+        tuple(settings),
+        raw,
+        nothing,
+        tuple(_tests(settings)),
+        page=as_html,
+    )
+
+
+class _Count:
+    """Progress over stretches of equal length, of which some end early."""
+
+    def __init__(self, progress: Progress, *, each: int, total: int) -> None:
+        self._progress, self._each, self._total = progress, each, each * total
+        self._done, self._end = 0, each
+        progress("comparing", 0, self._total)
+
+    def tick(self) -> None:
+        self._done += 1
+        self._progress("comparing", self._done, self._total)
+
+    def next(self) -> None:
+        self._done, self._end = self._end, self._end + self._each
+        self._progress("comparing", self._done, self._total)
+
+
+def _setting(policy: Policy, choices: Mapping[str, str], trial: Trial, tick: Callable[[], None]) -> Setting:
+    try:
+        chosen = variant(policy, choices)
+        if chosen.is_private:
+            scores, measures = score_release(trial, chosen, tick)
+            return Setting(choices, scores=tuple(scores), measures=measures)
+        size = methods.partition(trial.source, chosen, threads=trial.threads).size
+        scores, measures = score_release(trial, chosen, tick)
+    except (PolicyError, PromiseError) as error:
+        return Setting(choices, problem=str(error))
+    return Setting(
+        choices,
+        largest_risk=1 / int(size.min()),
+        mean_risk=len(size) / int(size.sum()),  # over the rows: each group's risks add up to 1
+        groups=len(size),
+        scores=tuple(scores),
+        measures=measures,
+    )
+
+
+def _tests(settings: Sequence[Setting]) -> Iterator[PairedTest]:
+    """Settings that differ in one of the choices that both have, target by target and model by model."""
+    met = [setting for setting in settings if setting.problem is None]
+    for one, other in itertools.combinations(met, 2):
+        common = one.choices.keys() & other.choices.keys()  # of two methods not all: k here, epsilon there
+        if sum(one.choices[word] != other.choices[word] for word in common) == 1:
+            for first, second in zip(one.scores, other.scores, strict=True):
+                test = paired_test(first, second, names=(one.name, other.name), one_sided=False)
+                yield from () if test is None else (test,)

@@ -1,0 +1,248 @@
+"""What a comparison varies: words such as k=2,5,10 into policies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeGuard
+
+from sfumato.errors import InputError, PolicyError, did_you_mean
+from sfumato.evaluation.trial import check_method
+from sfumato.policy.document import DiffGenOptions, Method, MondrianOptions, Output, Policy, TdsOptions
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, Requirement
+from sfumato.policy.schema import Attribute, Role, Schema
+from sfumato.policy.workload import Aggregate, Select
+
+PRIVATE = DiffGenOptions.name
+METHODS: dict[str, Method] = {"mondrian": MondrianOptions(), "tds": TdsOptions()}
+OF_GROUPS = ("k", "l")
+"""Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
+
+
+def parse_vary(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The settings to try, from texts such as ``k=2,5,10``.
+
+    >>> parse_vary(["k=2,5", "method=mondrian,tds"])
+    {'k': ('2', '5'), 'method': ('mondrian', 'tds')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in given:
+        word, sign, values = text.partition("=")
+        word, choices = word.strip(), tuple(v.strip() for v in values.split(",") if v.strip())
+        if word not in _CHECKS:
+            hint = did_you_mean(word, _CHECKS) or f" Known are {', '.join(_CHECKS)}."
+            raise InputError(f"--vary knows no {word!r}.{hint}")
+        if not sign or not choices:
+            raise InputError(f"--vary {word} needs values, such as {word}={_EXAMPLES[word]}.")
+        if word in found:
+            raise InputError(f"--vary {word} stands twice; give all its values at once, separated by commas.")
+        for choice in choices:
+            _CHECKS[word](choice)
+        found[word] = tuple(dict.fromkeys(choices))
+    if not found:
+        raise InputError("Nothing is varied; say --vary k=2,5,10,50, for example.")
+    return found
+
+
+def _is_list(given: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(given, Iterable) and not isinstance(given, str)
+
+
+def varied(given: Mapping[str, Sequence[object]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The settings to try, as texts or as values of Python.
+
+    >>> varied({"k": [2, 5], "workload": "on"})
+    {'k': ('2', '5'), 'workload': ('on',)}
+    >>> varied({"k": 5})
+    {'k': ('5',)}
+    """
+    if not isinstance(given, Mapping):
+        return parse_vary([given] if isinstance(given, str) else given)
+    lists = {word: list(own) if _is_list(own) else [own] for word, own in given.items()}
+    return parse_vary([f"{word}={','.join(map(str, own))}" for word, own in lists.items()])
+
+
+# ---- combinations ----------------------------------------------------------------------------------------
+
+
+def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Every combination of what is varied, each once, without the words that its method does not know.
+
+    A private one always names its epsilon.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 5]}")
+    >>> combinations(policy, {"method": ["tds", "diffgen"], "epsilon": ["0.5", "1"]})
+    [{'method': 'tds'}, {'method': 'diffgen', 'epsilon': '0.5'}, {'method': 'diffgen', 'epsilon': '1'}]
+    """
+    _check_words(policy, vary)
+    found: dict[tuple[tuple[str, str], ...], None] = {}
+    for chosen in itertools.product(*vary.values()):
+        choices = dict(zip(vary, chosen, strict=True))
+        if choices.get("method", policy.method.name) == PRIVATE:
+            choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
+            choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
+        else:
+            choices.pop("epsilon", None)
+        found[tuple(choices.items())] = None
+    return [dict(items) for items in found]
+
+
+def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
+    """Raise where a word fits none of the methods, or a method lacks what makes it private."""
+    methods = vary.get("method", (policy.method.name,))
+    for name in methods:
+        check_method(name)
+    if "epsilon" in vary and PRIVATE not in methods:
+        raise InputError(
+            "epsilon is what the method diffgen spends, and no setting has that method; "
+            "add --vary method=diffgen, or name it in the policy."
+        )
+    if PRIVATE in methods and "epsilon" not in vary and not policy.is_private:
+        raise InputError("The method diffgen needs an epsilon; say --vary epsilon=0.1,0.5,1, for example.")
+    others = [name for name in methods if name != PRIVATE]
+    for word in OF_GROUPS:
+        if word in vary and not others:
+            raise InputError(
+                f"{word} is required of groups of rows, and the method diffgen makes none; vary epsilon."
+            )
+    if others and policy.is_private and "k" not in vary:
+        raise InputError(f"The method {others[0]} needs a requirement; say --vary k=5,10, for example.")
+    has_l = any(isinstance(item, EntropyDiversity | RecursiveDiversity) for item in policy.requirements)
+    if "l" in vary and not has_l:
+        raise InputError(
+            "The policy requires no diversity whose l could vary; add entropy-diversity or recursive-diversity."
+        )
+
+
+def _epsilon_of(policy: Policy) -> str:
+    return str(policy.method.as_policy()[PRIVATE]["epsilon"])
+
+
+# ---- policies --------------------------------------------------------------------------------------------
+
+
+def variant(policy: Policy, choices: Mapping[str, str]) -> Policy:
+    """The policy with these choices made."""
+    name = choices.get("method", policy.method.name)
+    policy = _private(policy, choices["epsilon"]) if name == PRIVATE else _of_groups(policy, name)
+    for word, choice in choices.items():
+        if word in _CHANGES:
+            policy = _CHANGES[word](policy, choice)
+    return policy
+
+
+def _private(policy: Policy, epsilon: str) -> Policy:
+    """What the same table and class become under differential privacy: nothing but boxes and the class is published.
+
+    Requirements, tasks without a target and columns other than these do not apply there.
+    """
+    if isinstance(policy.method, DiffGenOptions):
+        return replace(policy, method=replace(policy.method, epsilon=Fraction(epsilon)))
+    kept = {name for task in policy.predictions for name in task.targets}
+    return replace(
+        policy,
+        schema=Schema(tuple(_hidden(attribute, kept) for attribute in policy.schema)),
+        requirements=(),
+        workload=tuple(task for task in policy.workload if not isinstance(task, Select | Aggregate)),
+        method=DiffGenOptions(Fraction(epsilon)),
+        output=Output.LABELS if policy.output is Output.SUMMARY else policy.output,
+    )
+
+
+def _hidden(attribute: Attribute, kept: set[str]) -> Attribute:
+    if attribute.role in (Role.SENSITIVE, Role.OTHER) and attribute.name not in kept:
+        return replace(attribute, role=Role.DROP)
+    return attribute
+
+
+def _of_groups(policy: Policy, name: str) -> Policy:
+    if policy.method.name == name:
+        return policy
+    return replace(policy, method=METHODS[name], rows="counts")
+
+
+def _with_k(policy: Policy, choice: str) -> Policy:
+    others = tuple(item for item in policy.requirements if not isinstance(item, KAnonymity))
+    return replace(policy, requirements=(KAnonymity(int(choice)), *others))
+
+
+def _with_l(policy: Policy, choice: str) -> Policy:
+    return replace(policy, requirements=tuple(_diversity(item, choice) for item in policy.requirements))
+
+
+def _diversity(item: Requirement, choice: str) -> Requirement:
+    if isinstance(item, EntropyDiversity):
+        return replace(item, l=float(choice))
+    if isinstance(item, RecursiveDiversity):
+        if not float(choice).is_integer():
+            raise PolicyError(f"{item.word} needs a whole number l.")
+        return replace(item, l=int(float(choice)))
+    return item
+
+
+def _with_workload(policy: Policy, choice: str) -> Policy:
+    return policy if choice == "on" else replace(policy, workload=())
+
+
+_CHANGES: dict[str, Callable[[Policy, str], Policy]] = {
+    "k": _with_k,
+    "l": _with_l,
+    "workload": _with_workload,
+}
+_EXAMPLES = {
+    "k": "2,5,10,50",
+    "l": "1.5,2,3",
+    "method": "mondrian,tds",
+    "workload": "on,off",
+    "epsilon": "0.1,0.5,1",
+}
+
+
+# ---- words -----------------------------------------------------------------------------------------------
+
+
+def _check_k(choice: str) -> None:
+    if not choice.isdecimal() or int(choice) < 1:
+        raise InputError("--vary k needs whole numbers of at least 1, such as k=2,5,10,50.")
+
+
+def _check_l(choice: str) -> None:
+    if not 1 <= _number(choice) < math.inf:
+        raise InputError("--vary l needs numbers of at least 1, such as l=1.5,2,3.")
+
+
+def _check_method(choice: str) -> None:
+    check_method(choice)
+    known = (*METHODS, PRIVATE)
+    if choice not in known:
+        hint = did_you_mean(choice, known) or f" Known are {', '.join(known)}."
+        raise InputError(f"--vary method knows no {choice!r}.{hint}")
+
+
+def _check_workload(choice: str) -> None:
+    if choice not in ("on", "off"):
+        raise InputError("--vary workload takes on and off: workload=on,off.")
+
+
+def _check_epsilon(choice: str) -> None:
+    if not 0 < _number(choice) < math.inf:
+        raise InputError("--vary epsilon needs numbers above 0, such as epsilon=0.1,0.5,1.")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+_CHECKS: dict[str, Callable[[str], None]] = {
+    "k": _check_k,
+    "l": _check_l,
+    "method": _check_method,
+    "workload": _check_workload,
+    "epsilon": _check_epsilon,
+}

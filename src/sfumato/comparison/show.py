@@ -1,0 +1,77 @@
+"""A comparison as text: one line for each setting and target, then the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato import notebook
+from sfumato.comparison.advice import guidance, risk
+from sfumato.comparison.picture import drawing_of, svg_of
+from sfumato.comparison.result import MEASURE, Comparison, Setting
+from sfumato.evaluation.result import with_interval
+from sfumato.evaluation.show import aligned
+
+
+def as_text(found: Comparison) -> str:
+    """The table, without the training figures that the CSV has, and what to choose."""
+    how = found.protocol
+    heading = f"{how['folds']} folds of {how['rows']:,} rows by {how['learners']}; seed {how['seed']}."
+    advice = "\n".join(f"- {line}" for line in guidance(found))
+    return "\n\n".join(block for block in (heading, *_tables(found), _problems(found), advice) if block)
+
+
+def as_html(found: Comparison) -> str:
+    """The advice, the risk and the utility of each setting, and the picture, for a notebook."""
+    models = [(score.target, score.model) for score in found.raw]
+    lines = [
+        (setting.name, *_risks(setting), *(with_interval(setting.score(*names)) for names in models))
+        for setting in found.met
+    ]
+    if found.met:
+        lines.append(("raw data", "", "", *(with_interval(score) for score in found.raw)))
+    heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models))
+    return notebook.card(
+        "A comparison",
+        "For the owner's eyes: it was computed from raw rows, and none of it is in a release.",
+        [("settings", f"{len(found.settings):,}"), ("can be met", f"{len(found.met):,}")],
+        notebook.table(heads, lines),
+        notebook.paragraphs([*filter(None, _problems(found).split("\n")), *guidance(found)]),
+        notebook.picture(svg_of(drawing_of(found))) if found.met else "",
+    )
+
+
+def _problems(found: Comparison) -> str:
+    """Each problem once, with the settings that have it."""
+    names: dict[str, list[str]] = {}
+    for setting in found.settings:
+        if setting.problem is not None:
+            names.setdefault(setting.problem, []).append(setting.name)
+    return "\n".join(f"Not {'; '.join(which)}: {problem}" for problem, which in names.items())
+
+
+def _tables(found: Comparison) -> Iterator[str]:
+    if not found.met:
+        return
+    for target in dict.fromkeys(score.target for score in found.raw):
+        models = [score.model for score in found.raw if score.target == target]
+        nothing = found.of_nothing(target)
+        shown = not all(setting.is_private for setting in found.met)
+        lines = [("", *(("largest risk", "mean risk") if shown else ()), *models)]
+        lines += [
+            (setting.name, *(_risks(setting) if shown else ()),
+             *(with_interval(setting.score(target, model)) for model in models))
+            for setting in found.met
+        ]  # fmt: skip
+        none = ("", "") if shown else ()
+        lines.append(("raw data", *none, *(with_interval(found.of_raw(target, model)) for model in models)))
+        lines.append(("nothing", *none, *[with_interval(nothing)] * len(models)))
+        yield "\n".join([f"{target}: {nothing.metric}", *aligned(lines, indent=2)])
+    if not found.raw:
+        lines = [("", "largest risk", "mean risk", MEASURE)]
+        lines += [(s.name, *_risks(s), f"{(s.measures or {})[MEASURE]:.4f}") for s in found.met]
+        yield "\n".join(aligned(lines, indent=2))
+
+
+def _risks(setting: Setting) -> tuple[str, str]:
+    """The largest and the mean risk; of a private setting neither."""
+    return ("", "") if setting.is_private else (risk(setting.largest_risk), risk(setting.mean_risk))

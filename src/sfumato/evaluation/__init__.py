@@ -1,0 +1,7 @@
+"""How well a release serves its purpose: models learned from it, tested on rows that they have never seen.
+
+``protocol`` has :func:`evaluate`, ``result`` what it returns (:class:`Evaluation`), which reports read without loading
+the rest. ``points`` and ``features`` turn boxes into what models learn from; ``models``, ``linear``, ``trees``,
+``pruning``, ``naive_bayes`` and ``weka`` are the models, ``measures`` their errors, ``student`` the quantiles of their
+intervals; ``private`` evaluates noisy counts.
+"""

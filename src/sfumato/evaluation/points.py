@@ -1,0 +1,249 @@
+r"""From rows to what a model learns from: cells as they are, or boxes made into points [LDR08, section 4.2].
+
+A box of d attributes is a point of 2d numbers, its **corners**: the low and the high end of each attribute,
+categories by the codes of their first and last leaf, in the depth-first order of the hierarchy. Two other
+ways are there to compare with it: the **midpoint** of a box, d numbers, and a **sample** of it, uniform over
+the values that it covers, as if it were a row.
+
+Cuts that all groups share (top-down specialization, DiffGen) need none of this: an attribute has few values then,
+intervals or nodes, and they are learned from as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.encoding import encoders
+from sfumato.encoding.encoders import TreeDomain
+from sfumato.errors import InternalError, TableError
+from sfumato.evaluation.features import Features
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.randomness import Random
+from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.table import source as tables
+from sfumato.table.source import Source
+
+LEARN_FROM = ("corners", "midpoint", "sample")
+VALUES = "values"
+"""What shared cuts are learned from."""
+
+LARGEST = 1e38
+"""Of the numbers that can be learned from: trees hold them in 32 bits."""
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+# ---- cells as they are -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A column of numbers, or of dates as days; missing is NaN."""
+
+    values: Floats
+
+    @property
+    def is_missing(self) -> NDArray[np.bool_]:
+        return np.isnan(self.values)
+
+    @property
+    def cells(self) -> Floats:
+        return self.values
+
+    def take(self, rows: Codes) -> Numbers:
+        return Numbers(self.values[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Categories:
+    """A column of texts as codes, in the order of the texts; a missing cell is a value of its own, the last.
+
+    ``texts`` are what the codes stand for, where somebody asks for them.
+    """
+
+    codes: Codes
+    n_values: int
+    is_missing: NDArray[np.bool_]
+    texts: pa.Array | None = None
+
+    @property
+    def cells(self) -> Codes:
+        return self.codes
+
+    def take(self, rows: Codes) -> Categories:
+        return Categories(self.codes[rows], self.n_values, self.is_missing[rows], self.texts)
+
+
+Column = Numbers | Categories
+
+
+def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dict[str, Column]:
+    """Columns of several tables, one table after the other, under common codes.
+
+    >>> table = tables.open_table(pa.table({"sex": ["m", None, "f"]}))
+    >>> read([table], Schema.of(sex="other"), ["sex"])["sex"].codes
+    array([1, 2, 0])
+    """
+    return {
+        name: _column([source.column(name) for source in sources], schema[name])
+        for name in dict.fromkeys(names)
+    }
+
+
+def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
+    if attribute.kind is not Kind.CATEGORY:
+        return Numbers(np.concatenate([_numbers(part, attribute) for part in parts]))
+    decoded = [tables.texts(part, attribute).dictionary_decode() for part in parts]
+    cells = pa.chunked_array(decoded, pa.string()).combine_chunks().dictionary_encode()
+    n_texts, order = len(cells.dictionary), pc.sort_indices(cells.dictionary)
+    rank = np.empty(n_texts + 1, dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(n_texts)
+    rank[n_texts] = n_texts
+    at = cells.indices.fill_null(n_texts).to_numpy(zero_copy_only=False)
+    texts = cells.dictionary.take(order)
+    return Categories(rank[at], n_texts + bool(cells.null_count), at == n_texts, texts)
+
+
+def _numbers(column: Any, attribute: Attribute) -> Floats:
+    cells = tables.ordered(column, attribute)
+    numbers = np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if np.any(np.abs(numbers) > LARGEST):
+        raise TableError(
+            f"Column {attribute.name!r} holds numbers beyond {LARGEST:g}, which no model can learn from; "
+            "mend them, or give the column another unit."
+        )
+    return numbers
+
+
+def features(columns: Mapping[str, Column]) -> Features:
+    """Columns of equal length as points."""
+    wide = {name: column for name, column in columns.items() if isinstance(column, Numbers)}
+    rest = {name: column for name, column in columns.items() if isinstance(column, Categories)}
+    n_rows = len(next(iter(columns.values())).is_missing)
+    numbers = np.empty((n_rows, len(wide)))
+    for i, column in enumerate(wide.values()):
+        numbers[:, i] = column.values
+    return Features(
+        numbers,
+        tuple(column.codes for column in rest.values()),
+        tuple(column.n_values for column in rest.values()),
+        (*wide, *rest),
+    )
+
+
+# ---- boxes -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBoxes:
+    """The box of each row, as published: its two ends on every axis.
+
+    Numbers and dates: the first and last value that the label shows, NaN where missing is all it says.
+    Hierarchies: the codes of the first and last leaf of the whole hierarchy (``trees``, by attribute).
+    """
+
+    axes: tuple[OrderedAxis | TreeAxis, ...]
+    trees: Mapping[str, Hierarchy]
+    first: Floats
+    last: Floats
+
+    def widths(self) -> Floats:
+        """The share of each axis that the box of each row covers: 0 for a single value, 1 for all of them.
+
+        The normalized certainty penalty of a cell [XWP06, section 2.2]: the length of an interval over the
+        range of the column, the leaves below a node over all leaves.
+        """
+        out = np.zeros_like(self.first)
+        for a, axis in enumerate(self.axes):
+            span = self.last[:, a] - self.first[:, a]
+            if isinstance(axis, TreeAxis):
+                out[:, a] = np.where(span > 0, (span + 1) / self.trees[axis.attribute.name].n_leaves, 0.0)
+            elif axis.high > axis.low:
+                out[:, a] = np.nan_to_num(span / (axis.high - axis.low))
+        return out
+
+    def columns(self, learn_from: str, random: Random) -> dict[str, dict[str, Column]]:
+        """Of each attribute, the columns that stand for it."""
+        return {
+            axis.attribute.name: self._columns_of(a, axis, learn_from, random)
+            for a, axis in enumerate(self.axes)
+        }
+
+    def _columns_of(
+        self, a: int, axis: OrderedAxis | TreeAxis, learn_from: str, random: Random
+    ) -> dict[str, Column]:
+        name, first, last = axis.attribute.name, self.first[:, a], self.last[:, a]
+        match learn_from:
+            case "corners":
+                return {f"{name} (low)": Numbers(first), f"{name} (high)": Numbers(last)}
+            case "midpoint":
+                return {name: Numbers((first + last) / 2)}
+            case "sample":
+                return {name: self._sampled(axis, first, last, random)}
+            case "values":
+                return {name: _as_values(first, last)}
+        raise InternalError(f"Nothing learns from {learn_from}.")
+
+    def _sampled(self, axis: OrderedAxis | TreeAxis, first: Floats, last: Floats, random: Random) -> Column:
+        share = random.random(len(first))
+        if isinstance(axis, TreeAxis):
+            n_leaves = self.trees[axis.attribute.name].n_leaves
+            codes = np.minimum(np.floor(first + share * (last - first + 1)), last).astype(np.int64)
+            return Categories(codes, n_leaves, np.zeros(len(codes), dtype=np.bool_))
+        if axis.grid is None:
+            return Numbers(last - share * (last - first))  # the low end of such a box is open
+        steps = np.rint((last - first) / axis.grid)
+        return Numbers(first + axis.grid * np.minimum(np.floor(share * (steps + 1)), steps))
+
+
+def _as_values(first: Floats, last: Floats) -> Categories:
+    """The distinct boxes of one axis as categories, in the order of their ends."""
+    codes, distinct, _ = distinct_boxes(first, last)
+    return Categories(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
+
+
+def boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:
+    """The boxes of the rows that a recoding was fitted to, and after them those of other rows."""
+    trees = {
+        axis.attribute.name: _whole_tree(axis, fitted) for axis in recoding.axes if isinstance(axis, TreeAxis)
+    }
+    return boxes_between(recoding, [recoding.box_ends(source) for source in (fitted, *others)], trees)
+
+
+def boxes_between(
+    recoding: Any, ends: Sequence[tuple[Floats, Floats]], trees: Mapping[str, Hierarchy]
+) -> RowBoxes:
+    """Boxes by their ends as a recoding has them; ``trees`` are the hierarchies that they were cut from."""
+    low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
+    first, last = np.empty_like(low), np.empty_like(high)
+    for a, axis in enumerate(recoding.axes):
+        if isinstance(axis, TreeAxis):
+            whole = trees[axis.attribute.name]
+            node = np.array([whole.descend(axis.nodes.path(n)) for n in range(axis.nodes.n_nodes)])
+            at = node[low[:, a].astype(np.int64)]
+            first[:, a], last[:, a] = whole.low[at], whole.high[at] - 1
+        else:
+            first[:, a], last[:, a] = _shown_ends(axis, low[:, a], high[:, a])
+    return RowBoxes(recoding.axes, trees, first, last)
+
+
+def _whole_tree(axis: TreeAxis, fitted: Source) -> Hierarchy:
+    """The hierarchy that the boxes were cut from: a recoding keeps only those of its nodes that it uses."""
+    domain, _ = encoders.encode_axis(fitted, axis.attribute)
+    assert isinstance(domain, TreeDomain)
+    return domain.hierarchy
+
+
+def _shown_ends(axis: OrderedAxis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    is_missing = np.isneginf(high) | (axis.low > axis.high)
+    first, last = axis.ends(low, np.where(is_missing, 0.0, high))
+    return np.where(is_missing, np.nan, first), np.where(is_missing, np.nan, last)

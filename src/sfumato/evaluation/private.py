@@ -1,0 +1,77 @@
+"""What models learn from differentially private releases: noisy counts, written out as rows.
+
+Nothing is released here, so the randomness is seeded and the same evaluation can be had again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.evaluation import measures, points
+from sfumato.evaluation.points import Categories, Column
+from sfumato.methods.specialization.diffgen.release import Drawn, drawn_from
+from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.declared import declared_tree, with_missing
+from sfumato.privacy import mechanisms
+from sfumato.recoding.axis import TreeAxis
+from sfumato.recoding.cuts import Cuts
+from sfumato.table.source import Source
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """What was drawn of a training part, and the boxes of the part's rows, then of all cells of the grid."""
+
+    drawn: Drawn
+    boxes: points.RowBoxes
+    n_train: int
+
+    @classmethod
+    def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> Counts:
+        drawn = drawn_from(train, policy, chance=mechanisms.seeded(seed))
+        cuts = drawn.recoding
+        trees = {
+            axis.attribute.name: with_missing(declared_tree(axis.attribute))
+            for axis in cuts.axes
+            if isinstance(axis, TreeAxis)
+        }
+        ends = [cuts.box_ends(train), cuts.box_ends(test), cuts.ends(_cells(cuts))]
+        return cls(drawn, points.boxes_between(cuts, ends, trees), train.n_rows)
+
+    def rows(self, name: str, target: Column) -> tuple[Ints, Ints]:
+        """Every row that the counts stand for: its cell, and its class by the codes of the ``target`` of that name.
+
+        Where there is none, one of the first declared class: a guess that does not depend on the table.
+        """
+        assert isinstance(target, Categories)
+        assert target.texts is not None
+        _, classes = self.drawn.lines.columns[name]
+        known = {text: code for code, text in enumerate(target.texts.to_pylist())}
+        codes = np.array([known.get(text, target.n_values + i) for i, text in enumerate(classes.to_pylist())])
+        line = np.repeat(np.arange(self.drawn.counts.size), self.drawn.counts.ravel())
+        line = line if len(line) else np.zeros(1, dtype=np.int64)
+        return line // len(codes), codes[line % len(codes)]
+
+    def measures(self) -> dict[str, float]:
+        """What can be said without groups of rows."""
+        return {
+            "cells": float(len(self.drawn.counts)),
+            "rows that the counts stand for": float(self.drawn.counts.sum()),
+            "normalized certainty penalty": measures.certainty_penalty(self.boxes.widths()[: self.n_train]),
+        }
+
+
+def _cells(cuts: Cuts) -> Ints:
+    """The place of each cell of the grid, in the order of its counts."""
+    pieces = [
+        axis.nodes.leaf_nodes.astype(np.int64)
+        if isinstance(axis, TreeAxis)
+        else np.arange(len(thresholds) + 1)
+        for axis, thresholds in zip(cuts.axes, cuts.thresholds, strict=True)
+    ]
+    return np.stack([place.ravel() for place in np.meshgrid(*pieces, indexing="ij")], axis=1)

@@ -1,0 +1,322 @@
+"""How utility is measured: rows are held out of the recoding as well as of the training [LDR08, section 4.1].
+
+1. The rows are divided into folds (or a test table is given).
+2. The recoding is fitted to the training part alone.
+3. The same recoding is applied to the test part.
+4. Each model learns from the recoded training part and is judged on the recoded test part.
+
+Of a differentially private release models learn its noisy counts instead of the recoded training part.
+
+The same folds serve the raw data (models learn from the rows as they are) and publishing nothing (the most
+frequent class, the mean): what a release costs, and what it is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import methods
+from sfumato.errors import PromiseError, RequirementUnreachable
+from sfumato.evaluation import measures, points, private
+from sfumato.evaluation.features import Features
+from sfumato.evaluation.models import learner
+from sfumato.evaluation.points import Categories, Column
+from sfumato.evaluation.result import (
+    ACCURACY,
+    NOTHING,
+    RAW,
+    RELEASE,
+    Evaluation,
+    PairedTest,
+    Score,
+    paired_test,
+)
+from sfumato.evaluation.trial import Goal, Part, Trial, check_method, points_of, trial_of
+from sfumato.policy import predicate
+from sfumato.policy.document import Policy
+from sfumato.progress import Progress, no_progress, showing
+from sfumato.randomness import seeded_block
+from sfumato.recoding.groups import Partition
+from sfumato.release.query import select
+from sfumato.table.reading import AS_USUAL, Reading
+
+# ---- learning and judging ---------------------------------------------------------------------------
+
+
+class Lesson(NamedTuple):
+    """The points of the rows of one part, training rows first.
+
+    ``learned`` are points with their labels to learn from, where these are not the training rows.
+    """
+
+    points: Features
+    learned: tuple[Features, NDArray[np.int64]] | None = None
+
+
+LessonOf = Callable[[Goal], Lesson]
+"""What a goal is predicted from in one part."""
+
+
+def score_raw(trial: Trial, tick: Callable[[], None]) -> list[Score]:
+    """What models learn from the rows as they are."""
+
+    def lesson_of(_fold: int, part: Part) -> LessonOf:
+        return lambda goal: Lesson(
+            points.features({name: trial.cells[name].take(part.rows) for name in goal.features})
+        )
+
+    return _scores(trial, RAW, lesson_of, tick)
+
+
+def score_nothing(trial: Trial) -> list[Score]:
+    """What can be predicted without a release: the most frequent class throughout, or the mean."""
+    return [
+        _score(goal, goal.baseline, NOTHING, [_constant(goal, trial, part) for part in trial.parts])
+        for goal in trial.goals
+    ]
+
+
+def score_release(
+    trial: Trial, policy: Policy, tick: Callable[[], None]
+) -> tuple[list[Score], dict[str, float]]:
+    """What models learn from releases by ``policy``, and general measures of these releases."""
+    lesson_of = _private_lesson if policy.is_private else _lesson
+    found: list[dict[str, float]] = []
+    scores = _scores(trial, RELEASE, lambda fold, part: lesson_of(trial, policy, fold, part, found), tick)
+    return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
+
+
+def _lesson(trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]) -> LessonOf:
+    """The rows of a part as a release would show them; adds its measures to ``found``."""
+    groups = _fitted(part, policy, trial)
+    boxes = points.boxes(groups.recoding, part.train, [part.test])
+    widths = boxes.widths()[: part.train.n_rows]
+    found.append({**_general(groups, widths), **_of_workload(groups, policy, part, trial)})
+    columns = boxes.columns(points_of(policy, trial.learn_from), seeded_block(trial.seed, fold))
+
+    def lesson(goal: Goal) -> Lesson:
+        chosen: dict[str, Column] = {}
+        for name in goal.features:
+            chosen |= columns.get(name) or {name: trial.cells[name].take(part.rows)}
+        return Lesson(points.features(chosen))
+
+    return lesson
+
+
+def _private_lesson(
+    trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]
+) -> LessonOf:
+    """The same of a release in noisy counts, from which models learn; the rows of the part are recoded alike."""
+    random = seeded_block(trial.seed, fold)
+    counts = private.Counts.of(part.train, part.test, policy, seed=int(random.integers(2**63)))
+    found.append(counts.measures())
+    columns, n_rows = counts.boxes.columns(points.VALUES, random), len(part.rows)
+
+    def lesson(goal: Goal) -> Lesson:
+        cell, label = counts.rows(goal.target, trial.cells[goal.target])
+        all_points = points.features(
+            {key: one for name in goal.features for key, one in columns[name].items()}
+        )
+        return Lesson(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
+
+    return lesson
+
+
+def _scores(
+    trial: Trial, data: str, lesson_of: Callable[[int, Part], LessonOf], tick: Callable[[], None]
+) -> list[Score]:
+    judged: dict[tuple[Goal, str], list[Judged]] = {
+        (goal, model): [] for goal in trial.goals for model in goal.models
+    }
+    for fold, part in enumerate(trial.parts):
+        lesson_on = lesson_of(fold, part)
+        for goal in trial.goals:
+            lesson = lesson_on(goal)
+            for model in goal.models:
+                judged[goal, model].append(_learned(goal, model, lesson, part, trial))
+                tick()
+    return [_score(goal, model, data, folds) for (goal, model), folds in judged.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The metric of one model in one fold, on held-out rows and on those that it learned from."""
+
+    test: float
+    train: float
+
+
+def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> Score:
+    test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
+    return Score(goal.name, model, data, goal.metric, test, train)
+
+
+def _learned(goal: Goal, model: str, lesson: Lesson, part: Part, trial: Trial) -> Judged:
+    """Fit to the training rows whose target is known, and judge on the known ones of either part."""
+    y, is_known = _truth(goal, trial, part)
+    n_train = len(part.train_rows)
+    trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
+    train, label = lesson.learned or (lesson.points.take(trained), y[trained])
+    if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
+        return _constant(goal, trial, part, label[0])
+    fitted = learner(model, learners=trial.learners, seed=trial.seed).fit(train, label)
+    return Judged(
+        test=_metric(goal, y[tested], fitted.predict(lesson.points.take(tested))),
+        train=_metric(goal, y[trained], fitted.predict(lesson.points.take(trained))),
+    )
+
+
+def _constant(goal: Goal, trial: Trial, part: Part, guess: Any = None) -> Judged:
+    """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
+    y, is_known = _truth(goal, trial, part)
+    n_train = len(part.train_rows)
+    train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
+    if guess is None:
+        guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
+    return Judged(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
+
+
+def _truth(goal: Goal, trial: Trial, part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The target of the rows of a part (class codes, or numbers), and whether it is known."""
+    column = trial.cells[goal.target]
+    y = _classes(column) if goal.metric == ACCURACY else column.cells
+    return y[part.rows], ~column.is_missing[part.rows]
+
+
+def _classes(column: Column) -> NDArray[np.int64]:
+    """Codes of classes; a number is a class too, if the workload says so."""
+    if isinstance(column, Categories):
+        return column.codes
+    return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+
+
+def _metric(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
+    return float(np.mean(truth == guess if goal.metric == ACCURACY else np.abs(truth - guess)))
+
+
+# ---- the release ------------------------------------------------------------------------------------
+
+
+def _fitted(part: Part, policy: Policy, trial: Trial) -> Partition:
+    try:
+        return methods.partition(part.train, policy, threads=trial.threads)
+    except RequirementUnreachable as error:
+        folds = trial.protocol.get("folds")
+        which = f"The training part of a fold ({part.train.n_rows:,} of {trial.protocol['rows']:,} rows)"
+        way_out = "ask for less, or for more folds" if folds else "ask for less, or add rows"
+        raise PromiseError(
+            f"{which if folds else 'The training table'} cannot satisfy {error.requirement}: even one single group "
+            f"of all its rows has only {error.best}; {way_out}."
+        ) from None
+
+
+def _general(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]:
+    return {
+        "average group size": measures.average_group_size(groups.size),
+        "discernibility": measures.discernibility(groups.size),
+        "normalized certainty penalty": measures.certainty_penalty(widths),
+    }
+
+
+def _of_workload(groups: Partition, policy: Policy, part: Part, trial: Trial) -> dict[str, float]:
+    """How pure the groups are in each target, and how precisely rows are selected."""
+    found, group = {}, groups.of_row()
+    for goal in trial.goals:
+        column = trial.cells[goal.target].take(part.train_rows)
+        if goal.metric == ACCURACY:
+            entropy = measures.conditional_entropy(group, _classes(column))
+            found[f"conditional entropy of {goal.target}"] = entropy
+        else:
+            error = measures.mean_squared_error(group, column.cells.astype(np.float64))
+            found[f"weighted mean squared error of {goal.target}"] = error
+    rows = pa.table(groups.columns()) if trial.selections else None
+    for condition in trial.selections:
+        where = predicate.parse(condition, policy.schema)
+        selected = select.imprecision(where, part.train, policy.schema, rows, groups.recoding, policy)
+        found[f"imprecision of {condition}"] = float(selected.imprecision)
+    return found
+
+
+# ---- the whole of it --------------------------------------------------------------------------------
+
+
+def evaluate(
+    table: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    folds: int = 10,
+    test: Any = None,
+    models: Sequence[str] | None = None,
+    learn_from: str | None = None,
+    seed: int = 0,
+    learners: str = "scikit-learn",
+    threads: int | None = None,
+    reading: Reading = AS_USUAL,
+    progress: Progress | bool = no_progress,
+) -> Evaluation:
+    """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
+
+    ``test`` is a table of further rows to judge by, in place of ``folds``. ``learn_from`` says how boxes
+    become points: corners (the default), midpoint or sample. Without a target in the workload only the
+    general measures are taken. ``reading`` says how the text of the tables is written. Nothing of this is published:
+    an evaluation looks at raw rows.
+
+    >>> rows = pa.table({"age": list(range(40)), "ill": ["no", "yes"] * 10 + ["yes"] * 20})
+    >>> policy = Policy.parse('''
+    ... attributes: {age: {role: quasi-identifier, type: number}, ill: {role: other}}
+    ... require: [k-anonymity: 5]
+    ... workload: [classify: ill]
+    ... ''')
+    >>> found = evaluate(rows, policy, folds=2, models=["decision-tree"])
+    >>> found.score("ill", "majority", "nothing").mean
+    0.75
+    """
+    policy = Policy.of(policy)
+    check_method(policy.method.name)
+    trial = trial_of(
+        table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
+        learners=learners, threads=threads, reading=reading,
+    )  # fmt: skip
+    policy = trial.policy
+    with showing(progress) as told:
+        tick = _ticker(told, 2 * trial.n_fits)
+        released, found = score_release(trial, policy, tick)
+        raw, nothing = score_raw(trial, tick), score_nothing(trial)
+    return Evaluation(
+        policy=policy.as_dict(),
+        protocol={**trial.protocol, "learn_from": points_of(policy, learn_from)},
+        scores=(*released, *raw, *nothing),
+        measures=found,
+        tests=tuple(_tests(released, raw, nothing)),
+    )
+
+
+def _ticker(progress: Progress, total: int) -> Callable[[], None]:
+    done = 0
+    progress("evaluating", 0, total)
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        progress("evaluating", done, total)
+
+    return tick
+
+
+def _tests(released: Sequence[Score], raw: Sequence[Score], nothing: Sequence[Score]) -> Iterator[PairedTest]:
+    """Does the release differ from the raw data, and does it beat publishing nothing?"""
+    baseline = {score.target: score for score in nothing}
+    for score, on_raw in zip(released, raw, strict=True):
+        tests = (
+            paired_test(score, on_raw, names=(RELEASE, RAW), one_sided=False),
+            paired_test(score, baseline[score.target], names=(RELEASE, NOTHING), one_sided=True),
+        )
+        yield from (test for test in tests if test is not None)

@@ -1,0 +1,114 @@
+"""An evaluation for people (text on a terminal) and for spreadsheets (a table of all folds)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.evaluation.result import (
+    ACCURACY,
+    NOTHING,
+    OUTSIDE_THE_BUDGET,
+    RAW,
+    RELEASE,
+    Evaluation,
+    PairedTest,
+    Score,
+    number,
+    with_interval,
+)
+
+
+def as_text(found: Evaluation) -> str:
+    """The means with their intervals, the tests, and the general measures, in aligned columns."""
+    blocks = [_heading(found)]
+    blocks += ["\n".join(_target(found, target)) for target in found.targets]
+    blocks.append("\n".join(["Of the training releases:", *aligned(_measures(found), indent=2)]))
+    blocks += [OUTSIDE_THE_BUDGET] if found.is_private else []
+    return "\n\n".join(blocks)
+
+
+def as_table(found: Evaluation) -> pa.Table:
+    """A line for each score of each fold, then one for each measure (a mean over the folds)."""
+    lines: list[tuple[Any, ...]] = [
+        (score.target, score.model, score.data, score.metric, fold, test, train)
+        for score in found.scores
+        for fold, (test, train) in enumerate(zip(score.test, score.train, strict=True), start=1)
+    ]
+    lines += [(None, None, RELEASE, name, None, None, value) for name, value in found.measures.items()]
+    names = ("target", "model", "data", "metric", "fold", "test", "train")
+    kinds = (*[pa.string()] * 4, pa.int64(), pa.float64(), pa.float64())
+    columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    return pa.table([pa.array(list(c), kind) for c, kind in zip(columns, kinds, strict=True)], names)
+
+
+def _heading(found: Evaluation) -> str:
+    how = found.protocol
+    held = (
+        f"{how['folds']} folds of" if "folds" in how else f"{how['test_rows']:,} rows held out, learned from"
+    )
+    what = (
+        f"learned from {how['learn_from']} by {how['learners']}" if found.scores else "no target to predict"
+    )
+    return f"{held} {how['rows']:,} rows; {what}; seed {how['seed']}."
+
+
+def _target(found: Evaluation, target: str) -> Iterator[str]:
+    scores = [score for score in found.scores if score.target == target]
+    better = "higher is better" if scores[0].more_is_better else "lower is better"
+    interval = " ± half of the 95% interval" if scores[0].half_width is not None else ""
+    yield f"{target}: {scores[0].metric} on held-out rows{interval}; {better}"
+    nothing = next(score for score in scores if score.data == NOTHING)
+    lines = [("", "release", "raw data", "nothing", "release - raw", "beats nothing", "in training")]
+    for score in scores:
+        if score.data != RELEASE:
+            continue
+        raw = found.score(target, score.model, RAW)
+        tests = {
+            test.second: test for test in found.tests if (test.target, test.model) == (target, score.model)
+        }
+        lines.append(
+            (
+                score.model, with_interval(score), with_interval(raw), with_interval(nothing),
+                f"{_signed(score.mean - raw.mean, score.metric)}{_p(tests.get(RAW))}",
+                _verdict(score, nothing, tests.get(NOTHING)),
+                f"{number(score.train_mean, score.metric)}, raw {number(raw.train_mean, score.metric)}",
+            )
+        )  # fmt: skip
+    yield from aligned(lines, indent=2)
+
+
+def _signed(value: float, metric: str) -> str:
+    return f"{100 * value:+.1f}" if metric == ACCURACY else f"{value:+,.3g}"
+
+
+def _p(test: PairedTest | None) -> str:
+    if test is None:
+        return ""
+    return " (p < .001)" if test.p < 0.001 else f" (p = {test.p:.3f})"
+
+
+def _verdict(score: Score, nothing: Score, test: PairedTest | None) -> str:
+    is_ahead = score.mean > nothing.mean if score.more_is_better else score.mean < nothing.mean
+    return f"{'yes' if is_ahead and (test is None or test.p < 0.05) else 'no'}{_p(test)}"
+
+
+def _measures(found: Evaluation) -> list[tuple[str, str]]:
+    return [(name, f"{value:,.6g}") for name, value in found.measures.items()]
+
+
+def aligned(lines: Sequence[Sequence[str]], *, indent: int = 0) -> list[str]:
+    """Columns side by side, as wide as their widest cell.
+
+    >>> aligned([("a", "b"), ("long", "c")], indent=1)
+    [' a     b', ' long  c']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        (
+            " " * indent + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]

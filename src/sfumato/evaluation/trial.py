@@ -1,0 +1,290 @@
+"""Everything that stays the same whichever policy is tried: targets, models, and which rows are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
+from sfumato.evaluation import points
+from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
+from sfumato.evaluation.points import Column
+from sfumato.evaluation.result import ACCURACY, ERROR
+from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
+from sfumato.policy.schema import Role
+from sfumato.policy.workload import Classify
+from sfumato.randomness import seeded
+from sfumato.table import source as tables
+from sfumato.table.allowance import Gauge
+from sfumato.table.reading import AS_USUAL, Reading, in_usual_notation, open_as
+from sfumato.table.source import Source
+from sfumato.table.text_encoding import UTF8
+
+BASELINES = {ACCURACY: "majority", ERROR: "mean"}
+"""What predicts without looking: the most frequent class of the training part, or its mean."""
+
+BYTES_PER_CELL = 32
+"""Memory that learning takes, about: a table in memory, its cells as numbers, and the parts that are held out."""
+
+Rows = NDArray[np.int64]
+
+
+# ---- what is to be predicted ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One target with the columns that it is predicted from and the models that try.
+
+    ``name`` is what its scores are told apart by: the target, with more words where another goal has the same.
+    """
+
+    name: str
+    target: str
+    features: tuple[str, ...]
+    models: tuple[str, ...]
+    metric: str
+
+    @property
+    def baseline(self) -> str:
+        return BASELINES[self.metric]
+
+
+def goals_of(policy: Policy, models: Sequence[str] | None) -> tuple[Goal, ...]:
+    """The targets of a policy's workload, each once; targets of one task are judged one by one."""
+    chosen = _known_models(models)
+    quasi = policy.schema.names(Role.QUASI_IDENTIFIER)
+    goals = []
+    for task in policy.predictions:
+        is_class = isinstance(task, Classify)
+        fitting = tuple(m for m in chosen if m in (CLASSIFIERS if is_class else REGRESSORS))
+        for target in task.targets:
+            if target in quasi:
+                raise PolicyError(
+                    f"Column {target!r} is a target and a quasi-identifier: of such a column a release holds "
+                    "ranges, and whether a model predicts the cell behind them cannot be judged; "
+                    "give it the role other."
+                )
+            features = tuple(name for name in task.features or quasi if name != target)
+            goals.append(Goal(target, target, features, fitting, ACCURACY if is_class else ERROR))
+    goals = [goal for goal in dict.fromkeys(goals) if goal.models]
+    if policy.predictions and not goals:
+        kind = "classify" if chosen[0] in CLASSIFIERS else "regress"
+        raise InputError(f"The models asked for {kind}, but no task of the workload does.")
+    return tuple(replace(goal, name=_name(goal, goals)) for goal in goals)
+
+
+def _name(goal: Goal, goals: Sequence[Goal]) -> str:
+    rivals = [other for other in goals if other.target == goal.target and other != goal]
+    words = [goal.target]
+    if any(other.metric != goal.metric for other in rivals):
+        words.append("as a class" if goal.metric == ACCURACY else "as a number")
+    if any(other.metric == goal.metric for other in rivals):
+        words.append(f"from {', '.join(goal.features)}")
+    return " ".join(words)
+
+
+def _known_models(models: Sequence[str] | None) -> tuple[str, ...]:
+    known = (*CLASSIFIERS, *REGRESSORS)
+    models = (models,) if isinstance(models, str) else models
+    for name in models or ():
+        if name not in known:
+            raise InputError(
+                f"There is no model {name!r}.{did_you_mean(name, known) or ' Models: ' + ', '.join(known) + '.'}"
+            )
+    if models is not None and not models:
+        raise InputError(f"No model is named; leave the option out, or choose among {', '.join(known)}.")
+    return known if models is None else tuple(dict.fromkeys(models))
+
+
+# ---- which rows are held out ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One division of the rows: the table to fit, the table held out, and where their rows stand in all cells."""
+
+    train: Source
+    test: Source
+    train_rows: Rows
+    test_rows: Rows
+
+    @property
+    def rows(self) -> Rows:
+        return np.concatenate([self.train_rows, self.test_rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Everything that stays the same whichever policy is tried: rows, folds, targets, models, learners, seed."""
+
+    source: Source
+    parts: tuple[Part, ...]
+    cells: Mapping[str, Column]
+    goals: tuple[Goal, ...]
+    selections: tuple[str, ...]
+    protocol: Mapping[str, Any]
+    learners: str
+    learn_from: str | None
+    seed: int
+    policy: Policy
+    """The policy that the rows were read by, its patterns replaced by the columns of the table."""
+    threads: int | None = None
+
+    @property
+    def n_fits(self) -> int:
+        """Models to be fitted to one kind of data."""
+        return len(self.parts) * sum(len(goal.models) for goal in self.goals)
+
+
+def check_method(name: str) -> None:
+    """Raise if releases of a method cannot be judged on rows that they were not made of."""
+    if name == RiskUtilityOptions.name:
+        raise InputError(
+            "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
+            "Publish instead: the certificate says what its rows risk and are worth."
+        )
+
+
+def trial_of(
+    table: Any,
+    policy: Policy,
+    *,
+    folds: int = 10,
+    test: Any = None,
+    models: Sequence[str] | None = None,
+    learn_from: str | None = None,
+    seed: int = 0,
+    learners: str = "scikit-learn",
+    threads: int | None = None,
+    reading: Reading = AS_USUAL,
+) -> Trial:
+    """Read the table, check what is asked of it, and divide its rows."""
+    if learners not in LEARNERS:
+        raise InputError(
+            f"Learners are {' or '.join(LEARNERS)}, not {learners!r}.{did_you_mean(learners, LEARNERS)}"
+        )
+    if seed < 0:
+        raise InputError("The seed must be a whole number of at least 0.")
+    source = _opened(table, policy, reading)
+    policy = policy.expand(source.names)
+    goals = goals_of(policy, models)
+    _check_points(policy, learn_from)
+    policy.check_columns(source.names)
+    Gauge(source.where).foresee(source.n_rows * len(source.names) * BYTES_PER_CELL)
+    source = source.held()
+    tested = None if test is None else _opened(test, policy, reading).held()
+    cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
+    for goal in goals:
+        _check_target(cells[goal.target], goal)
+    parts = (
+        tuple(_folds(source, goals, cells, folds, seed)) if tested is None else (_held_out(source, tested),)
+    )
+    for goal in goals:
+        _check_known(cells[goal.target], goal, parts)
+    held = {"folds": int(folds)} if tested is None else {"test_rows": tested.n_rows}
+    protocol = {**held, "rows": source.n_rows, "seed": int(seed), "learners": learners}
+    selections = tuple(task.where for task in policy.selections)
+    return Trial(
+        source, parts, cells, goals, selections, protocol, learners, learn_from, seed, policy, threads
+    )
+
+
+def _opened(table: Any, policy: Policy, reading: Reading) -> Source:
+    """The table as ``publish`` reads it: by a private method nothing is recognized."""
+    if policy.is_private:
+        source = tables.open_table(table, encoding=reading.encoding or UTF8)
+        return in_usual_notation(source, policy.schema, reading)
+    return open_as(table, policy.schema, reading)
+
+
+def _names(goals: Sequence[Goal]) -> list[str]:
+    return [name for goal in goals for name in (goal.target, *goal.features)]
+
+
+def points_of(policy: Policy, learn_from: str | None) -> str:
+    """How boxes of this policy become points, if the user does not say."""
+    return points.VALUES if _shares_cuts(policy) else learn_from or points.LEARN_FROM[0]
+
+
+def _shares_cuts(policy: Policy) -> bool:
+    return policy.is_private or isinstance(policy.method, TdsOptions)
+
+
+def _check_points(policy: Policy, learn_from: str | None) -> None:
+    if learn_from is None:
+        return
+    if learn_from not in points.LEARN_FROM:
+        hint = did_you_mean(learn_from, points.LEARN_FROM)
+        raise InputError(
+            f"Boxes are learned from by {', '.join(points.LEARN_FROM)}, not {learn_from!r}.{hint}"
+        )
+    if _shares_cuts(policy):
+        raise InputError(
+            f"The method {policy.method.name} gives each column one set of values, which are learned from as they are; "
+            f"{learn_from} is for boxes. Leave it out."
+        )
+
+
+def _check_target(column: Column, goal: Goal) -> None:
+    if not goal.features:
+        raise PolicyError(f"Nothing is left to predict column {goal.target!r} from; name some features.")
+    known = column.cells[~column.is_missing]
+    if len(known) == 0 or (known == known[0]).all():
+        raise TableError(
+            f"Column {goal.target!r} is a target, but all its cells hold one value: there is nothing to predict. "
+            "Choose another target."
+        )
+
+
+def _check_known(column: Column, goal: Goal, parts: Sequence[Part]) -> None:
+    for part in parts:
+        for rows in (part.train_rows, part.test_rows):
+            if column.is_missing[rows].all():
+                raise TableError(
+                    f"Column {goal.target!r} is a target, but it is missing in all {len(rows):,} rows of a part "
+                    "to learn from or to test on; choose another target, or fewer folds."
+                )
+
+
+def _held_out(train: Source, test: Source) -> Part:
+    return Part(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
+
+
+def _folds(
+    source: Source, goals: Sequence[Goal], cells: Mapping[str, Column], folds: int, seed: int
+) -> Iterator[Part]:
+    if folds < 2:
+        raise InputError("Cross-validation needs at least 2 folds; or give a table to test on.")
+    if source.n_rows < folds:
+        raise InputError(
+            f"{source.n_rows:,} rows cannot be divided into {folds:,} folds; ask for fewer folds, or add rows."
+        )
+    of_row = fold_of_rows(source.n_rows, folds, seed, _strata(goals, cells))
+    for fold in range(folds):
+        train, test = np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)
+        yield Part(source.take(train), source.take(test), train, test)
+
+
+def _strata(goals: Sequence[Goal], cells: Mapping[str, Column]) -> NDArray[Any] | None:
+    """The classes that every fold should hold alike: those of the first target to classify."""
+    first = next((goal.target for goal in goals if goal.metric == ACCURACY), None)
+    return None if first is None else cells[first].cells
+
+
+def fold_of_rows(n_rows: int, folds: int, seed: int, strata: NDArray[Any] | None = None) -> Rows:
+    """The fold of each row: at random, sizes and strata as even as can be.
+
+    >>> fold_of_rows(6, 3, seed=0, strata=np.array([0, 0, 0, 1, 1, 1])).reshape(2, 3).sum(axis=1)
+    array([3, 3])
+    """
+    order = seeded(seed).permutation(n_rows)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    out = np.empty(n_rows, dtype=np.int64)
+    out[order] = np.arange(n_rows) % folds
+    return out

@@ -1,0 +1,342 @@
+"""Workload and requirement as the kernels see them: which columns, which weights, which limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.encoding.columns import (
+    Cell,
+    Columns,
+    Counted,
+    Joint,
+    Label,
+    Number,
+    One,
+    Pair,
+    Target,
+    cell_of,
+    targets_of,
+)
+from sfumato.encoding.encoders import EXACT_LIMIT, Domain, Sums
+from sfumato.errors import RequirementUnreachable
+from sfumato.kernels.axes import NO_NUMBER
+from sfumato.methods.mondrian.kernels.problem import (
+    CELL,
+    ENTROPY,
+    FIXED_POINT,
+    RECURSIVE,
+    TARGET,
+    VALUES,
+    VARIANCE,
+    Cells,
+    Queries,
+    Rules,
+    Targets,
+    table,
+)
+from sfumato.policy import predicate
+from sfumato.policy.document import MondrianOptions
+from sfumato.policy.requirements import (
+    EntropyDiversity,
+    GroupStats,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify, Predict, Regress, Select, Task
+from sfumato.release.query.select import code_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    column: Target
+    n_classes: int  # 0: a number
+    weight: float
+    whole: float  # entropy in bits, or variance, of the whole table within its cells
+    cell: Cell | None  # of the features outside the quasi-identifier
+
+
+def compile_targets(
+    workload: Sequence[Task], options: MondrianOptions, columns: Columns
+) -> tuple[Targets, Cells | None]:
+    """The workload. Targets of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
+
+    A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
+    squared dollar have no common measure. As soon as one target has features outside the quasi-identifier, all
+    are judged over cells, the others over one cell.
+    """
+    tasks = [task for task in workload if isinstance(task, Classify | Regress)]
+    targets = [target for task in tasks for target in _targets(task, columns)]
+    is_mixed = len({target.n_classes > 0 for target in targets}) > 1
+    is_relative = len(targets) > 1 and (is_mixed or options.standardize)
+    weighted = list(zip(targets, _weights(targets, columns, is_relative=is_relative), strict=True))
+    labels = [(target, weight) for target, weight in weighted if target.n_classes]
+    numbers = [(target, weight) for target, weight in weighted if not target.n_classes]
+    if is_relative:
+        scale = 1.0
+    elif labels:
+        scale = 1.0 / FIXED_POINT
+    else:
+        spread = sum(weight * target.whole for target, weight in numbers)
+        scale = 1.0 / spread if spread > 0 else 0.0
+    compiled = Targets(
+        label=table(
+            TARGET, [(columns.place(each.column), each.n_classes, weight) for each, weight in labels]
+        ),
+        number=table(TARGET, [(columns.place(each.column), 0, weight) for each, weight in numbers]),
+        largest=_largest(targets[0].column, columns) if len(targets) == 1 else 0,
+        gain_scale=scale,
+        median_below_gain=float(options.median_below_gain or 0.0),
+    )
+    if all(target.cell is None for target in targets):
+        return compiled, None
+    cells = _cells(labels, numbers, columns)
+    return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
+
+
+def _weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> list[float]:
+    """What the score of each target is multiplied by before they are summed.
+
+    Scores of numbers are squared units of their codes, which are hundredths for one column and whole numbers for
+    another; the weights bring them to the units of the columns themselves.
+    """
+    if len(targets) == 1:
+        return [1.0]
+    if is_relative:
+        return [_relative_weight(target) for target in targets]
+    units = [columns.scale(each.column).exact_unit for each in targets if isinstance(each.column, Number)]
+    if not units:
+        return [target.weight for target in targets]
+    return in_proportion(
+        [_exact(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
+    )
+
+
+def _relative_weight(target: _Target) -> float:
+    unit = FIXED_POINT if target.n_classes else 1.0
+    return target.weight / (unit * target.whole) if target.whole > 0 else target.weight
+
+
+def _targets(task: Predict, columns: Columns) -> list[_Target]:
+    found = []
+    for target in targets_of(task):
+        cell = cell_of(task, target, columns.schema)
+        if isinstance(target, Number):
+            n_classes, whole = 0, _variance_within(target, cell, columns)
+        else:
+            n_classes, whole = len(columns.count(target)), _entropy_within(target, cell, columns)
+        found.append(_Target(target, n_classes, task.weight, whole, cell))
+    return found
+
+
+def _largest(target: Target, columns: Columns) -> int:
+    """The greatest code."""
+    return columns.sums(target).greatest if isinstance(target, Number) else len(columns.count(target)) - 1
+
+
+# ---- features outside the quasi-identifier ---------------------------------------------------------
+
+
+def _cells(
+    labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], columns: Columns
+) -> Cells:
+    """Targets over cells, as the kernels see them."""
+
+    def within(target: _Target) -> Cell | One:
+        return target.cell or One()
+
+    def pair_of(target: _Target) -> Label | Joint | Pair:
+        assert not isinstance(target.column, Number)
+        return target.column if target.cell is None else Pair(target.cell, target.column)
+
+    def scale_of(target: _Target) -> float:
+        """A power of two that makes scores whole numbers below 2^52: none exceeds all squared errors."""
+        error = target.whole * columns.n_rows
+        return math.ldexp(1.0, 51 - math.frexp(error)[1]) if error > 0 else 1.0
+
+    place = columns.place
+    ids: list[Counted] = [within(target) for target, _ in (*labels, *numbers)]
+    ids += [pair_of(target) for target, _ in labels]
+    return Cells(
+        table(CELL, [(place(within(each)), place(pair_of(each)), weight, 1.0) for each, weight in labels]),
+        table(
+            CELL,
+            [
+                (place(within(each)), place(each.column), weight / scale_of(each), scale_of(each))
+                for each, weight in numbers
+            ],
+        ),
+        n_ids=max(len(columns.count(column)) for column in ids),
+        counts=np.zeros((0, 4), dtype=np.int64),
+        total=np.zeros(0),
+    )
+
+
+def _entropy_within(label: Label | Joint, cell: Cell | None, columns: Columns) -> float:
+    """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
+    cells = np.array([columns.n_rows]) if cell is None else columns.count(cell)
+    pairs = columns.count(label if cell is None else Pair(cell, label))
+    return float((_information(cells) - _information(pairs)) / FIXED_POINT / columns.n_rows)
+
+
+def _information(counts: NDArray[np.int64]) -> int:
+    """The sum of x log2 x in fixed point."""
+    x = counts[counts > 0]
+    return int(np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).sum())
+
+
+def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:
+    """Population variance; around the means of the cells, if there are any."""
+    if cell is None:
+        return float(_variance_of(columns.sums(number)))
+    errors = [sums.squared_errors / sums.n for sums in columns.sums_within(number, cell)]
+    return math.fsum(errors) / columns.n_rows  # the exact sum, rounded once: the order of cells cannot matter
+
+
+def _variance_of(sums: Sums) -> Fraction:
+    """Population variance, exactly, so that the order of the rows cannot matter."""
+    return Fraction(sums.squared_errors, sums.n**2) if sums.n else Fraction(0)
+
+
+def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rules:
+    """The requirement; raises if the whole table, as one group, fails it already."""
+    least_rows = 1
+    values: dict[str, int] = {}
+    starts: list[int] = [0]
+    looked_at: list[int] = []
+    entropy, recursive, variance = [], [], []
+    for requirement in requirements:
+        _check_whole_table(requirement, columns)
+        if isinstance(requirement, KAnonymity):
+            least_rows = max(least_rows, requirement.k)
+        elif isinstance(requirement, VarianceDiversity):
+            variance.append(_variance(requirement, columns))
+            least_rows = max(least_rows, 2 if requirement.at_least > 0 else 1)
+        else:
+            if requirement.of not in values:
+                label = Label(requirement.of)
+                values[requirement.of] = len(looked_at)
+                looked_at.append(columns.place(label))
+                starts.append(starts[-1] + len(columns.count(label)))
+            at = values[requirement.of]
+            # l effective values need at least l rows; the slack keeps the tolerance of the entropy
+            least_rows = max(least_rows, math.ceil(requirement.l - 1e-9))
+            if isinstance(requirement, EntropyDiversity):
+                entropy.append((at, math.log(requirement.l)))
+            elif requirement.l > 1:
+                recursive.append((at, requirement.l, requirement.exact_c))
+    return Rules(
+        least_rows=least_rows,
+        count_only=not (entropy or recursive or variance),
+        values=table(VALUES, list(zip(looked_at, starts[:-1], starts[1:], strict=True))),
+        entropy=table(ENTROPY, entropy),
+        recursive=table(RECURSIVE, [(at, size, c.numerator, c.denominator) for at, size, c in recursive]),
+        variance=table(VARIANCE, variance),
+    )
+
+
+def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, float]:
+    """(place, least variance in squared units of the codes).
+
+    Where 32 bits are not exact, every value may be off by half a unit and a standard deviation by as much:
+    the limit is raised by that, so that the promise holds of the true values.
+    """
+    number = _number(requirement)
+    scale = columns.scale(number)
+    least = float(Fraction(str(requirement.at_least)) / scale.exact_unit**2)
+    if not scale.is_exact:
+        least = (math.sqrt(least) + 0.5) ** 2
+    return columns.place(number), least
+
+
+def _number(requirement: VarianceDiversity) -> Number:
+    return Number(requirement.of, missing=int(NO_NUMBER))
+
+
+def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
+    groups = _whole_table(requirement, columns)
+    if not requirement.holds(groups)[0]:
+        best = requirement.describe(float(requirement.achieved(groups)[0]))
+        raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
+
+
+def _whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
+    """The statistics of all rows as one group."""
+    count = np.array([columns.n_rows])
+    if isinstance(requirement, KAnonymity):
+        return GroupStats(count)
+    if isinstance(requirement, EntropyDiversity | RecursiveDiversity):
+        return GroupStats(count, values=columns.count(Label(requirement.of))[None, :])
+    number = _number(requirement)
+    variance = _variance_of(columns.sums(number)) * columns.scale(number).exact_unit ** 2
+    return GroupStats(count, variance=np.array([float(variance)]))
+
+
+# ---- selections ------------------------------------------------------------------------------------
+
+
+def compile_queries(
+    workload: Sequence[Task], schema: Schema, domains: Sequence[Domain], n_rows: int
+) -> Queries | None:
+    """The selections of the workload as rectangles of codes, None if there are none.
+
+    A condition that falls into several rectangles is as many queries of its weight [LDR08, section 4.7].
+    """
+    tasks = [task for task in workload if isinstance(task, Select)]
+    ranges = [code_ranges(predicate.parse(task.where, schema), domains) for task in tasks]
+    n_queries = sum(map(len, ranges))
+    if n_queries == 0:
+        return None
+    weights = [task.weight for task, lines in zip(tasks, ranges, strict=True) for _ in lines]
+    lines = np.concatenate(ranges)
+    return Queries(
+        np.ascontiguousarray(lines[:, :, 0]),
+        np.ascontiguousarray(lines[:, :, 1]),
+        whole_weights(weights, n_rows),
+    )
+
+
+def whole_weights(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
+    """Weights in the same proportions as whole numbers, as decimals say them, so that costs are exact.
+
+    Their sum times the rows stays below 2^53. Proportions that need more are rounded, but never to nothing.
+
+    >>> whole_weights([1.0, 0.25, 0.1], n_rows=1000).tolist()
+    [20, 5, 2]
+    """
+    exact = _as_whole([_exact(weight) for weight in weights])
+    room = (2**53 - 1) // max(n_rows, 1)
+    total = sum(exact)
+    if total > room:
+        exact = [max(1, w * (room - len(exact)) // total) for w in exact]
+    return np.array(exact, dtype=np.int64)
+
+
+def in_proportion(weights: Sequence[Fraction]) -> list[float]:
+    """Weights in the same proportions as floats: whole numbers where these are exact, so that equal sums stay equal.
+
+    >>> in_proportion([Fraction(1), Fraction(1, 10**4)]), in_proportion([Fraction(1), Fraction(1, 2**60)])
+    ([10000.0, 1.0], [1.0, 8.673617379884035e-19])
+    """
+    whole = _as_whole(weights)
+    unit = 1 if max(whole) <= EXACT_LIMIT else max(whole)
+    return [w / unit for w in whole]
+
+
+def _as_whole(weights: Sequence[Fraction]) -> list[int]:
+    """The least whole numbers in the same proportions."""
+    above, below = math.gcd(*(w.numerator for w in weights)), math.lcm(*(w.denominator for w in weights))
+    return [int(w * below / above) for w in weights]
+
+
+def _exact(weight: float) -> Fraction:
+    """A weight as its decimals say it."""
+    return Fraction(str(weight))

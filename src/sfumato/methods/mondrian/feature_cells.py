@@ -1,0 +1,115 @@
+"""Scores over the feature space from entries, code by code: ``kernels.cells`` where rows are never together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.methods.mondrian.frequency_sets import Codes, Entries, Feature, Ints
+from sfumato.methods.mondrian.kernels.sets import (
+    group_information,
+    group_squares,
+    information_within,
+    walk_information,
+    walk_squares,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeIds:
+    """The ids of one feature in a node."""
+
+    feature: Feature
+    n_ids: int
+    rank: Codes  # the number of an id among those in use; of no length: the id itself
+    line: Ints  # label: (pairs, 2) -, rows; number: (cells, 4) -, -, rows, sum
+    cell_of: Ints  # label: the cell of each pair
+    cell: Ints  # label: (cells, 2) -, rows
+
+    def worth(self, table: Floats) -> float:
+        """The score of no split at all."""
+        return (
+            0.0
+            if self.feature.is_number
+            else float(information_within(self.line[:, 1].copy(), self.cell[:, 1].copy(), table))
+        )
+
+
+def node_ids(feature: Feature, totals: Ints, *, compact: bool) -> NodeIds:
+    """The ids of a feature from ``add_ids``; ``compact`` numbers those in use."""
+    rank = np.zeros(0, dtype=np.uint32)
+    if compact:
+        used = np.flatnonzero(totals[:, 0])
+        rank = np.zeros(len(totals), dtype=np.uint32)
+        rank[used] = np.arange(len(used), dtype=np.uint32)
+        totals = totals[used]
+    n_ids = len(totals)
+    if feature.is_number:
+        line = np.zeros((n_ids, 4), dtype=np.int64)
+        line[:, 2:] = totals
+        return NodeIds(feature, n_ids, rank, line, totals[:0, 1], line[:0])
+    line = np.zeros((n_ids, 2), dtype=np.int64)
+    line[:, 1] = totals[:, 0]
+    cells, cell_of = np.unique(totals[:, 1], return_inverse=True)
+    cell = np.zeros((len(cells), 2), dtype=np.int64)
+    np.add.at(cell[:, 1], cell_of, totals[:, 0])
+    return NodeIds(feature, n_ids, rank, line, cell_of.astype(np.int64), cell)
+
+
+class CellWalk:
+    """The codes of one axis walked in ascending order, or by groups of them."""
+
+    def __init__(self, ids: Sequence[NodeIds], table: Floats) -> None:
+        self.ids, self.table = ids, table
+        self.line = [each.line.copy() for each in ids]
+        self.cell = [each.cell.copy() for each in ids]
+        self.score = [each.worth(table) for each in ids]
+        self.touched = [np.zeros(1, dtype=np.int64) for _ in ids]
+        self.group = [np.full(1, -1, dtype=np.int64) for _ in ids]
+
+    def thresholds(self, entries: Sequence[Entries], n_codes: int) -> Floats:
+        """The score of the threshold at each of the next codes."""
+        out = np.zeros(n_codes)
+        for f, (ids, each) in enumerate(zip(self.ids, entries, strict=True)):
+            scores = np.empty(n_codes)
+            if ids.feature.is_number:
+                self.score[f] = walk_squares(
+                    each.end, each.of, each.weight, each.total, ids.feature.scale,
+                    self.line[f], self.score[f], scores,
+                )  # fmt: skip
+            else:
+                self.score[f] = walk_information(
+                    each.end, each.of, each.weight, ids.cell_of,
+                    self.line[f], self.cell[f], self.score[f], self.table, scores,
+                )  # fmt: skip
+            out += ids.feature.weight * scores
+        return out
+
+    def groups(self, entries: Sequence[Entries], group: Ints) -> None:
+        """The next codes belong to these groups, one after the other."""
+        for f, (ids, each) in enumerate(zip(self.ids, entries, strict=True)):
+            if len(self.touched[f]) == 1:  # the first codes
+                self.touched[f] = np.zeros(1 + ids.n_ids, dtype=np.int64)
+                self.score[f] = 0.0
+            of_entry = np.repeat(group, np.diff(each.end, prepend=0))
+            if ids.feature.is_number:
+                self.score[f] = group_squares(
+                    of_entry, each.of, each.weight, each.total, ids.feature.scale,
+                    self.line[f], self.touched[f], self.group[f], self.score[f],
+                )  # fmt: skip
+            else:
+                self.score[f] = group_information(
+                    of_entry, each.of, each.weight, ids.cell_of,
+                    self.line[f], self.cell[f], self.touched[f], self.group[f], self.score[f], self.table,
+                )  # fmt: skip
+
+    def score_of_groups(self) -> float:
+        score = 0.0
+        for ids, each in zip(self.ids, self.score, strict=True):
+            score += ids.feature.weight * each
+        return score

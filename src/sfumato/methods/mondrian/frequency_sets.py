@@ -1,0 +1,446 @@
+"""Frequency sets of one node, gathered block by block; ``groups`` decides which, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.axes import Axes
+from sfumato.methods.mondrian.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
+from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets, grid_of
+from sfumato.methods.mondrian.kernels.sets import (
+    accumulate,
+    add_counts,
+    add_dense,
+    add_evidence,
+    add_ids,
+    add_lines,
+    add_totals,
+    fill_entries,
+    first_allowable,
+    parts_hold,
+    shift_of,
+)
+from sfumato.methods.mondrian.memory import everywhere, information_table
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint32]
+Lines = NDArray[Any]
+
+TABLE = 1 << 20
+"""How many logarithms are kept; others are computed when they are needed."""
+
+ENTRY = 3 * 8
+"""Bytes of an entry of a sparse set: key, rows, sum."""
+
+STRETCH = 2 * 8
+"""Bytes of a stretch of codes: its rows, and those of a block."""
+
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What is known of a node before its rows are seen."""
+
+    bounds: Ints  # (4, axes) outer bounds of the codes of the whole table, cover, is that exact? see ``fill_subtree``
+    region: Ints | None = None  # (2, axes) while the selections have the first say, see ``split_for_queries``
+
+
+class Judge:
+    """By what splits are judged: prepared once, asked by every decision."""
+
+    def __init__(
+        self,
+        axes: Axes,
+        targets: Targets,
+        rules: Rules,
+        *,
+        cells: Cells | None = None,
+        queries: Queries | None = None,
+    ) -> None:
+        self.axes, self.targets, self.rules, self.queries = axes, targets, rules, queries
+        self.grid = grid_of(axes)
+        self.n_axes = len(axes.root)
+        self.features = () if cells is None else features_of(cells)
+        has_labels = len(targets.label) or any(not feature.is_number for feature in self.features)
+        self.table = information_table(TABLE) if has_labels else np.zeros(1)
+        self.has_targets = len(targets.label) + len(targets.number) > 0
+        self.is_scored = self.has_targets or cells is not None
+        self.n_totals = int(n_words(targets)) if self.has_targets else 1
+        self.is_single = self.has_targets and self.n_totals == 2
+        single = targets.label if len(targets.label) else targets.number
+        self.column = int(single[0].column) if self.is_single else 0
+        self.n_values = int(rules.values["end"].max(initial=0))
+        self._values = np.zeros(self.n_values, dtype=np.int64)
+        most = int(rules.recursive["l"].max(initial=1))
+        self._top = np.zeros((len(rules.recursive), most), dtype=np.int64)
+
+    def whole(self, n_codes: Sequence[int]) -> State:
+        """The state of the root: each axis has codes from 0 up to so many."""
+        bounds = np.zeros((4, self.n_axes), dtype=np.int64)
+        bounds[1] = np.array(n_codes, dtype=np.int64) - 1
+        bounds[2] = self.axes.root
+        return State(bounds, None if self.queries is None else everywhere(self.n_axes))
+
+    def first_allowable(self, at: Ints, rows: Ints, n_rows: int, evidence: Evidence) -> int:
+        """The first of some thresholds that is allowable, -1 if none is; they come after the bins ``at``."""
+        return int(
+            first_allowable(
+                at, rows, n_rows, evidence.counts, evidence.moments, self.rules, self._values, self._top
+            )
+        )
+
+    def parts_hold(self, place: Ints, sizes: Ints, evidence: Evidence) -> bool:
+        """Does the requirement hold of parts that end with these bins, the first one giving where they begin?"""
+        return bool(
+            parts_hold(place, sizes, evidence.counts, evidence.moments, self.rules, self._values, self._top)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A target that is judged over cells."""
+
+    is_number: bool
+    id_column: int  # label: cells with classes; number: cells
+    other: int  # label: cells; number: the number
+    weight: float
+    scale: float
+    n_ids: int
+
+
+def features_of(cells: Cells) -> tuple[Feature, ...]:
+    return (
+        *(Feature(False, int(t.value), int(t.cell), float(t.weight), 1.0, cells.n_ids) for t in cells.label),
+        *(
+            Feature(True, int(t.cell), int(t.value), float(t.weight), float(t.scale), cells.n_ids)
+            for t in cells.number
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the words of a code are stored."""
+
+    words: int
+    shift: int  # of the rows above the sum in one word; 0: not packed
+    dtype: type[np.uint32 | np.int64]
+
+    @property
+    def n_bytes(self) -> int:
+        """Of one code."""
+        return self.words * np.dtype(self.dtype).itemsize
+
+
+def layout_of(judge: Judge, n_rows: int) -> Layout:
+    if not judge.has_targets:
+        return Layout(1, 0, np.uint32)
+    shift = int(shift_of(n_rows, judge.targets.largest)) if judge.is_single else 0
+    return Layout(1 if shift else judge.n_totals, shift, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Codes of one axis whose words are gathered: low .. high, from line ``start`` on."""
+
+    axis: int
+    low: int
+    high: int
+    start: int
+
+    @property
+    def n_lines(self) -> int:
+        return self.high - self.low + 1
+
+
+def windows_of(spans: Iterable[tuple[int, int, int]]) -> list[Window]:
+    """Windows (axis, low, high) whose lines stand one after the other."""
+    windows: list[Window] = []
+    start = 0
+    for axis, low, high in spans:
+        windows.append(Window(axis, low, high, start))
+        start += high - low + 1
+    return windows
+
+
+class Stretches:
+    """The rows in stretches of 2^by codes of one axis, and the last code below the first of them."""
+
+    def __init__(self, axis: int, low: int, high: int, by: int) -> None:
+        self.axis, self.low, self.high, self.by = axis, low, high, by
+        self.counts = np.zeros(((high - low) >> by) + 1, dtype=np.int64)
+        self.n_bytes = len(self.counts) * STRETCH
+        self.last_below = -1
+
+    def add(self, rows: Codes) -> None:
+        codes = rows[:, self.axis]
+        below = codes[codes < self.low]
+        self.last_below = max(self.last_below, int(below.max(initial=0)) if len(below) else -1)
+        codes = codes[(codes >= self.low) & (codes <= self.high)]
+        stretch = (codes - np.uint32(self.low)) >> np.uint32(self.by)
+        self.counts += np.bincount(stretch, minlength=len(self.counts))
+
+
+# ---- the requirement -------------------------------------------------------------------------------
+
+
+class Evidence:
+    """What the requirement must know of some bins of an axis: codes from ``low`` on, or what edges part."""
+
+    def __init__(self, judge: Judge, axis: int, n_bins: int, *, low: int = -1, edges: Ints = NOTHING) -> None:
+        self.rules, self.axis, self.low, self.edges = judge.rules, axis, low, edges
+        self._shape = n_bins, judge.n_values
+        self.n_bytes = n_bins * bytes_per_bin(judge)
+        self._counts: NDArray[np.uint32] | None = None
+        self.moments: Ints = np.zeros((0, 0, 4), dtype=np.int64)
+
+    @property
+    def counts(self) -> NDArray[np.uint32]:
+        if self._counts is None:
+            self._counts = np.zeros(self._shape, dtype=np.uint32)
+            self.moments = np.zeros((self._shape[0], len(self.rules.variance), 4), dtype=np.int64)
+        return self._counts
+
+    def add(self, rows: Codes) -> None:
+        counts = self.counts
+        rules = self.rules
+        add_evidence(
+            rows, self.axis, self.low, self.edges, rules.values, rules.variance, counts, self.moments
+        )
+
+    def close(self) -> None:
+        """From now on the bins are running totals."""
+        accumulate(self.counts, self.moments)
+
+
+def bytes_per_bin(judge: Judge) -> int:
+    return 4 * judge.n_values + 32 * len(judge.rules.variance)
+
+
+# ---- cells -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What the rows of some codes are like in one feature: ids with their rows and the sum of the number."""
+
+    end: Ints  # (codes,) where those of each code end
+    of: Ints
+    weight: Ints
+    total: Ints
+
+
+class DenseCells:
+    """Rows, and the sum of a number, by code and id: a line of all ids per code."""
+
+    def __init__(self, feature: Feature, window: Window, rank: Codes, n_ids: int) -> None:
+        self.feature, self.window, self.rank, self.n_ids = feature, window, rank, n_ids
+        self.n_bytes = window.n_lines * bytes_per_code(feature, n_ids)
+        self.high = window.high
+        self._counts: NDArray[np.uint32] | None = None
+        self._sums: Ints = np.zeros((0, n_ids), dtype=np.int64)
+
+    def add(self, rows: Codes) -> None:
+        feature, window = self.feature, self.window
+        if self._counts is None:
+            self._counts = np.zeros((window.n_lines, self.n_ids), dtype=np.uint32)
+            if feature.is_number:
+                self._sums = np.zeros((window.n_lines, self.n_ids), dtype=np.int64)
+        add_dense(
+            rows, window.axis, window.low, feature.id_column, self.rank, feature.other,
+            self._counts, self._sums,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def entries(self, code: Ints) -> Entries:
+        """Those of some codes that occur."""
+        assert self._counts is not None
+        end = np.empty(len(code), dtype=np.int64)
+        of, weight, total = np.zeros((3, len(code) * self.n_ids), dtype=np.int64)
+        n = fill_entries(code - self.window.low, self._counts, self._sums, end, of, weight, total)
+        return Entries(end, of[:n], weight[:n], total[:n])
+
+
+class SparseCells:
+    """``DenseCells`` as a sorted list of what there is.
+
+    It holds at most ``room`` entries: if there are more, the last codes are given up, and ``high`` is lowered.
+    """
+
+    def __init__(self, feature: Feature, window: Window, rank: Codes, n_ids: int, room: int) -> None:
+        self.feature, self.window, self.rank, self.n_ids, self.room = feature, window, rank, n_ids, room
+        self.n_bytes = 4 * room * ENTRY
+        self.high = window.high
+        self._key = np.zeros(0, dtype=np.uint64)
+        self._words = np.zeros((0, 2), dtype=np.int64)
+        self._fresh: list[tuple[NDArray[np.uint64], Ints]] = []
+        self._n_fresh = 0
+
+    def add(self, rows: Codes) -> None:
+        feature, window = self.feature, self.window
+        rows = rows[rows[:, window.axis] <= self.high]
+        key = (rows[:, window.axis] - np.uint32(window.low)).astype(np.uint64) * np.uint64(self.n_ids)
+        of = rows[:, feature.id_column]
+        key += self.rank[of] if len(self.rank) else of
+        words = np.ones((len(rows), 2), dtype=np.int64)
+        words[:, 1] = rows[:, feature.other] if feature.is_number else 0
+        self._fresh.append((key, words))
+        self._n_fresh += len(rows)
+        if self._n_fresh > max(len(self._key), self.room):
+            self.close()
+
+    def close(self) -> None:
+        """Merge what is fresh, and give up what there is no room for."""
+        key = np.concatenate([self._key, *(key for key, _ in self._fresh)])
+        words = np.concatenate([self._words, *(words for _, words in self._fresh)])
+        self._fresh, self._n_fresh = [], 0
+        if len(key) == 0:
+            return
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        start = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        self._key, self._words = key[start], np.add.reduceat(words[order], start, axis=0)
+        if len(start) > self.room:
+            ids = np.uint64(self.n_ids)
+            over = max(self._key[self.room] // ids, self._key[0] // ids + np.uint64(1))
+            n = int(np.searchsorted(self._key, over * ids))
+            self._key, self._words = self._key[:n].copy(), self._words[:n].copy()
+            self.high = min(self.high, self.window.low + int(over) - 1)
+
+    def entries(self, code: Ints) -> Entries:
+        ids = np.uint64(self.n_ids)
+        ends = (code - self.window.low + 1).astype(np.uint64) * ids
+        end = np.searchsorted(self._key, ends)
+        first = int(np.searchsorted(self._key, ends[0] - ids)) if len(code) else 0
+        here = slice(first, int(end[-1]) if len(code) else 0)
+        of = (self._key[here] % ids).astype(np.int64)
+        weight, total = np.ascontiguousarray(self._words[here].T)
+        return Entries(end - first, of, weight, total)
+
+
+CellSet = DenseCells | SparseCells
+
+
+def bytes_per_code(feature: Feature, n_ids: int) -> int:
+    return n_ids * (12 if feature.is_number else 4)
+
+
+# ---- all of them -----------------------------------------------------------------------------------
+
+
+class Collector:
+    """Frequency sets of one node while they are gathered. Memory is taken with the first rows."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        layout: Layout,
+        windows: Sequence[Window] = (),
+        *,
+        is_part: bool = False,
+        wants_ranges: bool = False,
+        wants_totals: bool = False,
+        evidence: Sequence[Evidence] = (),
+        cells: Sequence[Sequence[CellSet]] = (),
+        stretches: Stretches | None = None,
+        keep: int = 1,
+    ) -> None:
+        self.judge, self.layout, self.windows = judge, layout, windows
+        self.is_part = is_part  # one window, which some rows of the node do not belong to
+        self.wants_ranges, self.wants_totals = wants_ranges, wants_totals
+        self.evidence = {each.axis: each for each in evidence}
+        self.cells = dict(zip((window.axis for window in windows), cells, strict=False))
+        self.stretches = stretches
+        self.keep = keep  # candidates to keep
+        self.n_lines = sum(window.n_lines for window in windows)
+        self.n_bytes = (
+            self.n_lines * layout.n_bytes
+            + sum(each.n_bytes for each in evidence)
+            + (0 if stretches is None else stretches.n_bytes)
+            + sum(each.n_bytes for sets in cells for each in sets)
+            + (sum(16 * feature.n_ids for feature in judge.features) if wants_totals else 0)
+        )
+        self._listed = np.array([window.axis for window in windows], dtype=np.uint64)
+        base = np.array([window.start - window.low for window in windows], dtype=np.int64)
+        self._base = base.astype(np.uint64)
+        self._lines: Lines | None = None
+        self.totals = np.zeros(judge.n_totals, dtype=np.int64)
+        self.ids: list[Ints] = []  # (ids, 2) of each feature, see ``add_ids``
+        self.low: Ints | None = None  # (axes,) least and greatest codes, if wanted
+        self.high: Ints | None = None
+
+    @property
+    def lines(self) -> Lines:
+        if self._lines is None:
+            self._lines = np.zeros(self.n_lines * self.layout.words, dtype=self.layout.dtype)
+        return self._lines
+
+    def lines_of(self, window: Window) -> Lines:
+        words = self.layout.words
+        return self.lines[window.start * words : (window.start + window.n_lines) * words]
+
+    def add(self, rows: Codes) -> None:
+        """Some rows of the node: (n, columns) in C order."""
+        if len(rows) == 0:
+            return
+        if self.wants_ranges:
+            self._add_ranges(rows)
+        if self.wants_totals:
+            self._add_totals(rows)
+        if self.stretches is not None:
+            self.stretches.add(rows)
+        for evidence in self.evidence.values():
+            evidence.add(rows)
+        if self.is_part:
+            (window,) = self.windows
+            codes = rows[:, window.axis]
+            rows = rows[(codes >= window.low) & (codes <= window.high)]
+        if self.windows and len(rows):
+            self._add_lines(rows)
+            for sets in self.cells.values():
+                for cells in sets:
+                    cells.add(rows)
+
+    def close(self) -> None:
+        for evidence in self.evidence.values():
+            evidence.close()
+        for sets in self.cells.values():
+            for cells in sets:
+                cells.close()
+
+    def _add_lines(self, rows: Codes) -> None:
+        judge, layout, lines = self.judge, self.layout, self.lines
+        label, number = judge.targets.label, judge.targets.number
+        if layout.dtype is np.uint32:
+            add_counts(rows, self._listed, self._base, lines)
+        elif layout.shift:
+            add_packed(rows, judge.column, self._listed, self._base, layout.shift, lines)
+        elif judge.is_single:
+            add_sums(rows, judge.column, self._listed, self._base, lines)
+        else:
+            add_lines(rows, layout.words, label, number, self._listed, self._base, lines)
+
+    def _add_totals(self, rows: Codes) -> None:
+        judge = self.judge
+        label, number = judge.targets.label, judge.targets.number
+        if judge.has_targets:
+            add_totals(rows, judge.column, label, number, judge.is_single, self.totals)
+        if not self.ids:
+            self.ids = [np.zeros((feature.n_ids, 2), dtype=np.int64) for feature in judge.features]
+        for feature, out in zip(judge.features, self.ids, strict=True):
+            add_ids(rows, feature.id_column, feature.other, feature.is_number, out)
+
+    def _add_ranges(self, rows: Codes) -> None:
+        low, high = np.empty((2, rows.shape[1]), dtype=np.int64)
+        fill_ranges(rows, low, high)
+        n_axes = self.judge.n_axes
+        self.low = low[:n_axes] if self.low is None else np.minimum(self.low, low[:n_axes])
+        self.high = high[:n_axes] if self.high is None else np.maximum(self.high, high[:n_axes])

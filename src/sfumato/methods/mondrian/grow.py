@@ -1,0 +1,118 @@
+"""Mondrian: greedy recursive partitioning of the quasi-identifier space [LDR08, section 2.2].
+
+The result is minimal: no group can be split any further without breaking the requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.encoding import encoders
+from sfumato.encoding.columns import ColumnsInMemory, wanted
+from sfumato.encoding.encoders import Domain
+from sfumato.kernels.nodes import Nodes
+from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
+from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.problem import Problem
+from sfumato.policy.document import MondrianOptions, Output
+from sfumato.policy.requirements import Requirement
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Task
+from sfumato.progress import Progress, no_progress
+from sfumato.recoding import tree
+from sfumato.recoding.groups import Partition
+from sfumato.recoding.tree import Recoding
+from sfumato.table import source as tables
+from sfumato.table.source import Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared(Problem):
+    """A table ready to be split: what the kernels are told, and encoded rows in an engine."""
+
+    engine: MemoryEngine
+
+
+def prepare(
+    source: Source,
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    *,
+    workload: Sequence[Task] = (),
+    options: MondrianOptions | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Prepared:
+    """Encode the table; raises if even the whole of it, as one group, fails a requirement."""
+    options = options or MondrianOptions()
+    quasi = schema.quasi_identifiers
+    columns = ColumnsInMemory(source, schema, wanted(schema, requirements, workload), n_axes=len(quasi))
+    progress("checking", 0, 1)
+    rules = compile_rules(requirements, columns)
+    targets, cells = compile_targets(workload, options, columns)
+    codes = np.empty((source.n_rows, len(quasi)), dtype=np.uint32)
+    domains: list[Domain] = []
+    for i, attribute in enumerate(quasi):
+        progress("encoding", i, len(quasi))
+        domain, codes[:, i] = encoders.encode_axis(source, attribute)
+        domains.append(domain)
+    axes = encoders.axes_of(tuple(domains), split_only=options.split_only)
+    queries = compile_queries(workload, schema, domains, source.n_rows)
+    tables.give_back_memory()
+    extra = columns.matrix()
+    engine = MemoryEngine(codes, extra, threads=threads)
+    n_columns = len(quasi) + extra.shape[1]
+    return Prepared(tuple(domains), axes, targets, cells, rules, queries, n_columns, engine)
+
+
+def partition(
+    source: Source,
+    schema: Schema,
+    requirements: Sequence[Requirement],
+    *,
+    workload: Sequence[Task] = (),
+    options: MondrianOptions | None = None,
+    output: Output = Output.LABELS,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Partition:
+    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload."""
+    problem = prepare(
+        source, schema, requirements, workload=workload, options=options, threads=threads, progress=progress
+    )
+    done = 0
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("splitting", done, source.n_rows)
+
+    progress("splitting", 0, source.n_rows)
+    nodes = problem.engine.grow(
+        problem.axes,
+        problem.targets,
+        problem.rules,
+        cells=problem.cells,
+        queries=problem.queries,
+        progress=count,
+    )
+    covers = problem.engine.covers(nodes, problem.axes)
+    leaf = np.flatnonzero(nodes.axis < 0)
+    by_start = np.argsort(nodes.start[leaf])
+    return Partition(
+        recoding_of(nodes, covers, problem, output, schema.left_out),
+        leaf[by_start],
+        (nodes.end - nodes.start)[leaf][by_start],
+        problem.engine.row_numbers(),
+    )
+
+
+def recoding_of(
+    nodes: Nodes, covers: NDArray[np.int64], problem: Problem, output: Output, left_out: frozenset[str]
+) -> Recoding:
+    """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use."""
+    return tree.recoding_of(nodes, covers, problem.domains, problem.axes.root, output, left_out)

@@ -1,0 +1,337 @@
+"""Depth-first growth of a partition tree: choose a split, move the rows in place, repeat.
+
+A tree is a set of parallel arrays, one entry per node; the children of a node stand next to each other:
+
+    axis         the attribute that the node is split on, -1 for a leaf
+    threshold    ordered attribute: the last code (of the whole table) that goes left; tree: the node it specializes
+    first_child, n_children
+    branch       what makes this node its parent's child: 0 left, 1 right, or the hierarchy node
+    start, end   the node's rows
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import inner, kernel
+from sfumato.methods.mondrian.kernels.borrow import borrowed
+from sfumato.methods.mondrian.kernels.cells import (
+    choose_children_by_cells,
+    choose_threshold_by_cells,
+    gain_by_cells,
+)
+from sfumato.methods.mondrian.kernels.choose import (
+    choose_children,
+    choose_median,
+    choose_threshold,
+    fill_children,
+    information,
+)
+from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
+from sfumato.methods.mondrian.kernels.problem import BLOCK
+from sfumato.methods.mondrian.kernels.rules import is_sample
+
+
+@inner
+def swap(part, i, j):
+    for w in range(part.shape[1]):
+        x = part[i, w]
+        part[i, w] = part[j, w]
+        part[j, w] = x
+
+
+@inner
+def partition(part, axis, code, places):
+    """Move the rows with at most ``code`` to the front; returns how many they are.
+
+    places   (2, BLOCK) uint64   scratch
+
+    The first misplaced row from the left changes places with the first one from the right, and so on. They
+    are looked for by blocks, each row written down and the place moving on if it is misplaced: which it is
+    for every other row, at random, so that a branch would be mispredicted half of the time.
+    """
+    column, lefts, rights = part[:, axis], places[0], places[1]
+    block, one = np.uint64(BLOCK), np.uint64(1)
+    left, right = np.uint64(0), np.uint64(column.shape[0])  # done: the rows before left, and from right on
+    next_left, end_left, next_right, end_right = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    while right - left >= block + block:
+        if next_left == end_left:
+            next_left, end_left = np.uint64(0), np.uint64(0)
+            for i in range(left, left + block):
+                lefts[end_left] = i
+                end_left += np.uint64(column[i] > code)
+        if next_right == end_right:
+            next_right, end_right = np.uint64(0), np.uint64(0)
+            for i in range(block):
+                rights[end_right] = right - one - i
+                end_right += np.uint64(column[right - one - i] <= code)
+        while next_left < end_left and next_right < end_right:
+            swap(part, lefts[next_left], rights[next_right])
+            next_left += one
+            next_right += one
+        if next_left == end_left:
+            left += block
+        if next_right == end_right:
+            right -= block
+    while True:
+        while left < right and column[left] <= code:
+            left += one
+        while left < right and column[right - one] > code:
+            right -= one
+        if left >= right:
+            return np.int64(left)
+        swap(part, left, right - one)
+
+
+@inner
+def row_at_border(column, code):
+    """A row with the greatest code, which is at most ``code``."""
+    border, greatest = np.uint64(0), np.int64(-1)
+    for i in range(np.uint64(column.shape[0])):
+        here = np.int64(column[i])
+        if here > greatest:
+            border, greatest = i, here
+            if here == code:
+                break
+    return np.int64(border)
+
+
+@inner
+def arrange(part, order):
+    """Put the rows into the given order: part[j] becomes the old part[order[j]]. The order is used up."""
+    words = part.shape[1]
+    held = np.empty(words, dtype=part.dtype)
+    for j in range(part.shape[0]):
+        if order[j] == j or order[j] < 0:
+            continue
+        for w in range(words):
+            held[w] = part[j, w]
+        place = j
+        while order[place] != j:
+            source = order[place]
+            for w in range(words):
+                part[place, w] = part[source, w]
+            order[place] = -1
+            place = source
+        for w in range(words):
+            part[place, w] = held[w]
+        order[place] = -1
+
+
+@inner
+def prepare(part, bounds, grid, narrow, marks):
+    """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps.
+
+    Without ``narrow`` a hierarchy's node stays as it is known: rows that are not here may lie outside a cover.
+    """
+    low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
+    for axis in range(low.shape[0]):
+        if not grid.axis[axis].may_split or low[axis] >= high[axis]:
+            continue
+        if grid.axis[axis].is_tree:
+            if is_exact[axis] == 0:
+                low[axis], high[axis] = range_of(part[:, axis], low[axis], high[axis])
+                is_exact[axis] = 1
+                if narrow:
+                    cover_of[axis] = cover(grid, cover_of[axis], low[axis], high[axis])
+        elif high[axis] - low[axis] + 1 > 2 * part.shape[0]:
+            high[axis] = rank_again(part[:, axis], low[axis], high[axis], marks) - 1
+            low[axis] = 0
+
+
+@inner
+def gain_of(part, targets, table, score):
+    """What a score takes away per row, on the scale of ``median_below_gain``.
+
+    Labels: bits. Numbers: squared error over the target's variance in the whole table.
+    """
+    n = part.shape[0]
+    worth = score
+    for t in range(targets.label.shape[0]):
+        label = targets.label[t]
+        counts = np.zeros(label.n_classes, dtype=np.int64)
+        for i in range(n):
+            counts[part[i, label.column]] += 1
+        bits = -information(n, table)
+        for count in counts:
+            bits += information(count, table)
+        worth -= label.weight * bits
+    return worth * targets.gain_scale / n
+
+
+@inner
+def restore_codes(part, codes, bounds, axis_table):
+    """Give the rows of a node their own codes back: Median measures width in real values, not in ranks."""
+    row_number = part.shape[1] - 1
+    for axis in range(axis_table.shape[0]):
+        if not axis_table[axis].is_tree and axis_table[axis].may_split:
+            for i in range(part.shape[0]):
+                part[i, axis] = codes[part[i, row_number], axis]
+            bounds[0, axis], bounds[1, axis] = range_of(part[:, axis], np.int64(-1), np.int64(-1))
+            bounds[3, axis] = 1
+
+
+@inner
+def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
+    """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
+    start, end = nodes[node].start, nodes[node].end
+    n_left = partition(part, axis, code, places)
+    at_border = row_at_border(part[:n_left, axis], code)
+    nodes[node].threshold = codes[part[at_border, part.shape[1] - 1], axis]
+    append(n_nodes, start, start + n_left, np.int64(0), nodes)
+    append(n_nodes + 1, start + n_left, end, np.int64(1), nodes)
+    return np.int64(part[at_border, axis])
+
+
+@inner
+def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
+    """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use."""
+    m = fill_children(part, axis, parent, grid, scratch)
+    arrange(part, scratch.order)
+    nodes[node].threshold = parent
+    start, before = nodes[node].start, np.int64(0)
+    for j in range(m):
+        after = scratch.total[0, j]
+        branch = grid.child[grid.node[parent].child_start + scratch.code[j]]
+        append(n_nodes + j, start + before, start + after, branch, nodes)
+        before = after
+    return m
+
+
+@inner
+def append(child, start, end, branch, nodes):
+    """A new open node."""
+    node = nodes[child]
+    node.axis = -1
+    node.threshold = -1
+    node.first_child = -1
+    node.n_children = 0
+    node.start = start
+    node.end = end
+    node.branch = branch
+
+
+@inner
+def fill_child_bounds(here, axis, branch, border, grid, out):
+    """The bounds of a child: its parent's, narrowed on the attribute that was split.
+
+    here     (4, axes) the parent's                                     IN
+    border   the last code that goes left, as it stands in the rows
+    out      (4, axes)                                                  OUT
+    """
+    for a in range(here.shape[1]):
+        out[0, a], out[1, a], out[2, a], out[3, a] = here[0, a], here[1, a], here[2, a], 0
+    if grid.axis[axis].is_tree:
+        out[2, axis] = branch
+        out[0, axis], out[1, axis] = grid.node[branch].low, grid.node[branch].high - 1
+    elif branch == 0:
+        out[1, axis] = border
+    else:
+        out[0, axis] = border + 1
+
+
+@inner
+def longer(stack, bounds, n):
+    """Both with room for n more."""
+    new_stack = np.empty(stack.shape[0] + n, dtype=np.int64)
+    new_bounds = np.empty((stack.shape[0] + n, bounds.shape[1], bounds.shape[2]), dtype=np.int64)
+    for i in range(stack.shape[0]):
+        new_stack[i] = stack[i]
+        for j in range(bounds.shape[1]):
+            for a in range(bounds.shape[2]):
+                new_bounds[i, j, a] = bounds[i, j, a]
+    return new_stack, new_bounds
+
+
+@kernel
+def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, table, scratch):
+    """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
+
+    rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
+    codes    (n, axes) uint32     IN      codes of the whole table, by row number
+    nodes    (capacity,) NODE     IN+OUT  node 0 is given, the others are appended
+    bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: least and greatest code as they stand in
+                                          ``rows``, hierarchy node that covers a tree attribute, is that exact?
+                                          bounds[0] is node 0; with ``once`` its children's, the last one first
+    cells    Cells or None        IN      numba compiles one kernel for each: without cells, nothing of them
+    """
+    rows, codes, table, nodes = borrowed(rows), borrowed(codes), borrowed(table), borrowed(nodes)
+    grid, targets, rules, scratch = borrowed(grid), borrowed(targets), borrowed(rules), borrowed(scratch)
+    own_cells = borrowed(cells)
+    stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
+    here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)
+    depth, n_nodes = 1, np.int64(1)
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        start, end = nodes[node].start, nodes[node].end
+        if end - start < max(2 * rules.least_rows, 2):
+            continue
+        for i in range(here.shape[0]):
+            for a in range(here.shape[1]):
+                here[i, a] = bounds[depth, i, a]
+        part = rows[start:end]
+        by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
+        axis, code = np.int64(-1), np.int64(-1)
+        if not by_median:
+            prepare(part, here, grid, not is_sample(rules), scratch.bins)
+            if cells is None:
+                axis, code, score, largest = choose_threshold(
+                    part, here, grid.axis, targets, rules, table, scratch
+                )
+                tree, score = choose_children(
+                    part, here[2], axis, score, largest, grid, targets, rules, table, scratch
+                )
+            else:
+                axis, code, score, largest = choose_threshold_by_cells(
+                    part, here, grid.axis, own_cells, rules, table, scratch
+                )
+                tree, score = choose_children_by_cells(
+                    part, here[2], axis, score, largest, grid, own_cells, rules, table, scratch
+                )
+            axis = tree if tree >= 0 else axis
+            if axis >= 0 and targets.median_below_gain > 0.0:
+                if cells is None:
+                    gain = gain_of(part, targets, table, score)
+                else:
+                    gain = gain_by_cells(part, own_cells, table, scratch, score, targets.gain_scale)
+                by_median = gain < targets.median_below_gain
+                if by_median:
+                    restore_codes(part, codes, here, grid.axis)
+        if by_median:
+            axis, code = choose_median(part, here, grid, rules, scratch)
+        if axis < 0:
+            continue
+        nodes[node].axis = axis
+        nodes[node].first_child = n_nodes
+        m, border = np.int64(2), np.int64(-1)
+        if grid.axis[axis].is_tree:
+            m = divide_by_tree(part, node, nodes, n_nodes, axis, here[2, axis], grid, scratch)
+        else:
+            border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
+        nodes[node].n_children = m
+        if depth + m > stack.shape[0]:
+            stack, bounds = longer(stack, bounds, stack.shape[0] + m)
+        n_nodes += m
+        for child in range(n_nodes - 1, n_nodes - m - 1, -1):
+            stack[depth] = child
+            fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[depth])
+            depth += 1
+        if once:
+            break
+    return n_nodes
+
+
+@kernel
+def fill_covers(rows, start, end, grid, out):
+    """For each leaf the lowest hierarchy node of each tree attribute that covers its rows.
+
+    start, end   (leaves,)                        IN
+    out          (leaves, axes) int64, -1: ordered OUT
+    """
+    for leaf in range(start.shape[0]):
+        for axis in range(grid.axis.shape[0]):
+            out[leaf, axis] = -1
+            if grid.axis[axis].is_tree:
+                least, greatest = range_of(rows[start[leaf] : end[leaf], axis], np.int64(-1), np.int64(-1))
+                out[leaf, axis] = cover(grid, grid.axis[axis].root, least, greatest)

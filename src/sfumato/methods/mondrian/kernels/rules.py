@@ -1,0 +1,363 @@
+"""Does a set of rows satisfy the requirement?
+
+``part_holds`` looks at one set of rows. ``fill_walk`` looks at every prefix of an ordered list of rows
+at once, updating the statistics row by row: what Median and the scored criteria need to find the
+nearest allowable threshold. Both end in the same tests, so they cannot disagree.
+
+The definitions are ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows are a sample,
+``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more: enough
+to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see mondrian.confidence.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.kernels.axes import NO_NUMBER
+from sfumato.kernels.compile import inner, kernel
+from sfumato.methods.mondrian.kernels.problem import (
+    CHANCE,
+    DOUBT,
+    ENTROPY_BOUNDS,
+    HIGHEST_RATE,
+    LEAST_ROWS,
+    LOWEST_RATE,
+    NORMAL,
+    QUANTILES,
+    RATES_PER_OCTAVE,
+)
+from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile
+
+TWO = np.int64(2)
+"""Parts of a split by threshold."""
+
+
+@kernel
+def entropy_holds(values, first, last, n, log_l):
+    """Definition 2.2 on counts values[first:last] of n rows; equal up to roundoff counts as equal."""
+    inner = 0.0
+    for v in range(first, last):
+        if values[v] > 1:
+            inner += values[v] * math.log(values[v])
+    return math.log(n) - inner / n >= log_l - 1e-12
+
+
+@kernel
+def recursive_holds(most, top_rest, n, up, down):
+    """Definition 2.3: x_1 < c (n - (x_1 + ... + x_{l-1})), in whole numbers."""
+    return most * down < up * (n - top_rest)
+
+
+@kernel
+def product(a, b):
+    """A * b of two non-negative int64 as (high, low) words of 62 bits."""
+    mask = (np.int64(1) << 31) - 1
+    a1, a0 = a >> 31, a & mask
+    b1, b0 = b >> 31, b & mask
+    middle = a1 * b0 + a0 * b1
+    low = a0 * b0 + ((middle & mask) << 31)
+    carry = low >> 62
+    return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
+
+
+@kernel
+def variance_holds(n, total, squares_high, squares_low, least):
+    """Definition 2.4: (n * sum of squares - total^2) / n^2 >= least, the difference taken exactly.
+
+    The squares are 2^32 * squares_high + squares_low. Without a number there is no variance: 0.
+    """
+    if n == 0:
+        return least <= 0.0
+    return spread_of(n, total, squares_high, squares_low) >= least * float(n) * float(n)
+
+
+@inner
+def spread_of(n, total, squares_high, squares_low):
+    """N * sum of squares - total^2, see ``variance_holds``."""
+    high, low = product(n, squares_low)
+    high2, low2 = product(n, squares_high)
+    # add (high2, low2) * 2^32: shift the pair of 62-bit words by 32
+    low_part = (low2 & ((np.int64(1) << 30) - 1)) << 32
+    high += (high2 << 32) + (low2 >> 30)
+    low += low_part
+    high += low >> 62
+    low &= (np.int64(1) << 62) - 1
+    minus_high, minus_low = product(total, total)
+    high, low = high - minus_high, low - minus_low
+    if low < 0:  # borrow: two large floats of opposite sign would not cancel exactly
+        high, low = high - 1, low + (np.int64(1) << 62)
+    return float(high) * 4611686018427387904.0 + float(low)
+
+
+# ---- tests on a sample -----------------------------------------------------------------------------
+# They take numbers, not ``Rules``: handing on a dozen arrays costs more than the test itself.
+
+
+@inner
+def is_sample(rules):
+    """Are there more rows than these?"""
+    return rules.tests.shape[0] > 0
+
+
+@inner
+def least_rows_of(rules, n_parts):
+    """Rows that each of so many parts must have."""
+    return np.int64(rules.tests[LEAST_ROWS, n_parts] if is_sample(rules) else rules.least_rows)
+
+
+@inner
+def entropy_limit(log_l, r, n_parts, n, tests):
+    """The entropy that n rows must have for rule r."""
+    if log_l <= 0.0:
+        return log_l
+    at = max(0, math.ceil((math.log2(tests[DOUBT, n_parts] / n) - LOWEST_RATE) * RATES_PER_OCTAVE))
+    return (
+        tests[ENTROPY_BOUNDS + r, 1 + at]
+        if at <= (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE
+        else math.inf
+    )
+
+
+@inner
+def no_value_is_frequent(bound, doubt, most, n):
+    """Is the most frequent value of n rows so rare that the entropy of all rows cannot be too low?"""
+    share = most / n
+    if share >= bound:
+        return False
+    away = share * math.log(share / bound) + (1.0 - share) * math.log((1.0 - share) / (1.0 - bound))
+    return n * away >= doubt
+
+
+@inner
+def recursive_is_sure(most, top_rest, n, up, down, z, correction):
+    """Is ``recursive_holds`` of all rows? By z standard errors [LDR08, section 5.2.1]."""
+    c, first, tail = up / down, most / n, (n - top_rest) / n
+    error = c * c * tail * (1.0 - tail) + first * (1.0 - first)
+    return c * tail - first > z * math.sqrt(error / (n - 1) * correction)
+
+
+@inner
+def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests):
+    """Is ``variance_holds`` of all rows? By a quantile of chi-square [LDR08, section 5.2.1]."""
+    if n < 2:
+        return False
+    if n_parts == TWO and n - 1 <= MANY:
+        quantile = tests[QUANTILES, n - 1]
+    else:
+        quantile = chi_square_quantile(tests[CHANCE, n_parts], tests[NORMAL, n_parts], n - 1)
+    return spread_of(n, total, squares_high, squares_low) >= least * quantile * float(n)
+
+
+# ---- the requirement -------------------------------------------------------------------------------
+
+
+@inner
+def segment_holds(rows, order, first, last, rules, scratch):
+    """The requirement on the rows order[first:last], one of two parts; see ``part_holds``."""
+    return part_holds(rows, order, first, last, TWO, rules, scratch)
+
+
+@inner
+def part_holds(rows, order, first, last, n_parts, rules, scratch):
+    """The requirement on the rows order[first:last], one of so many parts.
+
+    rows     (n, columns)  uint32  IN
+    order    (n,) positions        IN
+    """
+    n = last - first
+    if n < (rules.tests[LEAST_ROWS, n_parts] if rules.tests.shape[0] > 0 else rules.least_rows):
+        return False
+    is_tested = rules.correction > 0.0
+    if rules.count_only:
+        return True
+    values = scratch.values
+    holds = True
+    for s in range(rules.values.shape[0]):
+        start, end = rules.values[s].start, rules.values[s].end
+        column = rules.values[s].column
+        for i in range(first, last):
+            values[start + rows[order[i], column]] += 1
+        for r in range(rules.entropy.shape[0]):
+            if rules.entropy[r].of == s and holds:
+                limit = rules.entropy[r].log
+                if is_tested:
+                    limit = entropy_limit(limit, r, n_parts, n, rules.tests)
+                holds = entropy_holds(values, start, end, n, limit)
+                if is_tested and not holds:
+                    most = np.int64(0)
+                    for v in range(start, end):
+                        most = max(most, values[v])
+                    holds = no_value_is_frequent(
+                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, n_parts], most, n
+                    )
+        for r in range(rules.recursive.shape[0]):
+            if rules.recursive[r].of == s and holds:
+                length = rules.recursive[r].l - 1
+                top = scratch.top[r]
+                top[:length] = 0
+                for v in range(start, end):
+                    place_in_top(top, length, values[v])
+                top_rest = 0
+                for j in range(length):
+                    top_rest += top[j]
+                up, down = rules.recursive[r].up, rules.recursive[r].down
+                holds = recursive_holds(top[0], top_rest, n, up, down)
+                if is_tested and holds:
+                    z = rules.tests[NORMAL, n_parts]
+                    holds = recursive_is_sure(top[0], top_rest, n, up, down, z, rules.correction)
+        values[start:end] = 0
+        if not holds:
+            return False
+    for r in range(rules.variance.shape[0]):
+        least = rules.variance[r].least
+        n_numbers, total, high, low = moments_of(rows, order, first, last, rules.variance[r].column)
+        if is_tested and least > 0.0:
+            if not variance_is_sure(n_numbers, total, high, low, least, n_parts, rules.tests):
+                return False
+        elif not variance_holds(n_numbers, total, high, low, least):
+            return False
+    return True
+
+
+@inner
+def place_in_top(top, length, count):
+    """Keep the ``length`` largest counts in ``top``, largest first."""
+    if length == 0 or count <= top[length - 1]:
+        return
+    j = length - 1
+    while j > 0 and top[j - 1] < count:
+        top[j] = top[j - 1]
+        j -= 1
+    top[j] = count
+
+
+@inner
+def moments_of(rows, order, first, last, column):
+    """(rows with a number, their sum, sum of squares in two words) of rows order[first:last]."""
+    n, total = np.int64(0), np.int64(0)
+    squares_high, squares_low = np.int64(0), np.int64(0)
+    for i in range(first, last):
+        x = rows[order[i], column]
+        if x != NO_NUMBER:
+            square = np.uint64(x) * np.uint64(x)
+            n += 1
+            total += np.int64(x)
+            squares_high += np.int64(square >> np.uint64(32))
+            squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
+    return n, total, squares_high, squares_low
+
+
+@inner
+def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
+    """Does the requirement hold of each prefix (or with ``backward`` of each rest) of ``order``?
+
+    ends    (n_ends,) prefix t is order[:ends[t]], its rest order[ends[t]:]   IN
+    out     (n_ends,) bool                                                     OUT
+    """
+    n_rows = ends[n_ends - 1]
+    for t in range(n_ends):
+        size = n_rows - ends[t] if backward else ends[t]
+        out[t] = size >= rules.least_rows
+    if rules.count_only:
+        return
+    for s in range(rules.values.shape[0]):
+        walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out)
+    for r in range(rules.variance.shape[0]):
+        walk_variance(rows, order, ends, n_ends, backward, r, rules, out)
+
+
+@inner
+def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
+    """Entropy and recursive diversity of sensitive attribute ``s`` for ``fill_walk``; clears what fails."""
+    n_rows = ends[n_ends - 1]
+    start, end = rules.values[s].start, rules.values[s].end
+    column = rules.values[s].column
+    values, is_top, top = scratch.values, scratch.is_top, scratch.top
+    n_recursive = rules.recursive.shape[0]
+    sums = np.zeros(n_recursive, dtype=np.int64)
+    n_top = np.zeros(n_recursive, dtype=np.int64)
+    is_tested = rules.correction > 0.0
+    most = np.int64(0)
+    inner = 0.0  # running sum of x ln x; its roundoff is far below the doubt that asks for a fresh sum
+    seen = 0
+    for step in range(n_ends):
+        t = n_ends - 1 - step if backward else step
+        until = n_rows - ends[t] if backward else ends[t]
+        while seen < until:
+            v = start + rows[order[n_rows - 1 - seen if backward else seen], column]
+            old = values[v]
+            values[v] = old + 1
+            inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
+            most = max(most, old + 1)
+            for r in range(n_recursive):
+                if rules.recursive[r].of == s and rules.recursive[r].l > 1:
+                    # top[r] lists the values (not counts) that hold the l - 1 largest counts
+                    if is_top[r, v]:
+                        sums[r] += 1
+                    elif n_top[r] < rules.recursive[r].l - 1:
+                        top[r, n_top[r]] = v
+                        n_top[r] += 1
+                        is_top[r, v] = True
+                        sums[r] += old + 1
+                    else:
+                        least = 0
+                        for j in range(1, n_top[r]):
+                            if values[top[r, j]] < values[top[r, least]]:
+                                least = j
+                        if values[top[r, least]] < old + 1:
+                            sums[r] += old + 1 - values[top[r, least]]
+                            is_top[r, top[r, least]] = False
+                            top[r, least] = v
+                            is_top[r, v] = True
+            seen += 1
+        if not out[t]:
+            continue
+        for r in range(rules.entropy.shape[0]):
+            if rules.entropy[r].of == s and out[t]:
+                limit = rules.entropy[r].log
+                if is_tested:
+                    limit = entropy_limit(limit, r, TWO, seen, rules.tests)
+                doubt = math.log(seen) - inner / seen - limit
+                if doubt < 1e-7:
+                    out[t] = doubt >= -1e-7 and entropy_holds(values, start, end, seen, limit)
+                if is_tested and not out[t]:
+                    out[t] = no_value_is_frequent(
+                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, TWO], most, seen
+                    )
+        for r in range(n_recursive):
+            if rules.recursive[r].of == s and rules.recursive[r].l > 1 and out[t]:
+                up, down = rules.recursive[r].up, rules.recursive[r].down
+                out[t] = recursive_holds(most, sums[r], seen, up, down)
+                if is_tested and out[t]:
+                    z = rules.tests[NORMAL, TWO]
+                    out[t] = recursive_is_sure(most, sums[r], seen, up, down, z, rules.correction)
+    values[start:end] = 0
+    is_top[:, start:end] = False
+
+
+@inner
+def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
+    n_rows = ends[n_ends - 1]
+    column, least = rules.variance[r].column, rules.variance[r].least
+    is_tested = rules.correction > 0.0 and least > 0.0
+    n, total = np.int64(0), np.int64(0)
+    squares_high, squares_low = np.int64(0), np.int64(0)
+    seen = 0
+    for step in range(n_ends):
+        t = n_ends - 1 - step if backward else step
+        until = n_rows - ends[t] if backward else ends[t]
+        while seen < until:
+            x = rows[order[n_rows - 1 - seen if backward else seen], column]
+            if x != NO_NUMBER:
+                square = np.uint64(x) * np.uint64(x)
+                n += 1
+                total += np.int64(x)
+                squares_high += np.int64(square >> np.uint64(32))
+                squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
+            seen += 1
+        if out[t] and is_tested:
+            out[t] = variance_is_sure(n, total, squares_high, squares_low, least, TWO, rules.tests)
+        elif out[t]:
+            out[t] = variance_holds(n, total, squares_high, squares_low, least)

@@ -1,0 +1,244 @@
+"""Selection Mondrian: which split lets the workload's selections be answered most precisely [LDR08, 3.2].
+
+A query is a rectangle of codes. It returns all rows of every part that it overlaps, so a part of n rows
+costs n times the weight of the queries that overlap it, and a split is worth what it takes away
+[LDR08, equation 7: the rows that are rightly returned are the same for every split]. Costs are whole
+numbers. Requirement and ties are those of ``choose``.
+
+A region holds the codes above < code <= up to; on a tree it is the range of a hierarchy node. It is what the
+splits have left of the attribute, whatever codes the rows have: a selection is answered from regions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import inner, kernel
+from sfumato.methods.mondrian.kernels.borrow import borrowed
+from sfumato.methods.mondrian.kernels.choose import (
+    beats,
+    children_are_large,
+    children_hold,
+    fill_children,
+    fill_sorted,
+    winning_threshold,
+    within_limit,
+)
+from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
+from sfumato.methods.mondrian.kernels.grow import divide_by_threshold, divide_by_tree, fill_child_bounds
+from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
+
+
+@inner
+def fill_tree_regions(part, bounds, grid, narrow, region):
+    """Make the covers of the trees exact, if they may be narrowed, and their ranges the region of the node.
+
+    bounds   (4, axes) see ``fill_subtree``     IN+OUT
+    region   (2, axes) above, up to             OUT on trees
+    """
+    for axis in range(region.shape[1]):
+        if grid.axis[axis].is_tree:
+            if bounds[3, axis] == 0:
+                low, high = range_of(part[:, axis], bounds[0, axis], bounds[1, axis])
+                bounds[0, axis], bounds[1, axis], bounds[3, axis] = low, high, 1
+                if narrow:
+                    bounds[2, axis] = cover(grid, bounds[2, axis], low, high)
+            node = grid.node[bounds[2, axis]]
+            region[0, axis], region[1, axis] = node.low - 1, node.high - 1
+
+
+@inner
+def fill_active(queries, region, out):
+    """Those queries that overlap the region: (how many, their weight)."""
+    n_active, weight = np.int64(0), np.int64(0)
+    for q in range(queries.weight.shape[0]):
+        overlaps = True
+        for axis in range(region.shape[1]):
+            overlaps &= queries.high[q, axis] > region[0, axis] and queries.low[q, axis] <= region[1, axis]
+        if overlaps:
+            out[n_active] = q
+            n_active += 1
+            weight += queries.weight[q]
+    return n_active, weight
+
+
+@inner
+def is_cut(axis, low, high, active, queries):
+    """Can a threshold between these codes leave an active query on one side only?"""
+    found = False
+    for j in range(active.shape[0]):
+        found |= queries.low[active[j], axis] > low or queries.high[active[j], axis] < high
+    return found
+
+
+@inner
+def add_ends(axis, active, queries, m, code, rows_to):
+    """Put the ends of the active queries among the codes that occur; returns how many there are then.
+
+    A threshold at the end of a query leaves the rest outside it, even if no row has that code.
+    code, rows_to   (m + queries or more,) codes, and the running number of rows   IN+OUT
+    """
+    ends = np.empty(active.shape[0], dtype=np.int64)
+    n_ends = 0
+    for j in range(active.shape[0]):
+        end = queries.high[active[j], axis]
+        at = first_reaching(code[:m], end)
+        if 0 < at < m and code[at] != end:
+            ends[n_ends] = end
+            n_ends += 1
+    sort(ends[:n_ends])
+    n_distinct = 0
+    for j in range(n_ends):
+        if j == 0 or ends[j] != ends[j - 1]:
+            ends[n_distinct] = ends[j]
+            n_distinct += 1
+    old, new, end = m - 1, m + n_distinct - 1, n_distinct - 1
+    while end >= 0:  # from the back, so that nothing is overwritten before it has moved
+        if code[old] > ends[end]:
+            code[new], rows_to[new] = code[old], rows_to[old]
+            old -= 1
+        else:
+            code[new], rows_to[new] = ends[end], rows_to[old]
+            end -= 1
+        new -= 1
+    return m + n_distinct
+
+
+@inner
+def fill_thresholds(part, axis, low, high, active, queries, scratch):
+    """The codes of an ordered attribute where the rows may be cut; returns how many there are.
+
+    scratch.code[:m]       OUT  codes that occur, and ends of queries between them
+    scratch.total[0, :m]   OUT  running number of rows
+    """
+    n, width = part.shape[0], high - low + 1
+    code, rows_to = scratch.code, scratch.total[0]
+    if width <= 16 * n + 1024:
+        lines = scratch.bins[:width]
+        for i in range(n):
+            lines[part[i, axis] - low] += 1
+        m = fill_totals(lines, low, code, rows_to)
+    else:
+        m = fill_sorted(part[:, axis], scratch.key[:n], code, rows_to)
+    return add_ends(axis, active, queries, m, code, rows_to)
+
+
+@inner
+def fill_costs(axis, m, active, queries, scratch):
+    """Minus the cost of each threshold.
+
+    scratch.code[:m], scratch.total[0, :m]   IN
+    scratch.score[:m]                        OUT
+    """
+    code, rows_to, score = scratch.code[:m], scratch.total[0], scratch.score
+    changes = np.zeros((2, m + 1), dtype=np.int64)  # of the weight on the left, on the right
+    left, right = np.int64(0), np.int64(0)
+    for j in range(active.shape[0]):
+        q = active[j]
+        changes[0, first_reaching(code, queries.low[q, axis])] += queries.weight[q]
+        changes[1, first_reaching(code, queries.high[q, axis])] -= queries.weight[q]
+        right += queries.weight[q]
+    n = rows_to[m - 1]
+    for t in range(m):
+        left += changes[0, t]
+        right += changes[1, t]
+        score[t] = -float(rows_to[t] * left + (n - rows_to[t]) * right)
+
+
+@inner
+def cost_of_children(axis, parent, m, active, queries, grid, scratch):
+    """(minus the cost, largest part) of the split into the groups that ``fill_children`` made."""
+    rows_to = scratch.total[0]
+    cost, largest, before = np.int64(0), np.int64(0), np.int64(0)
+    for j in range(m):
+        child = grid.node[grid.child[grid.node[parent].child_start + scratch.code[j]]]
+        n = rows_to[j] - before
+        before = rows_to[j]
+        largest = max(largest, n)
+        for i in range(active.shape[0]):
+            q = active[i]
+            if queries.high[q, axis] >= child.low and queries.low[q, axis] < child.high:
+                cost += n * queries.weight[q]
+    return -float(cost), largest
+
+
+@inner
+def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
+    """The allowable split of the least cost: (axis, code), axis -1 if none costs less than no split.
+
+    active   (queries,) those that overlap the node, of that weight together   IN
+    bounds   (4, axes) see ``fill_subtree``; the codes are tightened          IN+OUT
+    """
+    n = part.shape[0]
+    rows_to, score = scratch.total[0], scratch.score
+    best_axis, best_code = np.int64(-1), np.int64(-1)
+    best, best_largest = -float(n * weight), np.int64(0)  # no part is smaller: a tie with no split loses
+    for axis in range(bounds.shape[1]):
+        low, high = bounds[0, axis], bounds[1, axis]
+        if not grid.axis[axis].may_split or low >= high:
+            continue
+        if grid.axis[axis].is_tree:
+            parent = bounds[2, axis]
+            if grid.node[parent].n_children == 0:
+                continue
+            m = fill_children(part, axis, parent, grid, scratch)
+            if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
+                continue
+            here, largest = cost_of_children(axis, parent, m, active, queries, grid, scratch)
+            if beats(here, largest, best, best_largest) and children_hold(part, m, rules, scratch):
+                best_axis, best_code, best, best_largest = np.int64(axis), np.int64(-1), here, largest
+            continue
+        if not is_cut(axis, low, high, active, queries):
+            continue
+        m = fill_thresholds(part, axis, low, high, active, queries, scratch)
+        code = scratch.code
+        bounds[0, axis], bounds[1, axis] = code[0], code[m - 1]
+        first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
+        if first >= last:
+            continue
+        fill_costs(axis, m, active, queries, scratch)
+        t = winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+        if t < 0:
+            continue
+        best_axis, best_code = np.int64(axis), code[t]
+        best, best_largest = score[t], max(rows_to[t], n - rows_to[t])
+    return best_axis, best_code
+
+
+@kernel
+def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, scratch):
+    """Split node 0 so that the queries cost less, if that is allowable; returns the number of nodes.
+
+    rows     (n, columns) uint32          IN+OUT  with codes of the whole table: not yet ranked again
+    codes    (n, axes) uint32             IN      codes of the whole table, by row number
+    nodes    (1 + children,) NODE         IN+OUT  node 0 is given, its children are appended
+    bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
+    region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: above, up to
+    """
+    rows, codes, nodes = borrowed(rows), borrowed(codes), borrowed(nodes)
+    grid, queries, rules, scratch = borrowed(grid), borrowed(queries), borrowed(rules), borrowed(scratch)
+    part = rows[nodes[0].start : nodes[0].end]
+    if part.shape[0] < max(2 * rules.least_rows, 2):
+        return np.int64(1)
+    here = bounds[0]
+    fill_tree_regions(part, here, grid, not is_sample(rules), region[0])
+    active = np.empty(queries.weight.shape[0], dtype=np.int64)
+    n_active, weight = fill_active(queries, region[0], active)
+    if n_active == 0:
+        return np.int64(1)
+    axis, code = choose_precise(part, here, active[:n_active], weight, queries, grid, rules, scratch)
+    if axis < 0:
+        return np.int64(1)
+    m, border = np.int64(2), np.int64(-1)
+    if grid.axis[axis].is_tree:
+        m = divide_by_tree(part, 0, nodes, np.int64(1), axis, here[2, axis], grid, scratch)
+    else:
+        border = divide_by_threshold(part, codes, 0, nodes, np.int64(1), axis, code, scratch.places)
+        nodes[0].threshold = code
+    nodes[0].axis, nodes[0].first_child, nodes[0].n_children = axis, 1, m
+    for child in range(1, m + 1):
+        fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[child])
+        region[child] = region[0]
+        if not grid.axis[axis].is_tree:
+            region[child, 1 - nodes[child].branch, axis] = code
+    return m + 1

@@ -1,0 +1,407 @@
+"""Rows in memory: one matrix, rows swapped in place, subtrees grown by a few threads.
+
+Large nodes (at 4 threads those above 1/64 of the rows) are tasks of their own; smaller ones are grown
+whole by one compiled call. Where selections come first, each of their splits is a task, too. Tasks touch
+disjoint slices of the matrix, and a node's split depends only on its rows, so the tree is the same whatever
+the number of threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.axes import Axes
+from sfumato.kernels.nodes import Nodes
+from sfumato.machine import n_cores
+from sfumato.methods.mondrian.kernels.choose import fill_information
+from sfumato.methods.mondrian.kernels.frequency import fill_ranges, n_words
+from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
+from sfumato.methods.mondrian.kernels.problem import (
+    BLOCK,
+    NODE,
+    Cells,
+    Queries,
+    Rules,
+    Scratch,
+    Table,
+    Targets,
+    grid_of,
+)
+from sfumato.methods.mondrian.kernels.select import split_for_queries
+
+SMALLEST_TASK = 4096
+"""Rows below which a node is not worth a task of its own."""
+
+SUBMITTED = "submitted"
+
+Progress = Callable[[int], None]
+"""Told how many more rows have found their group."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A node that is still to be split, with what is known of its codes.
+
+    With a ``region`` the selections have the first say, see ``split_for_queries``.
+    """
+
+    start: int
+    end: int
+    bounds: NDArray[np.int64]  # (4, axes), see ``fill_subtree``
+    region: NDArray[np.int64] | None = None  # (2, axes)
+
+
+@dataclass(slots=True)
+class Piece:
+    """Part of the tree: some nodes, and the pieces that go on where one of them is a leaf."""
+
+    nodes: Table  # NODE
+    below: dict[int, Piece] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Begun:
+    """The upper part of a tree whose rows are in the order of its leaves, and the leaves that may be split on."""
+
+    nodes: Table  # NODE
+    leaves: dict[int, Open]
+
+
+class MemoryEngine:
+    """Rows that fit in memory.
+
+    codes   (n, axes) uint32    the quasi-identifiers, encoded; kept as they are
+    extra   (n, columns) uint32 targets and sensitive values
+    """
+
+    def __init__(
+        self, codes: NDArray[np.uint32], extra: NDArray[np.uint32], *, threads: int | None = None
+    ) -> None:
+        rows = np.empty((len(codes), codes.shape[1] + extra.shape[1] + 1), dtype=np.uint32)
+        rows[:, : codes.shape[1]] = codes
+        rows[:, codes.shape[1] : -1] = extra
+        rows[:, -1] = np.arange(len(codes), dtype=np.uint32)
+        self._hold(rows, codes, threads)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: NDArray[np.uint32],
+        n_axes: int,
+        *,
+        order: NDArray[np.int64] | None = None,
+        threads: int | None = None,
+    ) -> MemoryEngine:
+        """An engine over these rows, put into this order; their last column is free for the row number."""
+        codes = rows[:, :n_axes].copy()
+        rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
+        engine = cls.__new__(cls)
+        engine._hold(rows if order is None else rows.take(order, axis=0), codes, threads)  # noqa: SLF001 - its own
+        return engine
+
+    def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
+        self.rows, self.codes, self.n_rows = rows, codes, len(rows)
+        self.threads = threads or n_cores()
+
+    def grow(
+        self,
+        axes: Axes,
+        targets: Targets,
+        rules: Rules,
+        *,
+        cells: Cells | None = None,
+        queries: Queries | None = None,
+        begun: Begun | None = None,
+        progress: Progress = lambda _: None,
+    ) -> Nodes:
+        """The partition tree, depth first: children of a node stand next to each other.
+
+        First the splits that make the queries precise, until none does; then those for the targets. A tree
+        that was ``begun`` is grown on at its leaves.
+        """
+        grower = _Grower(self.rows, self.codes, axes, targets, cells, rules, queries, progress, self.threads)
+        if begun is None:
+            root = Open(0, self.n_rows, whole_range(self.codes, axes))
+            if queries is not None:
+                root.region = everywhere(self.codes.shape[1])
+            begun = Begun(one_node(root, 1), {0: root})
+        return assemble(grower.run(begun))
+
+    def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
+        """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
+        leaves = nodes.axis < 0
+        out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
+        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], grid_of(axes), out)
+        return out
+
+    def row_numbers(self) -> NDArray[np.uint32]:
+        """The rows in the order of the leaves."""
+        return self.rows[:, -1].copy()
+
+
+def together(leaves: Mapping[int, Open]) -> Iterator[list[tuple[int, Open]]]:
+    """Leaves to grow on, as many at once as are worth handing to a thread.
+
+    Below a tree that was grown on a sample there may be one for every few rows, and a task each would cost more than
+    what it does.
+    """
+    several: list[tuple[int, Open]] = []
+    n_rows = 0
+    for at, leaf in leaves.items():
+        several.append((at, leaf))
+        n_rows += leaf.end - leaf.start
+        if n_rows >= SMALLEST_TASK:
+            yield several
+            several, n_rows = [], 0
+    if several:
+        yield several
+
+
+class _Grower:
+    """The work of one growth: a pool of threads, one scratch space each."""
+
+    def __init__(
+        self,
+        rows: NDArray[np.uint32],
+        codes: NDArray[np.uint32],
+        axes: Axes,
+        targets: Targets,
+        cells: Cells | None,
+        rules: Rules,
+        queries: Queries | None,
+        progress: Progress,
+        threads: int,
+    ) -> None:
+        self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
+        self.cells, self.queries = cells, queries
+        self.grid = grid_of(axes)
+        self.progress = progress
+        has_labels = len(targets.label) or (cells is not None and len(cells.label))
+        self.table = information_table(len(rows)) if has_labels else np.zeros(1)
+        self.threads = threads
+        self.most_children = max(2, int(axes.n_children.max(initial=0)))
+        self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
+        self.local = threading.local()
+        self.stopped = False
+        self.events: SimpleQueue[Future[int] | str | None] = SimpleQueue()
+        """A task was submitted (None) or is finished, or all leaves have been submitted."""
+
+    def run(self, begun: Begun) -> Piece:
+        top = Piece(begun.nodes)
+        if not begun.leaves:
+            return top
+        self.widest = max(int(leaf.bounds[1].max(initial=0)) for leaf in begun.leaves.values()) + 1
+        pool = ThreadPoolExecutor(max_workers=self.threads)
+        try:
+            n_open = 1  # as long as leaves are still submitted
+            for several in together(begun.leaves):
+                self.events.put(None)
+                pool.submit(self.work_on_each, pool, several, top).add_done_callback(self.events.put)
+            self.events.put(SUBMITTED)
+            while True:
+                event = self.events.get()
+                n_open += 1 if event is None else -1
+                if isinstance(event, Future):
+                    self.progress(event.result())
+                if n_open == 0:
+                    return top
+        finally:
+            self.stopped = True
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> None:
+        self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
+        pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
+
+    def work_on_each(self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, Open]], parent: Piece) -> int:
+        return sum(self.work(pool, task, parent, at) for at, task in tasks)
+
+    def work(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> int:
+        """Split a large node, leave all its children but the first to others, and go on with that one.
+
+        Returns how many rows have found their group.
+        """
+        while not self.stopped:
+            if task.region is not None:
+                nodes, children = self.split_for_queries(task, task.region)
+                if not children:
+                    task.region = None  # and never again below
+                    continue
+            elif task.end - task.start > self.whole_below:
+                nodes, children = self.split(task)
+            else:
+                break
+            piece = parent.below[at] = Piece(nodes)
+            if not children:
+                return task.end - task.start
+            for child in range(2, len(nodes)):
+                self.submit(pool, children[child - 1], piece, child)
+            task, parent, at = children[0], piece, 1
+        if self.stopped:
+            return 0
+        n = task.end - task.start
+        capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
+        parent.below[at] = Piece(self.call(task, capacity, room_on_stack(256, task)))
+        return n
+
+    def split(self, task: Open) -> tuple[Table, list[Open]]:
+        """One split by the criterion: the node and its children, and these as they are left to do."""
+        bounds = room_on_stack(self.most_children, task)
+        nodes = self.call(task, 1 + self.most_children, bounds, once=True)
+        n_children = len(nodes) - 1
+        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        return nodes, [
+            Open(starts[child], ends[child], bounds[n_children - child]) for child in range(1, len(nodes))
+        ]
+
+    def split_for_queries(self, task: Open, region: NDArray[np.int64]) -> tuple[Table, list[Open]]:
+        """``split``, but one that makes the queries more precise; no children if none does."""
+        bounds = room_on_stack(1 + self.most_children, task)
+        regions = np.empty((1 + self.most_children, *region.shape), dtype=np.int64)
+        regions[0] = region
+        room = one_node(task, 1 + self.most_children)
+        n_nodes = split_for_queries(
+            self.rows, self.codes, room, bounds, regions,
+            self.queries, self.grid, self.rules, self.scratch(),
+        )  # fmt: skip
+        nodes = room.view(np.ndarray)[:n_nodes].copy()
+        starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        return nodes, [
+            Open(starts[child], ends[child], bounds[child], regions[child]) for child in range(1, n_nodes)
+        ]
+
+    def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
+        nodes = one_node(task, capacity)
+        n_nodes = fill_subtree(
+            self.rows, self.codes, nodes, once, bounds,
+            self.grid, self.targets, self.own_cells(), self.rules, self.table, self.scratch(),
+        )  # fmt: skip
+        return nodes.view(np.ndarray)[:n_nodes].copy()
+
+    def scratch(self) -> Scratch:
+        if not hasattr(self.local, "scratch"):
+            self.local.scratch = new_scratch(
+                self.rows,
+                self.codes,
+                self.axes,
+                self.targets,
+                self.rules,
+                widest=self.widest,
+                n_queries=0 if self.queries is None else len(self.queries.weight),
+                needs_order=self.cells is not None or self.queries is not None,
+            )
+        return self.local.scratch  # type: ignore[no-any-return]
+
+    def own_cells(self) -> Cells | None:
+        """The cells with working space for this thread."""
+        if self.cells is not None and not hasattr(self.local, "cells"):
+            self.local.cells = self.cells._replace(
+                counts=np.zeros((self.cells.n_ids, 4), dtype=np.int64),
+                total=np.empty(len(self.scratch().score), dtype=np.float64),
+            )
+        return None if self.cells is None else self.local.cells
+
+
+def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
+    """Bounds of the codes of the whole table, and the root of each hierarchy, as ``fill_subtree`` wants them."""
+    bounds = np.zeros((4, codes.shape[1]), dtype=np.int64)
+    fill_ranges(codes, bounds[0], bounds[1])
+    bounds[2] = axes.root
+    return bounds
+
+
+def everywhere(n_axes: int) -> NDArray[np.int64]:
+    """The region that no split has narrowed: codes above -1, and up to any."""
+    region = np.empty((2, n_axes), dtype=np.int64)
+    region[0], region[1] = -1, np.iinfo(np.int64).max
+    return region
+
+
+def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
+    """Bounds of up to n open nodes, the first of them given."""
+    bounds = np.empty((n, *task.bounds.shape), dtype=np.int64)
+    bounds[0] = task.bounds
+    return bounds
+
+
+def information_table(n: int) -> NDArray[np.float64]:
+    """X log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
+    table = np.empty(n + 1)
+    fill_information(table)
+    return table
+
+
+def new_scratch(
+    rows: NDArray[np.uint32],
+    codes: NDArray[np.uint32],
+    axes: Axes,
+    targets: Targets,
+    rules: Rules,
+    *,
+    widest: int | None = None,
+    n_queries: int = 0,
+    needs_order: bool = False,
+) -> Scratch:
+    n = len(rows)
+    if widest is None:
+        widest = int(codes.max(initial=0)) + 1
+    children = int(axes.n_children.max(initial=0))
+    n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
+    distinct = min(n, max(widest, children)) + 2 + n_queries
+    n_values = int(rules.values["end"].max(initial=0))
+    n_recursive = len(rules.recursive)
+    needs_order = needs_order or not rules.count_only or bool(axes.is_tree.any())
+    return Scratch(
+        bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
+        listed=np.empty(codes.shape[1], dtype=np.uint64),
+        base=np.empty(codes.shape[1], dtype=np.uint64),
+        width=np.empty(codes.shape[1], dtype=np.float64),
+        places=np.empty((2, BLOCK), dtype=np.uint64),
+        code=np.empty(distinct, dtype=np.int64),
+        total=np.empty((n_words(targets), distinct), dtype=np.int64),
+        score=np.empty(distinct, dtype=np.float64),
+        is_fine=np.empty((2, distinct), dtype=np.bool_),
+        order=np.empty(n if needs_order else 0, dtype=np.int64),
+        key=np.empty(n if needs_order else 0, dtype=np.int64),
+        values=np.zeros(n_values, dtype=np.int64),
+        is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
+        top=np.zeros((n_recursive, int(rules.recursive["l"].max(initial=1))), dtype=np.int64),
+    )
+
+
+def one_node(task: Open, capacity: int) -> Table:
+    """Room for some nodes, the first of them given."""
+    nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
+    nodes[0] = (-1, 0, task.start, task.end, -1, -1, 0)
+    return nodes
+
+
+def assemble(top: Piece) -> Nodes:
+    """One tree out of its pieces: a piece takes the place of the leaf that it hangs below."""
+    chunks: list[Table] = []
+    n_nodes = 0
+    waiting: list[tuple[Piece, Table | None, int]] = [(top, None, 0)]
+    while waiting:
+        piece, chunk, at = waiting.pop()
+        offset = n_nodes - (0 if chunk is None else 1)
+        nodes = piece.nodes
+        nodes["first_child"] += np.where(nodes["first_child"] >= 0, np.int32(offset), np.int32(0))
+        if chunk is None:
+            fresh = nodes
+        else:  # node 0 goes where the leaf was, whose branch stays; the rest is appended
+            nodes["branch"][0] = chunk["branch"][at]
+            chunk[at] = nodes[0]
+            fresh = nodes[1:]
+        chunks.append(fresh)
+        n_nodes += len(fresh)
+        for i, below in sorted(piece.below.items(), reverse=True):
+            place = (fresh, i if chunk is None else i - 1)
+            waiting.append((below, *(place if place[1] >= 0 else (chunk, at))))
+    return Nodes(*(np.concatenate([chunk[name] for chunk in chunks]) for name in Nodes._fields))

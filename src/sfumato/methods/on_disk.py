@@ -1,0 +1,236 @@
+"""Publishing a table larger than memory: groups are written as they are found, and nothing is ever whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.blocks import Block
+from sfumato.engines.scan import Intake
+from sfumato.errors import InputError
+from sfumato.methods.mondrian.problem import Problem, problem_of
+from sfumato.methods.mondrian.rothko import Chunk, Rothko, Shares
+from sfumato.methods.specialization import tds
+from sfumato.policy import predicate
+from sfumato.policy.document import ROTHKO_S, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.requirements import KAnonymity
+from sfumato.progress import Progress
+from sfumato.randomness import Random, generator, seeded
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.rows import published_rows
+from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
+from sfumato.release.query import select
+from sfumato.table import formulas
+from sfumato.table.source import ROW_GROUP, UNKNOWN, Source, TableWriter
+from sfumato.table.spill import Spill
+
+SAMPLE_SEED = 0
+"""Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
+
+
+LEAST_ROW_GROUP = 1 << 14
+
+RAW_BYTES = 32
+"""Memory that a cell of the sample may take while it is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written, and what the certificate says of the run."""
+
+    path: Path
+    n_rows: int
+    recoding: Any
+    n_splits: dict[str, int]
+    returned: list[int]
+    """Rows that each selection of the policy returns."""
+    true: list[int]
+    io: dict[str, Any]
+
+
+def write_rows(
+    source: Source,
+    policy: Policy,
+    path: Path,
+    *,
+    spill: Spill,
+    memory: int,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress,
+) -> Written:
+    """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
+    intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
+    n_sample = _sample_size(source, policy, _shares(policy, memory), memory)
+    draw = seeded(SAMPLE_SEED if seed is None else seed)
+    intake.scan(sample=n_sample, random=draw)
+    shares = _shares(policy, memory, intake.payload_bytes)
+    spill.counters.encoded_bytes = intake.encoded_bytes
+    _check_room(intake, spill)
+    problem, random = problem_of(intake, policy), generator(seed)
+    if isinstance(policy.method, TdsOptions):
+        run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
+        return _written(run, intake, policy, path, random)
+    assert isinstance(policy.method, MondrianOptions)  # a private method has no groups
+    tree: AnyTree = NoTree()
+    if policy.keeps_recoding:
+        tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
+    rothko = Rothko(
+        intake,
+        problem,
+        intake.layout,
+        policy.method,
+        sample=_sample(intake, policy.method, shares, draw),
+        ends=intake.ends,
+        spill=spill,
+        shares=shares,
+        tree=tree,
+        policy=policy,
+        draw=draw,
+        random=random,
+        threads=threads,
+        progress=progress,
+    )
+    return _written(rothko, intake, policy, path, random)
+
+
+def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, random: Random) -> Written:
+    """Write the groups as they are found."""
+    conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
+    returned = [0] * len(conditions)
+    row_group = min(ROW_GROUP, max(run.shares.rows, LEAST_ROW_GROUP))  # the writer holds one
+    with TableWriter(path, row_group=row_group) as writer:
+        for chunk in run.chunks():
+            rows = _published(chunk, intake, policy, random)
+            for i, condition in enumerate(conditions):
+                returned[i] += int(select.selected(condition, rows, chunk.groups.recoding, policy).sum())
+            writer.append(formulas.escape(rows) if policy.escapes_formulas else rows)
+            intake.let_go()
+    recoding = run.recoding() if policy.keeps_recoding else None
+    return Written(
+        path,
+        writer.n_rows,
+        recoding,
+        run.n_splits(),
+        returned,
+        intake.true_counts if conditions else [],
+        _io(policy, run),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Tds:
+    """Top-down specialization, as the driver of Rothko presents itself."""
+
+    intake: Intake
+    problem: Problem
+    policy: Policy
+    shares: Shares
+    spill: Spill
+    random: Random
+    progress: Progress
+    cuts: Cuts | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.intake.n_rows
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over the rows."""
+        return self.intake.blocks(payload=payload)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The groups, in the order of the cells of the grid."""
+        self.cuts, portions = tds.grow_on_disk(
+            self, self.policy, spill=self.spill, layout=self.intake.layout, memory=self.shares.groups,
+            at_once=self.shares.rows, random=self.random, progress=self.progress,
+        )  # fmt: skip
+        last = None
+        for groups, payload in portions:
+            here = tuple(groups.leaf[0].tolist())
+            if here == last and self.policy.statistics:
+                raise InputError(
+                    "A group has more rows than fit in memory, so its statistics cannot be taken; "
+                    "allow more --memory, or publish no summary."
+                )
+            last = tuple(groups.leaf[-1].tolist())
+            yield Chunk(groups, payload)
+
+    def recoding(self) -> Cuts:
+        assert self.cuts is not None
+        return self.cuts
+
+    def n_splits(self) -> dict[str, int]:
+        return self.recoding().n_splits()
+
+
+def _shares(policy: Policy, memory: int, payload_bytes: int = 0) -> Shares:
+    n_axes = len(policy.schema.quasi_identifiers)
+    targets = {name for task in policy.predictions for name in task.targets}
+    sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
+    options = policy.method if isinstance(policy.method, MondrianOptions) else MondrianOptions()
+    return Shares.of(
+        memory,
+        n_axes=n_axes,
+        n_extra=len(targets | sensitive) + 1,
+        n_published=len(policy.schema.published),
+        options=options,
+        payload_bytes=payload_bytes,
+        least_rows=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
+    )
+
+
+def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) -> int:
+    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
+
+    They are held as they are stored, with a copy while some are thrown out, until the codes are known.
+    """
+    options = policy.method
+    if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
+        return 0
+    most = min(shares.rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
+    if source.n_rows == UNKNOWN:
+        return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
+    return Rothko.sample_size(source.n_rows, options, most)
+
+
+def _sample(intake: Intake, options: MondrianOptions, shares: Shares, draw: Random) -> NDArray[np.uint32]:
+    """What was drawn, or as much of it as the policy asks for."""
+    sample = intake.take_sample()
+    wanted = Rothko.sample_size(intake.n_rows, options, shares.rows)
+    if len(sample) <= wanted:
+        return sample
+    return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]
+
+
+def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+    n_rows, source = len(chunk.groups.row_numbers), intake.source
+    read = _no_column if chunk.payload is None else chunk.payload.column
+    own = Source(source.names, n_rows, source.kind, source.where, read)
+    rows = published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+    for name, kind in intake.statistic_types.items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
+    return rows
+
+
+def _no_column(name: str) -> pa.ChunkedArray:
+    raise KeyError(name)
+
+
+def _check_room(intake: Intake, spill: Spill) -> None:
+    """Rows are divided over files while the file that they come from is still there; and the release is written."""
+    spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")
+
+
+def _io(policy: Policy, run: Rothko | Tds) -> dict[str, Any]:
+    method = policy.method.scale if isinstance(policy.method, MondrianOptions) else policy.method.name
+    figures = run.spill.counters.as_figures()
+    return {"engine": "disk", "method": method, "rows-in-memory": run.shares.rows, **figures}

@@ -1,0 +1,91 @@
+"""Further rows, generalized as a risk-utility release was.
+
+Such a release has no recoding: one would tell which raw rows became which boxes. So further rows are optimized anew, by
+the policy of the release and against a side table. They carry no promise of the release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import InputError
+from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.optimize import optimize
+from sfumato.methods.risk_utility.release import with_side_table
+from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.schema import Attribute, Role, Schema
+from sfumato.progress import Progress, no_progress
+from sfumato.table import formulas
+from sfumato.table import source as tables
+from sfumato.table.reading import AS_USUAL, Reading, open_as
+
+
+def generalized(
+    table: Any,
+    policy: Policy | str | Path,
+    side_table: Any,
+    *,
+    threads: int | None = None,
+    reading: Reading = AS_USUAL,
+    progress: Progress = no_progress,
+) -> pa.Table:
+    """Each row of ``table`` with its own best box against ``side_table``, in the order in which they came.
+
+    Both are paths or frames. ``policy`` is that of a release, whose hierarchies must have a place for every value. Of
+    the columns only the quasi-identifiers are needed (and those of personal weights); identifiers and dropped
+    columns are left out, and all others pass through, those that the policy does not know, too.
+
+    >>> policy = Policy.parse('''
+    ... attributes: {age: {role: quasi-identifier, type: number, bounds: [20, 23], hierarchy: {balanced: 2}}}
+    ... method: {risk-utility: {utility-at-least: 0.5}}
+    ... ''')
+    >>> known = pa.table({"age": [20, 20, 21, 22, 22, 23]})
+    >>> generalized(pa.table({"age": [21, 22], "id": [1, 2]}), policy, known).to_pylist()
+    [{'age': '[20, 22)', 'id': 1}, {'age': '[22, 23]', 'id': 2}]
+    """
+    rules = Policy.of(policy)
+    if not isinstance(rules.method, RiskUtilityOptions):
+        raise InputError("Only a risk-utility release generalizes further rows against a side table.")
+    if side_table is None:
+        raise InputError(
+            "A risk-utility release has no recoding, which would tell raw rows from boxes. Give --side-table TABLE, "
+            "and further rows are optimized anew against it."
+        )
+    progress("encoding", 0, 1)
+    rules, side = with_side_table(rules, side_table)
+    assert side is not None
+    source = open_as(table, rules.schema, reading)
+    known = (
+        *rules.schema,
+        *(Attribute(name, Role.OTHER) for name in source.names if name not in rules.schema),
+    )
+    rules = replace(rules, schema=Schema(known))
+    method = rules.method
+    assert isinstance(method, RiskUtilityOptions)
+    found = generalize.encoded(source, rules.schema, method, side.source)
+    optimum = optimize(found.problem, method, threads=threads, progress=progress)
+    return generalize.published(source, rules, found, optimum.solution.levels)
+
+
+def apply_to_file(
+    policy: Policy,
+    table: Any,
+    out: Path,
+    side_table: Any,
+    *,
+    reading: Reading = AS_USUAL,
+    overwrite: bool = True,
+    progress: Progress = no_progress,
+) -> int:
+    """Write further rows to a file, which appears whole or not at all; returns their number."""
+    tables.check_file_target(out, overwrite=overwrite)
+    rows = generalized(table, policy, side_table, reading=reading, progress=progress)
+    tables.write_table(formulas.escape(rows) if policy.escapes_formulas else rows, out, overwrite=overwrite)
+    return len(rows)
+
+
+__all__ = ["apply_to_file", "generalized"]

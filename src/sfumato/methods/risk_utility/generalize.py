@@ -1,0 +1,506 @@
+"""From a table and a policy to rows that are each generalized for themselves.
+
+The table and the side table become codes of one domain per column (:func:`encoded`), these a :class:`Problem`, and the
+levels that an optimizer finds become published cells (:func:`published`). No row leaves in the order in which it came.
+
+What the release is judged by must follow from its own policy, so that policy is *closed* (:func:`closed`): a number or
+date without a hierarchy gets one, and without bounds the range of both tables (docs/decisions/0014-risk-utility.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.encoders import Codes, Extent, TreeDomain, codes_in, values_of, with_bounds
+from sfumato.errors import InputError, InternalError, PolicyError, TableError, number_of, of_side_table
+from sfumato.methods.risk_utility.problem import (
+    GREATEST_COUNT,
+    Lagrangian,
+    Levels,
+    LogRisk,
+    Objective,
+    Problem,
+    Threshold,
+    problem_of,
+)
+from sfumato.policy.document import Output, Policy
+from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.builders import Grid
+from sfumato.policy.hierarchy.declared import declared_tree
+from sfumato.policy.hierarchy.files import ROOT
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.risk_utility import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
+from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.randomness import Random
+from sfumato.recoding.axis import TreeAxis
+from sfumato.recoding.recoder import is_text, passed_on, tree_column
+from sfumato.table import source as tables
+from sfumato.table.source import Source
+
+Floats = NDArray[np.float64]
+
+MOST_POINTS = 1 << 16
+"""Values of a number without a hierarchy that are leaves of one; where there are more, intervals are."""
+
+N_INTERVALS = 64
+GRIDS = ("balanced", "intervals")
+"""Hierarchies of numbers whose nodes are intervals, with bounds that can be published."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A table as a problem. ``schema`` is that of the closed policy; domains are those of its quasi-identifiers."""
+
+    schema: Schema
+    domains: tuple[TreeDomain, ...]
+    problem: Problem
+
+    @property
+    def with_missing(self) -> tuple[str, ...]:
+        """The columns that have a leaf for missing cells."""
+        return tuple(domain.attribute.name for domain in self.domains if domain.has_missing)
+
+
+def objective_of(options: RiskUtilityOptions) -> Objective:
+    """What the options ask for.
+
+    >>> objective_of(RiskUtilityOptions())
+    Threshold(at_least=Fraction(3, 5))
+    """
+    if options.objective == THRESHOLD:
+        return Threshold(options.utility_at_least)
+    if options.price is None:
+        raise InternalError(f"The objective {options.objective} has no price.")
+    if options.objective == LAGRANGIAN:
+        return Lagrangian(options.price, options.kappa)
+    return LogRisk(options.price)
+
+
+# ---- what is public: one hierarchy per column --------------------------------------------------------------
+
+
+def closed(policy: Policy, source: Source, side: Source | None = None) -> Policy:
+    """The policy with a hierarchy and bounds for every number and date, as the release holds it."""
+    return replace(policy, schema=closed_schema(policy.schema, source, side))
+
+
+def closed_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
+    """Columns without a hierarchy get one, and numbers and dates without bounds the range of both tables.
+
+    >>> ages = tables.open_table(pa.table({"age": [23, 41]}))
+    >>> closed_schema(Schema.of(age={"role": "quasi-identifier", "kind": "number"}), ages)["age"].bounds
+    (23.0, 41.0)
+    """
+    check_side(schema, side)
+    quasi = {attribute.name for attribute in schema.quasi_identifiers if attribute.kind is not Kind.CATEGORY}
+    return Schema(
+        tuple(
+            _closed(attribute, source, side) if attribute.name in quasi else attribute for attribute in schema
+        )
+    )
+
+
+def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attribute:
+    if isinstance(attribute.hierarchy, Hierarchy) or attribute.hierarchy == "flat":
+        return attribute
+    extent = Extent(replace(attribute, step=None))
+    extent.add_cells(tables.ordered(source.column(attribute.name), attribute))
+    extent.outer_ends()  # raises if the table has a cell outside its bounds
+    if side is not None:
+        with of_side_table():
+            extent.add_cells(tables.ordered(side.column(attribute.name), attribute))
+            extent.outer_ends()
+    if attribute.kind is Kind.DATE:
+        first = int(extent.least) if extent.n_present else 0
+        bounds = attribute.bounds or (first, max(first + 1, int(extent.greatest)))
+        return replace(
+            attribute, bounds=bounds, hierarchy=attribute.hierarchy or {"dates": ["day", "month", "year"]}
+        )
+    found = with_bounds(attribute, extent)
+    return found if found.hierarchy is not None else replace(found, hierarchy=_halved(found, extent))
+
+
+def _halved(attribute: Attribute, extent: Extent) -> Mapping[str, Any]:
+    """``{balanced: 2}``; or where single values would be too many, or are none of its grid, intervals that double."""
+    low, high = attribute.bounds or (0.0, 1.0)
+    is_whole = float(low).is_integer() and float(high).is_integer()
+    if attribute.step is None and not is_whole:
+        return {"balanced": 2}
+    has_points = attribute.step is not None or extent.is_whole
+    if has_points and (high - low) / (attribute.step or 1) < MOST_POINTS:
+        return {"balanced": 2}
+    width = _round_number((high - low) / N_INTERVALS)
+    widths = [width * 2**i for i in range(N_INTERVALS.bit_length() - 1)]
+    return {"intervals": [int(each) if each == int(each) else float(each) for each in widths]}
+
+
+def _round_number(least: float) -> Decimal:
+    """The first of 1, 2, 5, 10, 20, ... (or their decimals) that is not below.
+
+    >>> [str(_round_number(number)) for number in (0.0123, 3.0, 781.25)]
+    ['0.02', '5', '1.0E+3']
+    """
+    unit = Decimal(1).scaleb(Decimal(repr(float(least))).adjusted())
+    return next(unit * times for times in (1, 2, 5, 10) if float(unit * times) >= least)
+
+
+# ---- codes -----------------------------------------------------------------------------------------------
+
+
+def encoded(
+    source: Source, schema: Schema, options: RiskUtilityOptions, side: Source | None = None
+) -> Encoded:
+    """The problem of a table: rows, side table, utilities and weights.
+
+    ``schema`` need not be closed. In code, utilities and personal factors may be functions.
+    """
+    schema = closed_schema(schema, source, side)
+    domains, columns, others = [], [], []
+    for attribute in schema.quasi_identifiers:
+        domain, codes, side_codes = _together(attribute, source, side)
+        check_leaf_weights(domain, options.weights)
+        domains.append(domain)
+        columns.append(codes)
+        others.append(side_codes)
+    factor = _factors(source, schema, options)
+    problem = problem_of(
+        domains,
+        np.stack(columns, axis=1),
+        None if side is None else np.stack(others, axis=1),
+        utility=options.utility,
+        weights=options.weights,
+        floor=float(options.floor),
+        factor=factor,
+    )
+    _check_divisors(problem, options)
+    _check_reachable(problem, options)
+    return Encoded(schema, tuple(domains), problem)
+
+
+def check_side(schema: Schema, side: Source | None) -> None:
+    if side is None:
+        return
+    lacking = [attribute.name for attribute in schema.quasi_identifiers if attribute.name not in side.names]
+    if lacking:
+        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+        raise TableError(
+            f"The side table has no column {lacking[0]!r}{more}, and it needs every quasi-identifier of the policy; "
+            "add it, or give the column another role."
+        )
+    if side.n_rows >= GREATEST_COUNT:
+        raise InputError(f"The side table has {GREATEST_COUNT:,} rows or more; take a sample of it.")
+
+
+def _together(attribute: Attribute, source: Source, side: Source | None) -> tuple[TreeDomain, Codes, Codes]:
+    """One domain of a column for both tables, and the codes of each."""
+    cells, others = _cells_of_both(attribute, source, side)
+    _check_told_apart(attribute, cells)
+    values = values_of(cells, attribute)
+    if attribute.kind is Kind.CATEGORY and others is not None:
+        hierarchy.build(attribute, values)  # whatever is wrong with one table is said of that table
+        with of_side_table():
+            strangers = values_of(others, attribute)
+            hierarchy.build(attribute, strangers)
+        values = sorted({*values, *strangers})
+    elif others is not None:
+        values = np.union1d(values, values_of(others, attribute))
+    is_built = attribute.kind is Kind.DATE and isinstance(attribute.hierarchy, Mapping)
+    tree = declared_tree(attribute) if is_built else hierarchy.build(attribute, values)
+    has_missing = cells.null_count > 0 or (others is not None and others.null_count > 0)
+    domain = TreeDomain(attribute, tree.with_missing() if has_missing else tree, has_missing)
+    codes = codes_in(domain, cells)
+    if others is None:
+        return domain, codes, codes
+    with of_side_table():
+        return domain, codes, codes_in(domain, others)
+
+
+def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
+    """Raise if a value that the policy does not list looks as if it were generalized: nobody could tell whether it is."""
+    declared = attribute.hierarchy
+    is_mask = isinstance(declared, Mapping) and "mask" in declared
+    is_open = is_mask or declared is None or declared == "flat"
+    if attribute.kind is not Kind.CATEGORY or attribute.values is not None or not is_open:
+        return
+    texts = cells.dictionary.to_pylist()
+    is_alike = np.array([text.endswith(ROOT) if is_mask else text == ROOT for text in [*texts, ""]])
+    at = cells.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    if n_alike := int(is_alike[at].sum()):
+        which = "that end in" if is_mask else "of"
+        raise TableError(
+            f"Column {attribute.name!r} has {number_of(n_alike, 'cell')} {which} {ROOT!r}, as generalized ones are "
+            "published; declare all its values, or spell these in another way."
+        )
+
+
+def _cells_of_both(
+    attribute: Attribute, source: Source, side: Source | None
+) -> tuple[pa.DictionaryArray, pa.DictionaryArray | None]:
+    column = source.column(attribute.name)
+    if side is None:
+        return _cells(column, attribute), None
+    other = side.column(attribute.name)
+    if attribute.kind is Kind.CATEGORY and column.type == other.type and not is_text(column.type):
+        both = _cells(pa.chunked_array(column.chunks + other.chunks), attribute)  # spelled as one column is
+        return both.slice(0, len(column)), both.slice(len(column))
+    with of_side_table():
+        others = _cells(other, attribute)
+    return _cells(column, attribute), others
+
+
+def _cells(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+    if attribute.kind is Kind.CATEGORY:
+        return tables.texts(column, attribute)
+    return tables.ordered(column, attribute).dictionary_encode()
+
+
+# ---- weights of rows ---------------------------------------------------------------------------------------
+
+
+def check_leaf_weights(domain: TreeDomain, weights: Weights) -> None:
+    given = weights.attributes.get(domain.attribute.name)
+    if not isinstance(given, Mapping):
+        return
+    tree = domain.hierarchy
+    leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
+    if strange := len(given.keys() - leaves):
+        raise PolicyError(
+            f"{strange} of the labels that are given weights are no values of column {domain.attribute.name!r}; "
+            "mend them, or leave them out."
+        )
+
+
+def _factors(source: Source, schema: Schema, options: RiskUtilityOptions) -> Floats | None:
+    """The personal factors (rows, quasi-identifiers) of all rows, None if weights are not personal."""
+    weights = options.weights
+    if weights.column is None:
+        return None
+    names = [attribute.name for attribute in schema.quasi_identifiers]
+    if callable(weights.column):
+        given = weights.column(pa.table({name: source.column(name) for name in source.names}))
+        found = np.array(_broadcast(np.asarray(given, dtype=np.float64), (source.n_rows, len(names))))
+        if not np.all(np.isfinite(found) & (found >= 0)):
+            raise InputError("The function of personal weights must give finite numbers of at least 0.")
+    else:
+        found = np.ones((source.n_rows, len(names)))
+        for quasi, name in weights.columns():
+            numbers = _numbers(source, schema[name])
+            if quasi is None:
+                found *= numbers[:, None]
+            else:
+                found[:, names.index(quasi)] *= numbers
+    return found
+
+
+def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
+    """Raise if a row that is suppressed weighs nothing, where one divides by that."""
+    if options.objective == THRESHOLD and options.private is None:
+        return
+    weight = problem.weight_of(np.arange(problem.n), np.broadcast_to(problem.top(), problem.rows.shape))
+    if n_none := int(problem.n_alike[weight <= 0].sum()):
+        what = f"objective {options.objective}" if options.objective != THRESHOLD else "variant paper"
+        raise InputError(
+            f"All weights of {number_of(n_none, 'row')} are 0, or nothing beside those of others, and the {what} "
+            "divides by them; add a floor, such as floor: 0.1."
+        )
+
+
+def _check_reachable(problem: Problem, options: RiskUtilityOptions) -> None:
+    """Raise if a row has less utility as it is than is asked for: then definition 1 has no solution for it."""
+    asked = options.utility_at_least
+    if options.objective != THRESHOLD or not isinstance(asked, Absolute):
+        return
+    is_below = problem.raw_utility < problem.need(asked)
+    if n_below := int(problem.n_alike[is_below].sum()):
+        least = float(problem.raw_utility.min()) * problem.utility_unit
+        has, they_are = ("has", "it is") if n_below == 1 else ("have", "they are")
+        raise InputError(
+            f"utility-at-least asks for {float(asked.value):.6g}, and {number_of(n_below, 'row')} {has} less even as "
+            f"{they_are}; ask for at most {least:.6g}, or for a share of each row's own, such as utility-at-least: 0.6."
+        )
+
+
+def _broadcast(given: Floats, shape: tuple[int, int]) -> Floats:
+    try:
+        return np.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
+    except ValueError:
+        raise InputError(
+            "The function of personal weights must give a number for each row, or one for each row and quasi-identifier."
+        ) from None
+
+
+def _numbers(source: Source, attribute: Attribute) -> Floats:
+    """A column of personal weights: numbers of at least 0, none missing."""
+    cells = tables.numbers(source.column(attribute.name), attribute)
+    if cells.null_count:
+        raise TableError(
+            f"Column {attribute.name!r} holds personal weights and is missing in {number_of(cells.null_count, 'row')}; "
+            "fill it in (1 is the weight of the others)."
+        )
+    numbers = np.asarray(cells.to_numpy(zero_copy_only=False)).astype(np.float64)
+    if n_negative := int(np.count_nonzero(numbers < 0)):
+        raise TableError(
+            f"Column {attribute.name!r} holds personal weights, and {n_negative:,} of them are below 0; mend them."
+        )
+    if len(numbers) and numbers.max() > 1e9:
+        raise TableError(f"Column {attribute.name!r} holds personal weights above 1e9; divide them all.")
+    return numbers
+
+
+# ---- published rows ----------------------------------------------------------------------------------------
+
+
+def bounds_of(schema: Schema, output: Output) -> tuple[str, ...]:
+    """The quasi-identifiers of a closed policy whose two bounds are published: numbers and dates by a rule.
+
+    >>> closed = Schema.of(age={"role": "quasi-identifier", "kind": "number", "hierarchy": {"balanced": 2}})
+    >>> bounds_of(closed, Output.BOTH), bounds_of(closed, Output.LABELS)
+    (('age',), ())
+    """
+    if not output.has_bounds:
+        return ()
+    return tuple(
+        attribute.name
+        for attribute in schema.quasi_identifiers
+        if attribute.kind is not Kind.CATEGORY and isinstance(attribute.hierarchy, Mapping)
+    )
+
+
+def published(
+    source: Source, policy: Policy, found: Encoded, levels: Levels, random: Random | None = None
+) -> pa.Table:
+    """The rows with the generalizations that ``levels`` (rows of the problem, columns) are, in random order.
+
+    Without ``random`` they stay in their own order: that is for rows that are not published.
+    """
+    order = np.arange(source.n_rows) if random is None else random.permutation(source.n_rows)
+    at = found.problem.of_row[order]
+    nodes = found.problem.nodes_of(np.arange(found.problem.n), levels) - found.problem.lattice.root
+    quasi = {domain.attribute.name: a for a, domain in enumerate(found.domains)}
+    with_bounds_ = bounds_of(found.schema, policy.output)
+    columns: dict[str, Any] = {}
+    for name in source.names:
+        if name in quasi:
+            a = quasi[name]
+            columns |= generalized(
+                found.domains[a],
+                nodes[:, a],
+                lambda values: values[at],
+                labels=policy.output.has_labels or name not in with_bounds_,
+                bounds=name in with_bounds_,
+            )
+        elif policy.schema[name].role.is_published:
+            columns[name] = passed_on(source.column(name), name).combine_chunks().take(pa.array(order))
+    return pa.table(columns)
+
+
+def boxes_table(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> pa.Table:
+    """Rows of boxes alone: one node (rows, columns) of each hierarchy. The policy is closed."""
+    columns: dict[str, pa.Array] = {}
+    for a, domain in enumerate(domains):
+        columns |= _cells_of_nodes(domain, nodes[:, a], policy)
+    return pa.table(columns)
+
+
+def order_of(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> NDArray[np.int64]:
+    """The order of boxes by their cells: a cell stands where the first node does that is published as it is.
+
+    Rows that look alike so stand together, though they may be of different nodes: a label may stand at several.
+    """
+    keys = []
+    for a, domain in enumerate(domains):
+        every = _cells_of_nodes(domain, np.arange(domain.hierarchy.n_nodes), policy)
+        place: dict[tuple[Any, ...], int] = {}
+        cells = zip(*(own.to_pylist() for own in every.values()), strict=True)
+        first = np.array([place.setdefault(cell, node) for node, cell in enumerate(cells)])
+        keys.append(first[nodes[:, a]])
+    return np.lexsort(keys[::-1])
+
+
+def _cells_of_nodes(domain: TreeDomain, nodes: NDArray[np.int64], policy: Policy) -> dict[str, pa.Array]:
+    has_bounds = domain.attribute.name in bounds_of(policy.schema, policy.output)
+    has_labels = policy.output.has_labels or not has_bounds
+    return generalized(domain, nodes, lambda values: values, labels=has_labels, bounds=has_bounds)
+
+
+def generalized(
+    domain: TreeDomain,
+    nodes: NDArray[np.int64],
+    expand: Callable[[NDArray[Any]], NDArray[Any]],
+    *,
+    labels: bool,
+    bounds: bool,
+) -> dict[str, pa.Array]:
+    """The published cells of nodes of one column: label, two bounds, or all three."""
+    name = domain.attribute.name
+    out: dict[str, pa.Array] = {}
+    if labels:
+        kept, new = domain.hierarchy.prune(np.unique(nodes))  # what nobody shows stands nowhere
+        out |= tree_column(TreeAxis(domain.attribute, kept, domain.has_missing), expand(new[nodes]))
+    if bounds:
+        low, high = node_bounds(domain)
+        at = pa.array(expand(nodes))
+        out |= {f"{name}_low": low.take(at), f"{name}_high": high.take(at)}
+    return out
+
+
+def node_bounds(domain: TreeDomain) -> tuple[pa.Array, pa.Array]:
+    """The first and the last value of each node of a hierarchy that is made by a rule.
+
+    As other methods have it, no low end where missing belongs to the node, and none at all of missing alone.
+
+    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 3), hierarchy={"balanced": 2})
+    >>> low, high = node_bounds(TreeDomain(age, hierarchy.build(age, ()), has_missing=False))
+    >>> low.to_pylist(), high.to_pylist()
+    ([0, 0, 0, 1, 2, 2, 3], [3, 1, 0, 1, 3, 2, 3])
+    """
+    tree = domain.hierarchy
+    first, last = _leaf_ends(domain)
+    n = len(first)
+    is_missing = tree.low >= n
+    no_low = is_missing | (tree.high > n)
+    lows = first[np.minimum(tree.low, n - 1)]
+    highs = last[np.minimum(tree.high, n) - 1]
+    kind = pa.date32() if domain.attribute.kind is Kind.DATE else None
+    low, high = pa.array(lows, mask=no_low), pa.array(highs, mask=is_missing)
+    return (low.cast(kind), high.cast(kind)) if kind else (low, high)
+
+
+def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
+    """First and last value of each leaf but missing; int32 days of a date, whole numbers where all are."""
+    attribute = domain.attribute
+    if attribute.kind is Kind.DATE:
+        first, last = map(int, attribute.bounds or (0, 0))
+        days = np.arange(first, last + 1)
+        leaf = hierarchy.locate(attribute, domain.hierarchy, days.astype("datetime64[D]"))
+        starts = np.flatnonzero(np.diff(leaf, prepend=-1))
+        return days[starts].astype(np.int32), (np.append(days[starts[1:]], last + 1) - 1).astype(np.int32)
+    grid = Grid.of(attribute)
+    lows, highs = (grid.edges, grid.edges) if grid.step is not None else (grid.edges[:-1], grid.edges[1:])
+    if np.all(grid.edges == np.rint(grid.edges)):
+        return lows.astype(np.int64), highs.astype(np.int64)
+    return lows, highs
+
+
+__all__ = [
+    "Encoded",
+    "bounds_of",
+    "boxes_table",
+    "check_leaf_weights",
+    "check_side",
+    "closed",
+    "closed_schema",
+    "encoded",
+    "generalized",
+    "node_bounds",
+    "objective_of",
+    "order_of",
+    "published",
+]

@@ -1,0 +1,1 @@
+"""Compiled loops of risk-utility: arrays in, arrays out; one module for each optimizer, over ``lattice``."""

@@ -1,0 +1,186 @@
+"""One entry to all optimizers, and the choice among them.
+
+``auto`` takes the cube of all generalizations wherever it is affordable: what it would cost is counted on a sample of
+level vectors. Else the Lagrangian is proved by certificates and cuts, and the other objectives are probed; a threshold
+is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing depends on a clock:
+the same problem has the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import InputError, InternalError
+from sfumato.methods.risk_utility.generalize import objective_of
+from sfumato.methods.risk_utility.optimizers import branch, exact, probing
+from sfumato.methods.risk_utility.optimizers.tuples import fits_any_rows
+from sfumato.methods.risk_utility.paper import approximation, genetic, lagrangian
+from sfumato.methods.risk_utility.problem import Lagrangian, Objective, Problem, Solution, Threshold
+from sfumato.policy.options.risk_utility import (
+    APPROXIMATION,
+    AUTO,
+    CUT,
+    EXACT,
+    GENETIC,
+    PAPER,
+    PROBING,
+    RiskUtilityOptions,
+)
+from sfumato.progress import Progress, no_progress
+from sfumato.randomness import seeded
+
+AFFORDABLE = 1e9
+"""Tuples of a cube that take about half a minute on one core."""
+
+ENDLESS = 1e11
+"""Tuples that nobody waits for."""
+
+MOST_BOXES = 2_000_000
+LEAST_BOXES = 20
+"""Boxes of branch and bound for all rows together, and for one row if it is worth while at all."""
+
+SEED = 7
+"""Of searches that draw: the same rows get the same boxes, whoever asks."""
+
+BRANCH = "branch and bound"
+SOLVERS: Mapping[str, Callable[..., Solution]] = {
+    EXACT: exact.solve,
+    CUT: lagrangian.solve,
+    APPROXIMATION: approximation.solve,
+    GENETIC: genetic.solve,
+    PROBING: probing.solve,
+    BRANCH: branch.solve,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The generalization of each row of a problem, which optimizer found it, and why that one."""
+
+    solution: Solution
+    optimizer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who solves, the optimizer that this is called in a policy, why, and limits of the solver.
+
+    ``part`` of what a threshold asks for is what every row gets at least: Algorithm 1 as printed falls short of it.
+    """
+
+    solver: str
+    optimizer: str
+    reason: str
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    part: Fraction = Fraction(1)
+
+    def solve(
+        self,
+        problem: Problem,
+        objective: Objective,
+        *,
+        threads: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Solution:
+        """The generalization of every row."""
+        found = SOLVERS[self.solver](
+            problem, objective, random=seeded(SEED), threads=threads, progress=progress, **self.limits
+        )
+        _check(problem, objective, found, self.part)
+        return found
+
+
+def optimize(
+    problem: Problem,
+    options: RiskUtilityOptions,
+    *,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Optimum:
+    """The generalization of every row that is best by the objective of the options."""
+    objective = objective_of(options)
+    choice = _printed(options) or chosen(problem, objective, options.optimizer)
+    found = choice.solve(problem, objective, threads=threads, progress=progress)
+    return Optimum(found, choice.optimizer, choice.reason)
+
+
+def _printed(options: RiskUtilityOptions) -> Choice | None:
+    """Algorithm 1 or 2, as repaired or as the paper prints it; None if another optimizer is asked for."""
+    is_paper = options.variant == PAPER
+    if options.optimizer == GENETIC:
+        how = (
+            "as printed: parents by their utility, for study"
+            if is_paper
+            else "repaired: parents by their risk"
+        )
+        limits: dict[str, Any] = {
+            "n_members": options.genetic.population,
+            "n_generations": options.genetic.generations,
+        }
+        part = Fraction(1)
+        number = 2
+    elif options.optimizer == APPROXIMATION:
+        own = options.approximation
+        how = "as printed: level sets are drawn, for study" if is_paper else "repaired: all level sets"
+        limits = {"epsilon": float(own.epsilon), "sigma_1": float(own.sigma_1)}
+        limits["sigma_2"] = None if own.sigma is None else float(own.sigma[1])
+        part = own.sigma_1 if is_paper else Fraction(1)
+        number = 1
+    else:
+        return None
+    reason = f"Algorithm {number} of the paper, {how}"
+    return Choice(options.optimizer, options.optimizer, reason, {**limits, "variant": options.variant}, part)
+
+
+def chosen(problem: Problem, objective: Objective, asked: str, *, for_any_rows: bool = False) -> Choice:
+    """The optimizer that a problem is solved by, if this one is asked for.
+
+    ``for_any_rows`` it can solve the problem of any other rows with the same side table, too.
+    """
+    if asked not in (AUTO, EXACT):
+        return Choice(asked, asked, "as asked")
+    is_possible = not for_any_rows or fits_any_rows(problem)
+    n_tuples = exact.n_tuples(problem, objective) if is_possible else math.inf
+    why = (
+        f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
+        if math.isfinite(n_tuples)
+        else "the columns have too many values for one cube of all generalizations"
+    )
+    if asked == EXACT:
+        if n_tuples > ENDLESS:
+            raise InputError(
+                f"The exact optimum of all rows is out of reach: {why}; "
+                "say optimizer: auto, or give fewer quasi-identifiers."
+            )
+        return Choice(EXACT, EXACT, "as asked")
+    if n_tuples <= AFFORDABLE:
+        return Choice(EXACT, EXACT, f"{why}, which is affordable")
+    if isinstance(objective, Lagrangian):
+        return Choice(CUT, CUT, f"{why}; certificates and cuts prove single rows")
+    n_boxes = MOST_BOXES // max(problem.n, 1)
+    if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
+        reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
+        return Choice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
+    return Choice(PROBING, PROBING, f"{why}; row-join probing")
+
+
+def _check(problem: Problem, objective: Objective, found: Solution, part: Fraction) -> None:
+    """Whatever an optimizer says, a row below its threshold is not published."""
+    if not np.array_equal(found.which, np.arange(problem.n)):
+        raise InternalError("An optimizer left out rows.")
+    if isinstance(objective, Threshold):
+        gained = problem.utility_of(found.which, found.levels) - problem.least_utility
+        needed = problem.need(objective.at_least) - problem.least_utility
+        least = needed if part == 1 else np.floor(float(part) * needed * (1 - 1e-12)).astype(np.int64)
+        if np.any(gained < least):
+            raise InternalError("An optimizer gave a row less utility than was asked for.")
+
+
+__all__ = ["Choice", "Optimum", "chosen", "optimize"]

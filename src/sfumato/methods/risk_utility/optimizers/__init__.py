@@ -1,0 +1,1 @@
+"""Optimizers for daily use: ``exact`` (with ``tuples``), ``probing`` (with ``neighbours``) and ``branch``."""

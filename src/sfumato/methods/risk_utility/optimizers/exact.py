@@ -1,0 +1,201 @@
+r"""The exact optimum for all rows by one cube of all generalizations (:mod:`sfumato.methods.risk_utility.kernels.cube`).
+
+Every objective, with and without personal weights. What it costs is the number of tuples that it makes
+(:func:`n_tuples`), 30 nanoseconds each, and 60 where memory is slow because there are hundreds of thousands of distinct
+rows: with 1e9 of them half a minute or a minute on one core.
+
+Memory: each thread holds 28 bytes for each tuple (distinct row of both tables) and 56 for each seeker (at most one for
+each row), for each column, whatever the height of the hierarchies; with personal weights all threads share 8 bytes more
+for each row and level of a column. Fewer threads work where memory would not hold them all. The answer does not depend
+on their number: the work is shared out by the levels of the first columns, always in the same way, and put together in
+the same order.
+
+Ties: Threshold compares risks in whole numbers. Objectives in floating point are tied where they differ by less than
+1e-12 of the larger. Then most utility wins, then the least levels, the first column's first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InternalError
+from sfumato.machine import free_memory, n_cores
+from sfumato.methods.risk_utility.kernels.cube import Best, Space, count_at, keep_better, search
+from sfumato.methods.risk_utility.optimizers.tuples import Tuples, first_line, tuples_of
+from sfumato.methods.risk_utility.problem import Ints, Objective, Problem, Solution, Threshold
+from sfumato.progress import Progress, no_progress
+from sfumato.randomness import Random
+
+STAGE = "generalizing"
+
+LEAST_TASKS = 16
+
+COUNTED = 5_000_000
+"""Rows that are looked at to tell how many tuples there are, about: at 50 to 200 level vectors."""
+
+BINS = 1024
+"""Of the utility that a row can spare, when its level vectors are counted."""
+
+
+def solve(
+    problem: Problem,
+    objective: Objective,
+    *,
+    which: Ints | None = None,
+    random: Random | None = None,  # noqa: ARG001 - every optimizer takes it; this one has nothing to draw
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Solution:
+    """The best generalization of each row, proved."""
+    which = np.arange(problem.n) if which is None else which
+    if not len(which):
+        return problem.solution(np.zeros((0, problem.n_columns), dtype=np.uint8), which=which)
+    tuples = tuples_of(problem, objective, which)
+    if tuples is None:
+        raise InternalError("The columns have too many values for one cube of all generalizations.")
+    if not isinstance(objective, Threshold) and problem.weight_bounds()[0] <= 0:
+        raise InternalError("An objective that divides by weights needs a floor.")
+    best = _best(tuples, n_cores() if threads is None else threads, progress)
+    covered, weight, utility, levels = (
+        part[0][tuples.seeker].astype(np.int64)
+        for part in (best.covered, best.weight, best.utility, best.levels)
+    )
+    proved = np.ones(len(which), dtype=np.bool_)
+    return Solution(which, tuples.levels(levels), covered, weight, utility, proved)
+
+
+def _best(tuples: Tuples, threads: int, progress: Progress) -> Best:
+    """The best of all tasks, in their order."""
+    tasks = list(_tasks(tuples.cube.n_levels))
+    threads = max(1, min(threads, len(tasks), free_memory() // 2 // tuples.n_bytes()))
+    spaces: SimpleQueue[tuple[Space, Best]] = SimpleQueue()
+    for _ in range(threads):
+        spaces.put((tuples.space(), tuples.best()))
+
+    def work(fixed: Ints) -> Best:
+        space, best = spaces.get()
+        search(tuples.cube, tuples.aim, tuples.seeking, tuples.mode, space, best, fixed)
+        found = first_line(best)
+        spaces.put((space, best))
+        return found
+
+    progress(STAGE, 0, len(tasks))
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        found = pool.map(work, tasks)
+        out = next(found)
+        for done, other in enumerate(found, start=1):
+            progress(STAGE, done, len(tasks))
+            keep_better(tuples.aim, out, other)
+    progress(STAGE, len(tasks), len(tasks))
+    return out
+
+
+def _tasks(n_levels: Ints) -> Iterator[Ints]:
+    """Levels of the first columns, in lexicographic order: of so many columns that there are enough tasks."""
+    n = np.cumprod(n_levels)
+    n_fixed = min(int(np.searchsorted(n, LEAST_TASKS)) + 1, len(n_levels))
+    for fixed in itertools.product(*map(range, n_levels[:n_fixed].tolist())):
+        yield np.array(fixed, dtype=np.int64)
+
+
+# ---- what it would cost ---------------------------------------------------------------------------------
+
+
+def n_tuples(problem: Problem, objective: Objective) -> float:
+    r"""How many tuples (and seekers) the cube of all rows would make, about; infinite where keys would not fit 63 bits.
+
+    .. math:: \frac{S}{m} \sum_{(s, x)} V_s \frac{n(x)}{f(x)}
+
+    m pairs are looked at: seekers s, evenly spread over all S of them, each with one of the V_s level vectors x at which
+    it has enough utility, evenly spread over their lexicographic order. All rows are counted there: n(x) tuples are made,
+    f(x) seekers have enough utility. Each level vector is so counted once, whichever seekers it serves.
+    """
+    if not problem.n:
+        return 0.0
+    tuples = tuples_of(problem, objective, np.arange(problem.n))
+    if tuples is None:
+        return math.inf
+    n_seekers, total = len(tuples.at), 0.0
+    space, counted = tuples.space(lines=2), np.zeros(2, dtype=np.int64)
+    m = min(max(COUNTED // len(tuples.key), 50), 200)
+    for seeker, share in zip(_spread(m, math.sqrt(2)), _spread(m, math.sqrt(5)), strict=True):
+        lost, budget = _losses(tuples, int(seeker * n_seekers))
+        ways = _ways(lost, budget)
+        vector = _vector(share * ways[0][budget], lost, ways, budget)
+        count_at(tuples.cube, tuples.seeking, tuples.mode, space, vector, counted)
+        total += ways[0][budget] * counted[0] / max(int(counted[1]), 1)
+    return n_seekers * float(total) / m
+
+
+def _spread(m: int, by: float) -> Iterator[float]:
+    """Shares of 1, evenly spread and in step with nothing."""
+    return ((0.5 + by * j) % 1 for j in range(m))
+
+
+def _losses(tuples: Tuples, seeker: int) -> tuple[tuple[tuple[int, ...], ...], int]:
+    """The utility that each level of each column costs a seeker, and all that it can spare, in bins; rounded down."""
+    cube, t = tuples.cube, tuples.at[seeker]
+    spare = int(tuples.utility[t] - tuples.seeking.need[tuples.who[seeker]])
+    unit = max(1, -(-spare // BINS))
+    out = []
+    for a in range(tuples.n_columns):
+        node = (tuples.key[t] >> cube.shift[a]) & cube.field[a]
+        lost, column = 0, []
+        for level in range(int(cube.n_levels[a])):
+            if cube.depth[cube.first[a] + node] > cube.n_levels[a] - 1 - level:
+                lost -= int(cube.up_utility[cube.first[a] + node])
+                node += cube.up_key[cube.first[a] + node] >> cube.shift[a]
+            column.append(lost // unit)
+        out.append(tuple(column))
+    return tuple(out), spare // unit
+
+
+@lru_cache(maxsize=64)
+def _ways(lost: tuple[tuple[int, ...], ...], budget: int) -> list[NDArray[np.float64]]:
+    """By column and what may be lost from there on: the number of levels of it and all later columns that do.
+
+    >>> [ways.tolist() for ways in _ways(((0, 1), (0, 1, 2)), 2)]
+    [[1.0, 3.0, 5.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
+    """
+    ways = [np.ones(budget + 1)]
+    for column in reversed(lost):
+        here = np.zeros(budget + 1)
+        for d in column:
+            if d <= budget:
+                here[d:] += ways[-1][: budget + 1 - d]
+        ways.append(here)
+    return ways[::-1]
+
+
+def _vector(
+    rank: float, lost: tuple[tuple[int, ...], ...], ways: list[NDArray[np.float64]], budget: int
+) -> Ints:
+    """The level vector of a rank in lexicographic order, of those that lose no more than the budget.
+
+    >>> lost = ((0, 1), (0, 1, 2))
+    >>> [_vector(rank, lost, _ways(lost, 2), 2).tolist() for rank in range(5)]
+    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+    """
+    out = []
+    for column, rest in zip(lost, ways[1:], strict=True):
+        allowed = [(level, float(rest[budget - d])) for level, d in enumerate(column) if d <= budget]
+        level = allowed[-1][0]  # should a rank be rounded beyond the last
+        for here, n in allowed:
+            if rank < n:
+                level = here
+                break
+            rank -= n
+        out.append(level)
+        budget -= column[level]
+    return np.array(out, dtype=np.int64)
+
+
+__all__ = ["n_tuples", "solve"]

@@ -1,0 +1,3 @@
+"""Compiled loops of the paper's algorithms: ``marginal`` and ``bracket`` (Lagrangian), ``flow`` (cut), ``genes``
+(genetic).
+"""

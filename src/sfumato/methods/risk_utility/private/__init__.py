@@ -1,0 +1,1 @@
+"""Differentially private sampling by risk and utility; why it is private: ``proof.md``, in this folder."""

@@ -1,0 +1,135 @@
+"""A private risk-utility release: what is drawn from a table, and what of it is published.
+
+Rows become codes of what the policy declares, each row gets a box that depends on it and the public side table, rows are
+drawn, and boxes published that enough of the drawn rows have. Nothing else of the table leaves: no number of rows,
+no figure of the run, no order of rows. Why that is private: ``tradeoff/proof.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.encoding.declared import coded, tree_domains_of
+from sfumato.errors import InternalError
+from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.optimize import Choice, chosen
+from sfumato.methods.risk_utility.private import draw
+from sfumato.methods.risk_utility.problem import Objective, Problem, lattice_of, problem_of
+from sfumato.methods.risk_utility.release import SideTable, check_names
+from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.options.risk_utility import EXACT, PrivateSampling, declared_schema
+from sfumato.policy.options.sampling_plan import Plan, plan
+from sfumato.privacy.ledger import COMPOSITION, Draw, Ledger
+from sfumato.privacy.mechanisms import BERNOULLI, Coins
+from sfumato.progress import Progress, no_progress
+from sfumato.release.release import Privacy, Sampling, public_of
+from sfumato.table.source import Source
+
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """All that may be published. The policy has a hierarchy for every column, as it is declared."""
+
+    policy: Policy
+    rows: pa.Table
+    privacy: Privacy
+
+
+def plan_of(policy: Policy) -> Plan:
+    """The chance of a row to be drawn, and how many of a box must be: by the policy alone."""
+    _, private = _options(policy)
+    return plan(private.epsilon, private.delta, private.sample)
+
+
+def prepared(policy: Policy, side: SideTable) -> Policy:
+    """The policy with all hierarchies; raises if it or the side table is not fit for use, before anything is drawn."""
+    options, _ = _options(policy)
+    policy = replace(policy, schema=declared_schema(policy.schema))
+    generalize.check_side(policy.schema, side.source)
+    check_names(policy)
+    domains = tree_domains_of(policy.schema)
+    for domain in domains:
+        generalize.check_leaf_weights(domain, options.weights)
+    lattice_of(domains, options.utility, options.weights, floor=float(options.floor))
+    return policy
+
+
+def drawn_from(
+    source: Source,
+    policy: Policy,
+    side: SideTable,
+    *,
+    coins: Coins,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Sampled:
+    """Draw rows of a table, and publish the boxes of those that are not alone; the policy is ``prepared``."""
+    options, private = _options(policy)
+    domains = tree_domains_of(policy.schema)
+    progress("encoding", 0, 1)
+    public = coded(side.source, domains)
+    like_public, table = (
+        problem_of(
+            domains,
+            rows,
+            public,
+            utility=options.utility,
+            weights=options.weights,
+            floor=float(options.floor),
+        )
+        for rows in (public, coded(source, domains))
+    )
+    objective, own = generalize.objective_of(options), plan_of(policy)
+    choice = chosen(like_public, objective, options.optimizer, for_any_rows=True)
+    outlook = _outlook(like_public, objective, choice, own, threads)
+    progress("generalizing", 0, 1)
+    found = _published(table, objective, choice, own, coins, threads)
+    ledger = Ledger(private.epsilon)
+    ledger.charge(Draw(ROWS, "", BERNOULLI, private.epsilon, own.s))
+    privacy = Privacy(
+        private.epsilon,
+        COMPOSITION,
+        tuple(ledger.as_list()),
+        ledger.spent,
+        ledger.unspent,
+        coins.statement,
+        public_of(policy),
+        own.delta,
+        Sampling(own.s, own.k0, len(public), side.sha256, outlook),
+    )
+    nodes = found.rows() - table.lattice.root
+    rows = generalize.boxes_table(nodes[generalize.order_of(nodes, domains, policy)], domains, policy)
+    return Sampled(policy, rows, privacy)
+
+
+def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
+    options = policy.method
+    if not isinstance(options, RiskUtilityOptions) or options.private is None:
+        raise InternalError("Only private risk-utility draws rows.")
+    return options, options.private
+
+
+def _published(
+    problem: Problem, objective: Objective, choice: Choice, own: Plan, coins: Coins, threads: int | None
+) -> draw.Published:
+    if not problem.n:
+        return draw.Published(np.empty((0, problem.n_columns), dtype=np.int64), np.empty(0, dtype=np.int64))
+    return draw.draw(problem, choice.solve(problem, objective, threads=threads), own, coins)
+
+
+def _outlook(
+    like_public: Problem, objective: Objective, choice: Choice, own: Plan, threads: int | None
+) -> float | None:
+    """What can be published of a table like the side table; where that would take long, nobody knows."""
+    if choice.optimizer != EXACT:
+        return None
+    solution = choice.solve(like_public, objective, threads=threads)
+    return round(draw.outlook(like_public, solution, own), 4)
+
+
+__all__ = ["Sampled", "drawn_from", "plan_of", "prepared"]

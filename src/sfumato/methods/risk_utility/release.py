@@ -1,0 +1,218 @@
+"""What a table becomes when each of its rows is generalized for itself: the published rows and the figures of the run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
+from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.generalize import Encoded
+from sfumato.methods.risk_utility.optimize import Optimum, optimize
+from sfumato.methods.risk_utility.paper import exponential, polytope
+from sfumato.methods.risk_utility.problem import Lagrangian, Problem, distinct_rows
+from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.options.risk_utility import FRAME, PrivateSampling
+from sfumato.policy.options.sampling_plan import plan
+from sfumato.progress import Progress, no_progress
+from sfumato.randomness import Random
+from sfumato.release.release import sha256_of
+from sfumato.table.databases import is_address
+from sfumato.table.reading import open_as
+from sfumato.table.source import Source
+
+NO_PRIVACY = (
+    "none is claimed: the set of boxes that may be published depends on the table [FEB12, theorem 4 is wrong]"
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideTable:
+    """The table that an attacker has; ``sha256`` is of its file, None if it has none."""
+
+    source: Source
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """All that is published, and what it was made of. The policy is closed (:mod:`generalize`)."""
+
+    policy: Policy
+    rows: pa.Table
+    figures: dict[str, Any]
+    encoded: Encoded
+    optimum: Optimum
+
+
+def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTable | None]:
+    """The policy, and its side table opened; one that is ``given``, a path or a frame, takes its place."""
+    options = _options(policy)
+    if given is not None:
+        is_path = isinstance(given, Path) or (isinstance(given, str) and not is_address(given))
+        name = Path(given).name if is_path else options.side_table or FRAME
+        policy = replace(policy, method=replace(options, side_table=name, side_path=None))
+        if not is_path:
+            with of_side_table():
+                return policy, SideTable(open_as(given, policy.schema))
+    elif options.side_table is None:
+        return policy, None
+    path = Path(given or options.side_path or options.side_table or "")
+    with of_side_table():
+        return policy, SideTable(open_as(path, policy.schema), sha256_of(path) if path.exists() else None)
+
+
+def outcome_of(
+    source: Source,
+    policy: Policy,
+    side: SideTable | None,
+    *,
+    random: Random,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Outcome:
+    """Generalize every row of a table; ``random`` is for their order alone."""
+    progress("encoding", 0, 1)
+    other = None if side is None else side.source
+    policy = generalize.closed(policy, source, other)
+    check_names(policy)
+    options = _options(policy)
+    found = generalize.encoded(source, policy.schema, options, other)
+    if options.private is not None:
+        return _published_variant(source, policy, options.private, found, random, progress)
+    optimum = optimize(found.problem, options, threads=threads, progress=progress)
+    progress("publishing", 0, 1)
+    rows = generalize.published(source, policy, found, optimum.solution.levels, random)
+    return Outcome(policy, rows, figures_of(found.problem, optimum, side), found, optimum)
+
+
+def _published_variant(
+    source: Source,
+    policy: Policy,
+    private: PrivateSampling,
+    found: Encoded,
+    random: Random,
+    progress: Progress,
+) -> Outcome:
+    """Algorithm 3 of the paper, with Algorithm 4 if asked for [FEB12, section 3]: a study, which promises no privacy."""
+    problem, objective = found.problem, generalize.objective_of(_options(policy))
+    chance = private.sample or plan(private.epsilon, private.delta).s
+    given = exponential.parameters(
+        problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - chance)
+    )
+    if given.t is None:
+        asked = f"{given.bound:,.0f}" if given.bound < 1e15 else f"{given.bound:.1e}"
+        raise PaperCannotPublish(asked, n_rows=source.n_rows)
+    walk = polytope.Walk(given.t, given.working) if private.algorithm == 4 else None
+    sample = None
+    if walk is not None:
+        assert isinstance(objective, Lagrangian)
+        sample = polytope.walked(problem, objective, walk, random)
+    drawn = exponential.draw(problem, objective, given, random, sample=sample, progress=progress)
+    if not len(drawn.row):
+        raise PaperCannotPublish(f"{given.t - 1:,}", n_rows=source.n_rows)
+    progress("publishing", 0, 1)
+    solution = problem.solution(drawn.levels, which=problem.of_row[drawn.row])
+    order = random.permutation(len(drawn.row))
+    nodes = problem.nodes_of(solution.which, solution.levels)[order] - problem.lattice.root
+    rows = generalize.boxes_table(nodes, found.domains, policy)
+    part = replace(
+        problem,
+        rows=problem.rows[solution.which],
+        of_row=np.arange(len(solution)),
+        own=problem.own[solution.which],
+        factor=problem.factor[solution.which] if problem.is_personal else problem.factor,
+    )
+    here = replace(solution, which=np.arange(len(solution)))
+    reason = f"Algorithm {private.algorithm} of the paper, for study: no privacy is claimed"
+    figures = figures_of(part, Optimum(here, "sampling", reason), None)
+    figures["raw risk"] = _figure(raw_risk(problem), problem.n_alike, "greatest")  # of the whole table
+    figures["published"] = {
+        "privacy": NO_PRIVACY,
+        "algorithm": private.algorithm,
+        "t": given.t,
+        "covered": given.t if walk is None else math.ceil(walk.sigma * given.t),
+        "beta": given.beta,
+        "tau_1": given.tau_1,
+        "eta": given.eta,
+        "epsilon'": given.working,
+        "nats": given.spread,
+    }
+    return Outcome(policy, rows, figures, found, Optimum(here, "sampling", reason))
+
+
+def _options(policy: Policy) -> RiskUtilityOptions:
+    if not isinstance(policy.method, RiskUtilityOptions):
+        raise InternalError("Only risk-utility generalizes single rows.")
+    return policy.method
+
+
+def check_names(policy: Policy) -> None:
+    for quasi in generalize.bounds_of(policy.schema, policy.output):
+        for name in (f"{quasi}_low", f"{quasi}_high"):
+            if name in policy.schema:
+                raise InputError(
+                    f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."
+                )
+
+
+# ---- figures -----------------------------------------------------------------------------------------------
+
+
+def figures_of(problem: Problem, optimum: Optimum, side: SideTable | None) -> dict[str, Any]:
+    """What the run states of risk and utility; means are over the rows of the table."""
+    solution, n_alike = optimum.solution, problem.n_alike
+    nodes = problem.nodes_of(solution.which, solution.levels)
+    as_it_is = problem.nodes_of(solution.which, np.zeros_like(solution.levels))
+    is_root = np.all(nodes == problem.lattice.root, axis=1)
+    is_raw = np.all(nodes == as_it_is, axis=1)
+    possible = problem.raw_utility - problem.least_utility
+    reached = solution.utility - problem.least_utility
+    share = np.where(possible > 0, reached / np.maximum(possible, 1), 1.0)
+    return {
+        "optimizer": optimum.optimizer,
+        "reason": optimum.reason,
+        "proved": int(n_alike[solution.is_proved].sum()),
+        "rows": len(problem.of_row),
+        "risk": _figure(problem.risk(solution), n_alike, "greatest"),
+        "raw risk": _figure(raw_risk(problem), n_alike, "greatest"),
+        "share": _figure(share, n_alike, "least"),
+        "suppressed": int(n_alike[is_root].sum()),
+        "raw": int(n_alike[is_raw].sum()),
+        "lacking": int((n_alike * problem.own).sum()),
+        "side table": {
+            "rows": problem.n_side,
+            "own": side is None,
+            "sha256": None if side is None else side.sha256,
+        },
+    }
+
+
+def _figure(values: Floats, n_alike: Ints, extreme: str) -> dict[str, float]:
+    """Mean and extreme, to twelve digits: the last ones of a sum depend on the order of its parts."""
+    ends = {"greatest": np.max, "least": np.min}
+    found = {"mean": np.average(values, weights=n_alike), extreme: ends[extreme](values)}
+    return {word: float(f"{number:.12g}") for word, number in found.items()}
+
+
+def raw_risk(problem: Problem) -> Floats:
+    """The risk of each row as it is. It covers those rows of the side table that are the same."""
+    both, at, _ = distinct_rows(np.concatenate([problem.side, problem.rows]))
+    n_side = len(problem.side)
+    count = np.zeros(len(both), dtype=np.int64)
+    count[at[:n_side]] = problem.side_count
+    covered = count[at[n_side:]] + problem.own
+    weight = problem.weight_of(np.arange(problem.n), np.zeros(problem.rows.shape, dtype=np.uint8))
+    return np.asarray(weight * problem.weight_unit / np.maximum(covered, 1))
+
+
+__all__ = ["Outcome", "SideTable", "check_names", "figures_of", "outcome_of", "raw_risk", "with_side_table"]

@@ -1,0 +1,104 @@
+"""A differentially private release: what is drawn from a table, and what of it is published.
+
+The table is encoded by what the policy declares, cuts and counts are drawn by way of mechanisms that a ledger is
+charged for, and from there on everything is computed from what was drawn. Nothing else of the table leaves: no number
+of rows, no figure of the run, no order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.blocks import Rows
+from sfumato.encoding.declared import DeclaredRows, HeldRows, held
+from sfumato.engines.rows import Kept, Layout, Partitions
+from sfumato.methods.specialization.diffgen import draw
+from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.privacy.ledger import COMPOSITION
+from sfumato.privacy.mechanisms import Mechanisms
+from sfumato.progress import Progress, no_progress
+from sfumato.recoding.counts import Lines
+from sfumato.recoding.cuts import Cuts
+from sfumato.release.release import Claims, Privacy, public_of
+from sfumato.table.source import Source
+from sfumato.table.spill import Spill
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """All that may be published: the cuts as a recoding, the counts (cells, classes) and what they cost."""
+
+    recoding: Cuts
+    lines: Lines
+    counts: Ints
+    privacy: Privacy
+
+    @property
+    def claims(self) -> Claims:
+        counted = int(self.counts.sum())
+        rows = counted if self.lines.is_expanded else self.lines.n
+        return Claims(rows=rows, groups=self.lines.n_cells, counted=counted)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The published rows, some at a time."""
+        return self.lines.tables(self.counts)
+
+
+def drawn_from(
+    source: Source,
+    policy: Policy,
+    *,
+    chance: Mechanisms,
+    spill: Spill | None = None,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+) -> Drawn:
+    """Draw cuts and counts of a table; its rows are in memory, or where there is a ``spill`` in files of it.
+
+    All that is random is drawn by ``chance``.
+    """
+    assert isinstance(policy.method, DiffGenOptions)
+    progress("encoding", 0, 1)
+    if spill is None:
+        table: HeldRows | DeclaredRows = held(source, policy)
+        rows: Rows = table
+    else:
+        table = DeclaredRows(source, policy, memory=memory)
+        rows = _kept(table, spill, memory)
+    found = draw(
+        rows,
+        table.domains,
+        len(table.class_values),
+        policy.method,
+        chance,
+        spill=spill,
+        memory=memory,
+        progress=progress,
+    )
+    if isinstance(rows, Kept):
+        rows.delete()
+    recoding = found.grid.recoding(len(found.counts), policy.output, policy.schema.left_out)
+    ledger = found.ledger
+    privacy = Privacy(
+        ledger.epsilon,
+        COMPOSITION,
+        tuple(ledger.as_list()),
+        ledger.spent,
+        ledger.unspent,
+        chance.statement,
+        public_of(policy),
+    )
+    return Drawn(recoding, Lines.of(recoding, policy), found.counts, privacy)
+
+
+def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> Kept:
+    """The rows, encoded once and then read from a file."""
+    layout = Layout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
+    return Kept(rows, Partitions(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

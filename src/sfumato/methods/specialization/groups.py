@@ -1,0 +1,363 @@
+"""The groups of the grid, for a chooser that must know the smallest part that a candidate would make.
+
+In memory, rows stand group by group and are divided as the grid is. Outside, a pass over the rows counts the
+cells of a mesh finer than the grid: one that is already cut where the next specializations are likely to cut.
+Cells with their counts then stand for the rows, and no further pass is needed until a candidate comes up that the
+mesh does not resolve. Groups and parts only ever get smaller, so what was once found stays an upper bound.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.encoding.blocks import Rows
+from sfumato.encoding.encoders import Codes, Domain
+from sfumato.errors import InputError
+from sfumato.methods.specialization.gains import Facts, Gains
+from sfumato.methods.specialization.kernels.cuts import lower_least, split_groups
+from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
+from sfumato.methods.specialization.mesh import CellCounts, Mesh, in_order
+
+Ints = NDArray[np.int64]
+
+
+class Groups(Protocol):
+    """Where a chooser learns of groups. Candidates go by the numbers that they were offered with."""
+
+    n_groups: int
+
+    def offer(self, number: int, candidate: Candidate) -> None:
+        """Here is a new candidate."""
+
+    def is_exact(self, number: int) -> bool:
+        """Is ``least`` of this candidate the smallest part that it would make of any group?"""
+
+    def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
+        """Make it so, and lower ``least`` of the others of those ``waiting`` as far as is known."""
+
+    def take(self, number: int, candidate: Candidate) -> None:
+        """Divide the groups that lie in its piece."""
+
+
+class HeldGroups:
+    """Groups of rows in memory.
+
+    codes    (axes, n) uint32
+    n_codes  of each axis
+    weight   (n,) int64: how many rows each stands for; empty: for itself
+    group    (n,) the group that each belongs to, numbered from 0; None: all to one
+    """
+
+    def __init__(
+        self, codes: Codes, n_codes: Sequence[int], *, weight: Ints | None = None, group: Ints | None = None
+    ) -> None:
+        n = codes.shape[1]
+        self.codes = codes
+        self.weight = np.zeros(0, dtype=np.int64) if weight is None else weight
+        self.order = [np.argsort(column, kind="stable").astype(np.uint32) for column in codes]
+        self.below = [
+            np.cumsum(np.bincount(column, minlength=n)) for column, n in zip(codes, n_codes, strict=True)
+        ]
+        self.first = np.cumsum([0, *n_codes], dtype=np.int64)
+        self.candidate = np.full(sum(n_codes), -1, dtype=np.int64)
+        self.part = np.zeros(sum(n_codes), dtype=np.int64)
+        self.most_parts = 0
+        self.start, self.end, self.touched = np.zeros((3, n), dtype=np.int64)
+        self.group = np.zeros(n, dtype=np.int64) if group is None else group
+        self.rows = np.argsort(self.group, kind="stable").astype(np.uint32)
+        size = np.bincount(self.group)
+        self.n_groups = self.n_touched = len(size)
+        self.end[: self.n_groups] = np.cumsum(size)
+        self.start[: self.n_groups] = self.end[: self.n_groups] - size
+        self.touched[: self.n_groups] = np.arange(self.n_groups)
+
+    def offer(self, number: int, candidate: Candidate) -> None:
+        first = self.first[candidate.piece.axis]
+        self.most_parts = max(self.most_parts, len(candidate.parts))
+        for p, part in enumerate(candidate.parts):
+            self.candidate[first + part.low : first + part.high] = number
+            self.part[first + part.low : first + part.high] = p
+
+    def is_exact(self, number: int) -> bool:  # noqa: ARG002 - all are, or none
+        return self.n_touched == 0
+
+    def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:  # noqa: ARG002 - all are lowered
+        """By the groups that the last specialization touched: nothing has become of the others."""
+        lower_least(
+            self.codes, self.weight, self.first, self.candidate, self.part, self.most_parts, self.rows, self.start,
+            self.end, self.touched[: self.n_touched], least,
+        )  # fmt: skip
+        self.n_touched = 0
+
+    def take(self, number: int, candidate: Candidate) -> None:  # noqa: ARG002 - it is the one of these parts
+        a, piece = candidate.piece.axis, candidate.piece
+        inside = self.order[a][self._rows_below(a, piece.low) : self._rows_below(a, piece.high)]
+        self.n_groups, self.n_touched = split_groups(
+            inside, self.codes[a], self.part[self.first[a] : self.first[a + 1]], len(candidate.parts),
+            self.n_groups, self.rows, self.start, self.end, self.group, self.touched,
+        )  # fmt: skip
+        self.candidate[self.first[a] + piece.low : self.first[a] + piece.high] = -1
+
+    def _rows_below(self, a: int, code: int) -> int:
+        return int(self.below[a][code - 1]) if code else 0
+
+
+# ---- rows anywhere ---------------------------------------------------------------------------------
+
+MOST_STEPS = 1000
+"""Specializations that a mesh looks ahead."""
+
+EMPTY_BITS = 8
+"""A mesh may have 2^8 times as many cells as there is room for: most cells have no rows."""
+
+DROPPED_BITS = 1.5
+"""Where there is no room, a mesh of 2^1.5 times fewer cells is tried."""
+
+PIECE_BYTES = 1000
+"""Of a piece of a cut and what is known of it, about."""
+
+FEWEST_PIECES = 1 << 16
+"""That are held however little memory there is."""
+
+
+class Stop(NamedTuple):
+    """A list of steps may end after so many; the mesh then has 2^bits cells."""
+
+    n_steps: int
+    bits: float
+
+
+class CountedGroups:
+    """Groups of rows that are counted in passes, within ``memory`` bytes.
+
+    Where not even the cells of one candidate fit, they are counted slice by slice, in a pass each.
+    """
+
+    def __init__(self, rows: Rows, gains: Gains, domains: Sequence[Domain], *, k: int, memory: int) -> None:
+        self.rows, self.gains, self.domains, self.k, self.memory = rows, gains, domains, k, memory
+        self.n_groups = 1
+        self.cuts = [{domain.n_codes} for domain in domains]
+        """Where the pieces of each axis end."""
+        self.open: dict[int, Candidate] = {}
+        self.is_whole = True
+        """Has nothing been divided yet? Then counts of columns say it all."""
+        self.exact: set[int] = set()
+        self.held: HeldGroups | None = None
+        """The cells of ``mesh``, as rows."""
+        self.mesh: Mesh | None = None
+        self.resolved: set[Piece] = set()
+        self.is_sliced = False
+
+    def offer(self, number: int, candidate: Candidate) -> None:
+        if number >= max(self.memory // PIECE_BYTES, FEWEST_PIECES):
+            raise InputError(
+                f"The cuts have more than {number:,} pieces, too many to be held in memory; ask for larger groups, "
+                "or allow more --memory."
+            )
+        self.open[number] = candidate
+        if self.held is not None and candidate.piece in self.resolved:
+            self.held.offer(number, self._in_mesh(candidate))
+
+    def is_exact(self, number: int) -> bool:
+        """What divides nothing needs no pass: all groups are large enough as they are."""
+        candidate = self.open[number]
+        if self.held is not None and candidate.piece in self.resolved:
+            return self.held.is_exact(number)
+        return self.is_whole or number in self.exact or self._is_free(candidate)
+
+    def _is_free(self, candidate: Candidate) -> bool:
+        facts = self.gains.of(candidate)
+        return facts is not None and facts.is_free
+
+    def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
+        if self.held is None or self.open[number].piece not in self.resolved:
+            self.held, self.mesh = None, None
+            if not self.is_sliced:
+                self._count(number, least, waiting, anonymity)
+            if self.is_sliced:
+                self._count_slices(number, least)
+                return
+        assert self.held is not None
+        self.held.lower(number, least, waiting, anonymity)
+
+    def take(self, number: int, candidate: Candidate) -> None:
+        self.open.pop(number)
+        self.exact.discard(number)
+        axis = candidate.piece.axis
+        self.cuts[axis].update(candidate.ends)
+        if not self._is_free(candidate):
+            self.is_whole = False
+            # a cut of the same axis divides other groups
+            self.exact = {other for other in self.exact if self.open[other].piece.axis == axis}
+        if self.held is not None:
+            assert candidate.piece in self.resolved
+            self.held.take(number, self._in_mesh(candidate))
+            self.n_groups = self.held.n_groups
+
+    def counted(self, mesh: Mesh) -> CellCounts | None:
+        """The cells of the grid and their rows, given as a mesh of its pieces; None if they are not known."""
+        if self.held is None or self.mesh is None:
+            return None
+        counts = CellCounts(mesh, self.held.n_groups)
+        pieces = [np.searchsorted(ends, fine) for ends, fine in zip(mesh.ends, self.mesh.ends, strict=True)]
+        places = np.stack(
+            [place[to][codes] for place, to, codes in zip(mesh.place, pieces, self.held.codes, strict=True)],
+            axis=1,
+        )
+        counts.add(mesh.numbered(places), self.held.weight)
+        return counts
+
+    # -- a mesh that fits ----------------------------------------------------------------------------
+
+    def _count(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
+        """One pass: the cells of as fine a mesh as there is room for."""
+        self.open = {other: self.open[other] for other in waiting.tolist()}
+        steps, stops = self._outlook(number, least, anonymity)
+        mesh = self._mesh_of(steps)
+        counts = CellCounts(mesh, self._most(mesh))
+        for block in self.rows.blocks(payload=False):
+            cells, n_added = counts.mesh.cells(block.rows), 0
+            while (n_added := counts.add(cells, begin=n_added)) < len(cells):
+                while 3 * counts.n > 2 * counts.most and len(stops) > 1:
+                    aim = stops.pop().bits - DROPPED_BITS
+                    while len(stops) > 1 and stops[-1].bits > aim:
+                        stops.pop()
+                    mesh = self._mesh_of(steps[: stops[-1].n_steps])
+                    counts = _on_coarser(counts, mesh, self._most(mesh))
+                if counts.n == counts.most:
+                    self.is_sliced = True
+                    return
+                cells = counts.mesh.cells(block.rows)
+        self.mesh = counts.mesh
+        self.resolved = {step.piece for step in steps[: stops[-1].n_steps]}
+        self.held = self._hold(counts)
+        self.n_groups = self.held.n_groups
+        for other, candidate in self.open.items():
+            if candidate.piece in self.resolved:
+                self.held.offer(other, self._in_mesh(candidate))
+
+    def _hold(self, counts: CellCounts) -> HeldGroups:
+        """The cells that were counted as rows, in the groups that they make now."""
+        places = counts.mesh.places(counts.cells())
+        coarse = Mesh.of([np.array(sorted(ends)) for ends in self.cuts])
+        moved = np.stack(
+            [
+                np.searchsorted(end, fine)[place]
+                for end, fine, place in zip(coarse.ends, counts.mesh.ends, places.T, strict=True)
+            ],
+            axis=1,
+        )
+        order, start = in_order(coarse.numbered(moved))
+        group = np.empty(counts.n, dtype=np.int64)
+        group[order] = np.repeat(np.arange(len(start)), np.diff(start, append=counts.n))
+        return HeldGroups(
+            np.ascontiguousarray(places.T, dtype=np.uint32),
+            counts.mesh.size,
+            weight=counts.n_rows().copy(),
+            group=group,
+        )
+
+    def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[Stop]]:
+        """The candidates, and what may come after them, in the order of what is known of their scores.
+
+        The candidate that is asked for comes first. Also where the list may be cut short: what divides nothing is
+        taken without being asked for, so that it must not be parted from the one that it comes after.
+        """
+        steps: list[Candidate] = []
+        stops: list[Stop] = []
+        heap: list[tuple[bool, float, int, Piece, Candidate]] = []
+
+        def push(candidate: Candidate, smallest: int | None = None) -> None:
+            facts = self.gains.of(candidate)
+            if facts is None or facts.smallest < self.k:
+                return
+            is_later = smallest is None and not facts.is_free
+            score = score_of(facts, facts.smallest if smallest is None else smallest, anonymity)
+            heapq.heappush(heap, (is_later, -score, facts.largest, candidate.piece, candidate))
+
+        for other, candidate in self.open.items():
+            if other != number:
+                push(candidate, int(least[other]))
+        sizes = [len(ends) for ends in self.cuts]
+        room = math.log2(self._most(self._mesh_of([]))) + EMPTY_BITS
+        step: Candidate | None = self.open[number]
+        while step is not None:
+            facts = self.gains.of(step)
+            assert facts is not None
+            steps.append(step)
+            sizes[step.piece.axis] += facts.n_filled - 1
+            for part in step.parts:
+                parts = parts_of(part, self.domains[part.axis], self.gains.threshold)
+                if parts:
+                    push(Candidate(part, parts))
+            is_free = bool(heap) and math.isinf(heap[0][1])
+            bits = sum(map(math.log2, sizes))
+            if not is_free:
+                stops.append(Stop(len(steps), bits))
+            is_enough = len(steps) >= MOST_STEPS or bits > room
+            step = heapq.heappop(heap)[-1] if heap and (is_free or not is_enough) else None
+        return steps, stops
+
+    def _mesh_of(self, steps: Sequence[Candidate]) -> Mesh:
+        """The grid as it is, cut further by these."""
+        ends = [set(cut) for cut in self.cuts]
+        for step in steps:
+            ends[step.piece.axis].update(step.ends)
+        return Mesh.of([np.array(sorted(end)) for end in ends])
+
+    def _in_mesh(self, candidate: Candidate) -> Candidate:
+        """The same candidate, its codes being the pieces of the mesh."""
+        assert self.mesh is not None
+        piece = candidate.piece
+        ends = self.mesh.ends[piece.axis]
+
+        def moved(part: Piece) -> Piece:
+            low, high = np.searchsorted(ends, [part.low, part.high - 1], side="right")
+            return Piece(part.axis, int(low), int(high) + 1)
+
+        return Candidate(moved(piece), tuple(moved(part) for part in candidate.parts))
+
+    def _most(self, mesh: Mesh) -> int:
+        """Cells that there is room for: two sets of them while one is made of the other, or one and its rows."""
+        counted = CellCounts.cell_bytes(mesh.n_words)
+        as_row = 52 + 16 * len(self.domains)
+        return max(self.memory // (counted + max(counted, as_row)), 2)
+
+    # -- one candidate that does not -----------------------------------------------------------------
+
+    def _count_slices(self, number: int, least: Ints) -> None:
+        """The smallest part that one candidate makes, from as many passes as it takes."""
+        candidate = self.open[number]
+        axis, low, high = candidate.piece.axis, candidate.piece.low, candidate.piece.high
+        mesh = self._mesh_of([candidate])
+        waiting = [(0, 1)]
+        while waiting and least[number] >= self.k:
+            which, n_slices = waiting.pop()
+            counts = CellCounts(mesh, self._most(mesh), n_slices=n_slices, which=which)
+            for block in self.rows.blocks(payload=False):
+                code = block.rows[:, axis]
+                cells, n_added = mesh.cells(block.rows[(code >= low) & (code < high)]), 0
+                while (n_added := counts.add(cells, begin=n_added)) < len(cells):
+                    waiting.append((counts.which + counts.n_slices, 2 * counts.n_slices))
+                    counts = counts.halved()
+            if counts.n:
+                least[number] = min(least[number], counts.n_rows().min())
+        self.exact.add(number)
+
+
+def score_of(facts: Facts, least: int, anonymity: int) -> float:
+    """InfoGain for the loss of anonymity, were ``least`` the smallest part."""
+    if facts.is_free:
+        return math.inf
+    return facts.gain / (facts.rows * (anonymity - min(least, anonymity) + 1))
+
+
+def _on_coarser(counts: CellCounts, mesh: Mesh, most: int) -> CellCounts:
+    move = [np.searchsorted(new, old) for new, old in zip(mesh.ends, counts.mesh.ends, strict=True)]
+    return counts.onto(mesh, move, most)

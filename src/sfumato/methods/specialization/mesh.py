@@ -1,0 +1,208 @@
+"""Cells of a grid of codes: their numbers, and how many rows each has, in bounded memory.
+
+A *mesh* cuts every axis into pieces and numbers the cells between the cuts. Only cells with rows are held. Where
+there is no room for more, neighbouring cells are put together and counting goes on: their counts add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.methods.specialization.kernels.cuts import add_cells, fill_cells, find_cells
+
+Codes = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+CellNumbers = NDArray[np.uint64]
+"""(n, words): a cell's number may need several words; the first axis is the most significant."""
+
+DENSE = 1 << 18
+"""Codes up to which an axis has a list that says where each code is."""
+
+STEP = 65_536
+"""Cells that are moved to another mesh in one go."""
+
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mesh:
+    """The pieces of every axis, and a number for every cell.
+
+    The pieces of an axis are [0, ends[0]), [ends[0], ends[1]) and so on; ``place`` is the coordinate of each.
+    Several pieces may have the same one, which makes the mesh coarser, and coordinates give the order of cells.
+
+    >>> mesh = Mesh.of([np.array([2, 5]), np.array([1, 2, 3])])
+    >>> cells = mesh.cells(np.array([[4, 1], [0, 2]], dtype=np.uint32))
+    >>> cells.tolist(), mesh.places(cells).tolist()
+    ([[4], [2]], [[1, 1], [0, 2]])
+    """
+
+    ends: tuple[Ints, ...]
+    place: tuple[Ints, ...]
+    size: tuple[int, ...]
+    word: tuple[int, ...]
+    radix: tuple[int, ...]
+    lists: tuple[NDArray[Any], ...]
+    """All this once more, as ``fill_cells`` wants it."""
+
+    @classmethod
+    def of(cls, ends: Sequence[Ints], place: Sequence[Ints] | None = None) -> Mesh:
+        places = [np.arange(len(end)) for end in ends] if place is None else list(place)
+        size = [int(here.max()) + 1 for here in places]
+        word: list[int] = []
+        within = 1
+        for n in size:
+            begins = bool(word) and within * n > 2**63
+            within = n if begins else within * n
+            word.append(word[-1] + begins if word else 0)
+        radix = [1] * len(size)
+        for a in range(len(size) - 2, -1, -1):
+            radix[a] = radix[a + 1] * size[a + 1] if word[a] == word[a + 1] else 1
+        lists = _lists(ends, places, size, word, radix)
+        return cls(tuple(ends), tuple(places), tuple(size), tuple(word), tuple(radix), lists)
+
+    @property
+    def n_words(self) -> int:
+        return self.word[-1] + 1
+
+    def is_like(self, other: Mesh) -> bool:
+        """Have they the same cells?"""
+        return all(
+            np.array_equal(one, two)
+            for mine, its in ((self.ends, other.ends), (self.place, other.place))
+            for one, two in zip(mine, its, strict=True)
+        )
+
+    def cells(self, rows: Codes) -> CellNumbers:
+        """The cells of rows (n, axes or more) of codes."""
+        out = np.zeros((len(rows), self.n_words), dtype=np.uint64)
+        fill_cells(rows, *self.lists, out)
+        return out
+
+    def numbered(self, places: Ints) -> CellNumbers:
+        """The cells at these places (n, axes)."""
+        out = np.zeros((len(places), self.n_words), dtype=np.uint64)
+        for a, radix in enumerate(self.radix):
+            out[:, self.word[a]] += places[:, a].astype(np.uint64) * np.uint64(radix)
+        return out
+
+    def places(self, cells: CellNumbers) -> Ints:
+        """The coordinates (n, axes) of cells."""
+        out = np.empty((len(cells), len(self.size)), dtype=np.int64)
+        for a, (n, radix) in enumerate(zip(self.size, self.radix, strict=True)):
+            out[:, a] = cells[:, self.word[a]] // np.uint64(radix) % np.uint64(n)
+        return out
+
+
+def _lists(
+    ends: Sequence[Ints],
+    places: Sequence[Ints],
+    size: Sequence[int],
+    word: Sequence[int],
+    radix: Sequence[int],
+) -> tuple[NDArray[Any], ...]:
+    value = [place.astype(np.uint64) * np.uint64(x) for place, x in zip(places, radix, strict=True)]
+    start, listed = [], [np.zeros(0, dtype=np.uint64)]
+    for a, end in enumerate(ends):
+        is_short = size[a] > 1 and end[-1] <= DENSE
+        start.append(sum(map(len, listed)) if is_short else -1)
+        if is_short:
+            listed.append(np.repeat(value[a], np.diff(end, prepend=0)))
+    return (
+        np.cumsum([0, *map(len, ends)]),
+        np.concatenate(ends).astype(np.int64),
+        np.concatenate(value),
+        np.array(start),
+        np.concatenate(listed),
+        np.array([w if n > 1 else -1 for w, n in zip(word, size, strict=True)]),
+    )
+
+
+def hashes_of(cells: CellNumbers) -> NDArray[np.uint64]:
+    """A hash of each cell number, all bits of it mixed."""
+    out = np.zeros(len(cells), dtype=np.uint64)
+    for w in range(cells.shape[1]):
+        out = (out ^ cells[:, w]) * MULTIPLIER
+        out ^= out >> np.uint64(29)
+    out *= MULTIPLIER
+    return out ^ out >> np.uint64(32)
+
+
+def in_order(cells: CellNumbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """What sorts cell numbers, and where each distinct one begins in that order.
+
+    >>> in_order(np.array([[7], [3], [7]], dtype=np.uint64))
+    (array([1, 0, 2]), array([0, 1]))
+    """
+    order = np.lexsort(cells.T[::-1])
+    ordered = cells[order]
+    is_new = np.ones(len(cells), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return order, np.flatnonzero(is_new)
+
+
+class CellCounts:
+    """How many rows the cells of a mesh have, of ``most`` cells at most.
+
+    With ``n_slices`` only every so manieth cell is counted, by its hash: those of slice number ``which``.
+    """
+
+    def __init__(self, mesh: Mesh, most: int, *, n_slices: int = 1, which: int = 0) -> None:
+        self.mesh, self.most, self.n_slices, self.which = mesh, most, n_slices, which
+        self.slot = np.zeros(2 << max(most - 1, 1).bit_length(), dtype=np.int32)
+        self.key: CellNumbers = np.empty((most, mesh.n_words), dtype=np.uint64)
+        self.rows = np.empty(most, dtype=np.int64)
+        self.n = 0
+
+    @staticmethod
+    def cell_bytes(n_words: int) -> int:
+        """Of a cell that is held, at most."""
+        return 8 * n_words + 8 + 4 * 4
+
+    def add(self, cells: CellNumbers, rows: Ints | None = None, *, begin: int = 0) -> int:
+        """Add rows to these cells, one each unless said otherwise; how many were added before there was no room."""
+        hashes = hashes_of(cells)
+        rows = np.ones(len(cells), dtype=np.int64) if rows is None else rows
+        if self.n_slices > 1:
+            rest = np.flatnonzero((hashes >> np.uint64(40)) % np.uint64(self.n_slices) == self.which)
+            first = int(np.searchsorted(rest, begin))
+            self.n, n_added = add_cells(
+                cells[rest], hashes[rest], rows[rest], first, self.slot, self.key, self.n, self.rows
+            )
+            return int(rest[n_added]) if n_added < len(rest) else len(cells)
+        self.n, n_added = add_cells(cells, hashes, rows, begin, self.slot, self.key, self.n, self.rows)
+        return int(n_added)
+
+    def cells(self) -> CellNumbers:
+        """Those that have rows."""
+        return self.key[: self.n]
+
+    def n_rows(self) -> Ints:
+        return self.rows[: self.n]
+
+    def find(self, cells: CellNumbers) -> Ints:
+        """The place of each of these among ``cells()``, -1 if it is not there."""
+        out = np.empty(len(cells), dtype=np.int64)
+        find_cells(cells, hashes_of(cells), self.slot, self.key, out)
+        return out
+
+    def onto(self, mesh: Mesh, move: Sequence[Ints], most: int) -> CellCounts:
+        """The same rows on a coarser mesh; ``move`` says of each axis where each coordinate goes."""
+        out = CellCounts(mesh, most)
+        for first in range(0, self.n, STEP):
+            places = self.mesh.places(self.key[first : min(first + STEP, self.n)])
+            for a, to in enumerate(move):
+                places[:, a] = to[places[:, a]]
+            out.add(mesh.numbered(places), self.rows[first : first + len(places)])
+        return out
+
+    def halved(self) -> CellCounts:
+        """With twice as many slices."""
+        out = CellCounts(self.mesh, self.most, n_slices=2 * self.n_slices, which=self.which)
+        out.add(self.cells(), self.n_rows())
+        return out

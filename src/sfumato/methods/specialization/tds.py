@@ -1,0 +1,301 @@
+"""Top-down specialization for classification (TDS) [FWY05], the baseline of [LDR08, section 4.4].
+
+Of the candidates that are valid (every group of the grid keeps at least k rows) and beneficial (its rows have
+more than one class), the one of the best score is taken, until there is none:
+
+.. math:: Score(v) = InfoGain(v) / (AnonyLoss(v) + 1)
+
+InfoGain is over the rows at v, per row; AnonyLoss is by how much the smallest group of the grid would shrink. A
+number is divided where InfoGain is greatest. Ties: the smaller largest part, the attribute, the order of codes.
+
+Departs from the paper: a node of whose children only one has rows is replaced by them at once. It divides no group
+and so costs nothing, and what lies below would otherwise wait for a score that is always 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding import encoders
+from sfumato.encoding.blocks import Rows
+from sfumato.encoding.encoders import Codes, Domain
+from sfumato.engines.rows import Kept, Layout, Partitions
+from sfumato.errors import RequirementUnreachable
+from sfumato.methods.mondrian.kernels.problem import Targets
+from sfumato.methods.specialization.column_counts import ColumnCounts
+from sfumato.methods.specialization.gains import Gains
+from sfumato.methods.specialization.groups import CountedGroups, Groups, HeldGroups
+from sfumato.methods.specialization.loop import Candidate, Grid, Piece, specialize
+from sfumato.methods.specialization.mesh import CellCounts, Mesh
+from sfumato.methods.specialization.order import RowsByCell, count_cells
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import GroupStats, KAnonymity
+from sfumato.policy.schema import Schema
+from sfumato.policy.workload import Classify
+from sfumato.progress import Progress, no_progress
+from sfumato.randomness import Random
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.groups import Partition
+from sfumato.table import source as tables
+from sfumato.table.source import Source
+from sfumato.table.spill import Spill
+
+FACTS = np.dtype(
+    [("gain", np.float64), ("rows", np.int64), ("largest", np.int64), ("axis", np.int64), ("low", np.int64),
+     ("is_free", np.bool_)],
+    align=True,
+)  # fmt: skip
+"""What is known of a candidate from its own attribute alone."""
+
+
+def partition(
+    source: Source,
+    policy: Policy,
+    *,
+    threads: int | None = None,  # noqa: ARG001 - every method takes it; this one has nothing to share out
+    progress: Progress = no_progress,
+) -> Partition:
+    """Divide the rows into the groups of a grid of at least k rows each, as useful as possible for the classes."""
+    progress("checking", 0, 1)
+    k = _least_rows(source.n_rows, policy)
+    labels = Labels.of(source, policy)
+    quasi = policy.schema.quasi_identifiers
+    codes = np.empty((len(quasi), source.n_rows), dtype=np.uint32)
+    domains: list[Domain] = []
+    for a, attribute in enumerate(quasi):
+        progress("encoding", a, len(quasi))
+        domain, codes[a] = encoders.encode_axis(source, attribute)
+        domains.append(domain)
+    tables.give_back_memory()
+    progress("specializing", 0, source.n_rows)
+    chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
+    grid = Grid.of(specialize(domains, chooser), domains)
+    start, end = groups.start[: groups.n_groups], groups.end[: groups.n_groups]
+    places = grid.places(codes[:, groups.rows[start]])
+    order = np.lexsort(places.T[::-1])
+    size = (end - start)[order]
+    members = np.repeat(start[order] - (np.cumsum(size) - size), size) + np.arange(source.n_rows)
+    recoding = grid.recoding(len(size), policy.output, policy.schema.left_out)
+    return Partition(recoding, places[order], size, groups.rows[members])
+
+
+def in_memory(
+    codes: Codes, labels: Labels, domains: Sequence[Domain], *, k: int, progress: Progress = no_progress
+) -> tuple[BestScore, HeldGroups]:
+    """The chooser over rows in memory, codes given axis by axis, and their groups."""
+    n_codes = [domain.n_codes for domain in domains]
+    counts = ColumnCounts.of(codes, labels.codes, n_codes=n_codes, n_classes=labels.n_classes.tolist())
+    groups = HeldGroups(codes, n_codes)
+    return BestScore(
+        Gains(counts, labels.weight), groups, k=k, n_rows=len(labels.codes), progress=progress
+    ), groups
+
+
+def _least_rows(n_rows: int, policy: Policy) -> int:
+    """The largest k that is required; raises if the whole table is smaller."""
+    least = 1
+    for requirement in policy.requirements:
+        assert isinstance(requirement, KAnonymity)  # the policy admits no other
+        if not requirement.holds(GroupStats(np.array([n_rows])))[0]:
+            raise RequirementUnreachable(requirement, best=requirement.describe(float(n_rows)), n_rows=n_rows)
+        least = max(least, requirement.k)
+    return least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The classes (rows, targets), how many each target has, and the weight of its gain."""
+
+    codes: Codes
+    n_classes: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, source: Source, policy: Policy) -> Labels:
+        columns, n_classes = [], []
+        for targets, _ in _targets(policy):
+            codes, n = _joint_label(source, policy.schema, targets)
+            columns.append(codes)
+            n_classes.append(n)
+        return cls(np.stack(columns, axis=1), np.array(n_classes, dtype=np.int64), _weights(policy))
+
+
+def _targets(policy: Policy) -> Iterator[tuple[Sequence[str], float]]:
+    """The labels that are one target each, and its weight."""
+    for task in policy.workload:
+        if isinstance(task, Classify):
+            for names in [task.targets] if task.joint else [(name,) for name in task.targets]:
+                yield names, task.weight
+
+
+def _weights(policy: Policy) -> NDArray[np.float64]:
+    weights = [weight for _, weight in _targets(policy)]
+    return np.array(weights if len(weights) > 1 else [1.0])
+
+
+def _joint_label(source: Source, schema: Schema, names: Sequence[str]) -> tuple[Codes, int]:
+    """The vector of these labels as one, and how many there are."""
+    combined, n = encoders.encode_label(source, schema[names[0]])
+    for name in names[1:]:
+        codes, n_values = encoders.encode_label(source, schema[name])
+        distinct, combined = np.unique(combined * np.int64(n_values) + codes, return_inverse=True)
+        n = len(distinct)
+    return combined.astype(np.uint32), n
+
+
+class BestScore:
+    """The chooser of TDS. Gains come from counts of columns; where groups are, only ``groups`` knows.
+
+    Groups only ever get smaller, and a finer grid cuts a candidate's parts finer: the smallest part that it would
+    make sinks and never rises. So a candidate that is not valid never becomes so, and what was last known of the
+    smallest part is an upper bound, of the score too. It is made exact only where it would decide: if the best
+    by what is known is known exactly, it is the best.
+    """
+
+    def __init__(
+        self, gains: Gains, groups: Groups, *, k: int, n_rows: int, progress: Progress = no_progress
+    ) -> None:
+        self.gains, self.groups, self.k, self.n_rows, self.progress = gains, groups, k, n_rows, progress
+        self.anonymity = n_rows
+        self.facts = np.zeros(64, dtype=FACTS)
+        self.least = np.zeros(64, dtype=np.int64)
+        self.open = np.zeros(0, dtype=np.int64)
+
+    def threshold(self, piece: Piece) -> int | None:
+        return self.gains.threshold(piece)
+
+    def offer(self, number: int, candidate: Candidate) -> None:
+        """Note a candidate, if it is beneficial."""
+        facts = self.gains.of(candidate)
+        if facts is None:
+            return
+        piece = candidate.piece
+        if number >= len(self.facts):
+            self.facts = np.resize(self.facts, 2 * number)
+            self.least = np.resize(self.least, 2 * number)
+        self.facts[number] = facts.gain, facts.rows, facts.largest, piece.axis, piece.low, facts.is_free
+        self.least[number] = facts.smallest
+        self.open = np.append(self.open, number)
+        self.groups.offer(number, candidate)
+
+    def choose(self) -> int | None:
+        """The valid candidate of the best score."""
+        while True:
+            self.open = self.open[self.least[self.open] >= self.k]
+            if len(self.open) == 0:
+                return None
+            if self.k == 1:  # all are valid and will be taken, so their order does not matter
+                return int(self.open[-1])
+            best = self._best()
+            if self.groups.is_exact(best):
+                return best
+            self.groups.lower(best, self.least, self.open, self.anonymity)
+
+    def _best(self) -> int:
+        """By what is known."""
+        facts, least = self.facts[self.open], self.least[self.open]
+        loss = self.anonymity - np.minimum(least, self.anonymity)
+        score = np.where(facts["is_free"], np.inf, facts["gain"] / (facts["rows"] * (loss + 1)))
+        best = np.flatnonzero(score == score.max())
+        ties = facts[best]
+        first = np.lexsort((ties["low"], ties["axis"], ties["largest"]))[0]
+        return int(self.open[best[first]])
+
+    def take(self, number: int, candidate: Candidate) -> None:
+        """Divide the groups that lie in its piece."""
+        self.groups.take(number, candidate)
+        self.gains.forget(candidate.piece)
+        self.anonymity = min(self.anonymity, int(self.least[number]))
+        self.open = self.open[self.open != number]
+        self.progress("specializing", self.groups.n_groups, self.n_rows // self.k)
+
+
+# ---- rows outside memory ---------------------------------------------------------------------------
+
+
+class Encoded(Rows, Protocol):
+    """Rows of codes and what they mean; those of an intake are such."""
+
+    @property
+    def problem(self) -> Meaning: ...
+
+
+class Meaning(Protocol):
+    """What the codes of rows mean."""
+
+    @property
+    def domains(self) -> tuple[Domain, ...]: ...
+
+    @property
+    def targets(self) -> Targets: ...
+
+
+def grow_on_disk(
+    rows: Encoded,
+    policy: Policy,
+    *,
+    spill: Spill,
+    layout: Layout,
+    memory: int,
+    at_once: int,
+    random: Random,
+    progress: Progress = no_progress,
+) -> tuple[Cuts, Iterator[tuple[Partition, pa.Table | None]]]:
+    """The cuts that ``partition`` would make, and its groups in the same order, some at a time.
+
+    Rows are read twice: once for the counts of columns, and to keep their codes, which a few passes for counts of
+    cells then read; once to bring them in order. ``memory`` bytes are taken for each of these, and ``at_once`` rows
+    are held to be published. Row numbers are those of the payload that comes with them. A group of more rows than
+    that comes in several portions that follow each other, its rows divided among them at random.
+    """
+    progress("checking", 0, 1)
+    k = _least_rows(rows.n_rows, policy)
+    progress("specializing", 0, rows.n_rows)
+    grid, counts = _grid_on_disk(
+        rows, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
+    )
+    mesh = Mesh.of(grid.ends, grid.place)
+    by_cell = RowsByCell(mesh, spill, layout, at_once=at_once, memory=memory // 2, random=random)
+    files = by_cell.files(rows, counts)
+    n_groups = counts.n if counts.mesh.is_like(mesh) else by_cell.n_cells(files)
+    recoding = grid.recoding(n_groups, policy.output, policy.schema.left_out)
+    del counts
+
+    def portions() -> Iterator[tuple[Partition, pa.Table | None]]:
+        for found in by_cell.read(files):
+            yield Partition(recoding, mesh.places(found.cells), found.size, found.row_numbers), found.payload
+
+    return recoding, portions()
+
+
+def _grid_on_disk(
+    rows: Encoded, policy: Policy, *, k: int, spill: Spill, layout: Layout, memory: int, progress: Progress
+) -> tuple[Grid, CellCounts]:
+    """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
+    domains, labels = rows.problem.domains, rows.problem.targets.label
+    kept = Kept(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
+    counts = ColumnCounts.gather(
+        kept,
+        n_codes=[domain.n_codes for domain in domains],
+        labels=labels["column"].tolist(),
+        n_classes=labels["n_classes"].tolist(),
+        spill=spill,
+        memory=memory // 2,
+    )
+    gains = Gains(counts, _weights(policy))
+    groups = CountedGroups(kept, gains, domains, k=k, memory=memory // 2)
+    chooser = BestScore(gains, groups, k=k, n_rows=rows.n_rows, progress=progress)
+    grid = Grid.of(specialize(domains, chooser), domains)
+    mesh = Mesh.of(grid.ends, grid.place)
+    of_groups = groups.counted(mesh) or count_cells(kept, mesh, memory // 2)
+    kept.delete()
+    return grid, of_groups
+
+
+__all__ = ["grow_on_disk", "partition"]

@@ -1,1 +1,0 @@
-"""Partition trees: boxes chosen by recursive splits, local to each node."""

@@ -1,0 +1,353 @@
+"""One column of a draft: what a column is, how its cells are read and generalized, and why.
+
+A column's name (:mod:`sfumato.profiling.names`) is weighed against the look of its cells
+(:mod:`sfumato.profiling.facts`). The rules err towards generalizing too much, and what they say quotes no
+cell: only counts, and bounds rounded outward until they are nobody's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.policy.schema import Kind, Role
+from sfumato.profiling.facts import Facts, Shape
+from sfumato.profiling.names import Hint, Meaning, hint_of
+
+K = 5
+"""The k of a draft: it promises little, and any table of five rows can keep it."""
+
+PADDED_NUMBERS = (
+    "Whole numbers padded with zeros, and the name says that they are amounts: read as numbers, 07 as 7."
+)
+PADDED_CODES = (
+    "Whole numbers padded with zeros are taken for codes; if their order means something, say type: number."
+)
+NAMED_CODES = "They number things, and their order means nothing: taken for codes, not for numbers."
+
+Bounds = tuple[float, float]
+
+
+AGES: Bounds = (0.0, 110.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """One column of the draft: its role, how its cells are read and generalized, and why."""
+
+    facts: Facts
+    hint: Hint
+    role: Role
+    why: tuple[str, ...]
+    kind: Kind = Kind.CATEGORY
+    hierarchy: Any = None
+    bounds: Bounds | None = None
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
+
+    def as_policy(self) -> dict[str, Any]:
+        """The declaration of the column, as plain data."""
+        declared: dict[str, Any] = {"role": self.role.value}
+        if self.kind is not Kind.CATEGORY:
+            declared["type"] = self.kind.value
+        if self.bounds is not None:
+            declared["bounds"] = [int(end) if end.is_integer() else end for end in self.bounds]
+            declared |= {"step": 1} if self.facts.is_whole else {}
+        if self.hierarchy is not None:
+            declared["hierarchy"] = self.hierarchy
+        if self.facts.missing_texts and self.role.is_published:
+            declared["missing-values"] = list(self.facts.missing_texts)
+        return declared
+
+
+# ---- what it is ----------------------------------------------------------------------------------------
+
+
+def guess(facts: Facts) -> Guess:
+    """What one column is, by itself."""
+    hint = hint_of(facts.name)
+    if facts.is_padded and hint.is_amount and not hint.is_label:
+        role, why = _role(replace(facts, shape=Shape.NUMBER), hint)
+        return read_as(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
+    role, why = _role(facts, hint)
+    return read_as(Guess(facts, hint, role, (why,)))
+
+
+def _role(facts: Facts, hint: Hint) -> tuple[Role, str]:
+    """The first rule that fits. Rules that keep a person's name or number out come first."""
+    for rule in (_unusable, _identifying, _unpublishable, _meaningful):
+        if found := rule(facts, hint):
+            return found
+    return _unnamed(facts)
+
+
+def _unusable(facts: Facts, _: Hint) -> tuple[Role, str] | None:
+    if facts.shape is Shape.NESTED:
+        return Role.DROP, "The cells are lists, structures, durations or no text: no policy can read them."
+    if facts.shape is Shape.EMPTY:
+        return Role.DROP, "Every cell is missing."
+    return None
+
+
+def _identifying(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+    """Names, numbers and codes of people, whether or not the name of the column says so."""
+    share = facts.n_distinct / facts.n_rows
+    if hint.meaning is Meaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
+        return Role.IDENTIFIER, f'The name says "{hint.word}": it leads straight to a person.'
+    if hint.meaning is Meaning.KEY and _is_key_of_people(facts, hint):
+        return Role.IDENTIFIER, f'The name says "{hint.word}". {_rows_per_value(facts)}'
+    if _numbers_the_rows(facts):
+        return Role.IDENTIFIER, "It numbers the rows."
+    is_named = hint.otherwise is not Meaning.NONE or hint.meaning is Meaning.NOTE
+    if facts.is_unique and not is_named and _can_be_key(facts) and facts.shape is not Shape.PROSE:
+        return Role.IDENTIFIER, "Every row has a value of its own: it works as a row identifier."
+    is_many = facts.n_distinct > max(50, 0.05 * facts.n_rows)
+    if facts.shape is Shape.CODE and is_many and not is_named and not _is_postcode_like(facts):
+        return Role.IDENTIFIER, f"Codes with many values. {_rows_per_value(facts)}"
+    return None
+
+
+def _is_key_of_people(facts: Facts, hint: Hint) -> bool:
+    """Not a code of departments or states: those have few values, or a name that says so."""
+    if facts.n_distinct > 0.2 * facts.n_rows or (hint.is_person and facts.n_distinct > 2):
+        return True
+    return facts.n_distinct > 50 and hint.otherwise is Meaning.NONE
+
+
+def _can_be_key(facts: Facts) -> bool:
+    if facts.shape is Shape.NUMBER:
+        return facts.is_whole and facts.n_rows >= 20
+    return facts.shape is not Shape.DATE and facts.n_rows >= K
+
+
+def _numbers_the_rows(facts: Facts) -> bool:
+    span = facts.ends[1] - facts.ends[0]
+    is_dense = facts.shape is Shape.NUMBER and facts.is_whole and span + 1 == facts.n_rows
+    return is_dense and facts.is_unique and facts.n_rows >= 20
+
+
+def _rows_per_value(facts: Facts) -> str:
+    if facts.is_unique:
+        return "Every row has one of its own."
+    mean = facts.n_present / max(facts.n_distinct, 1)
+    return (
+        f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several. "
+        "Groups count rows, not people: a person with many rows can fill a group alone."
+    )
+
+
+def _unpublishable(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+    """What cannot be generalized and would single people out as it is."""
+    is_rich = facts.n_distinct > max(20, 0.2 * facts.n_rows)
+    if facts.shape is Shape.PROSE and (is_rich or hint.meaning is Meaning.NOTE):
+        return Role.DROP, "Free text: no hierarchy generalizes it, and anything may stand in it."
+    if hint.meaning is Meaning.NOTE and facts.kind is Kind.CATEGORY and is_rich:
+        return Role.DROP, f'The name says "{hint.word}": free text may name people.'
+    if hint.meaning is Meaning.WEIGHT:
+        return Role.DROP, (
+            f'The name says "{hint.word}": a survey weight is nearly a fingerprint. '
+            "Publish it as other only if nobody outside can have it."
+        )
+    if facts.shape is Shape.ODD_DATE and facts.n_distinct > 50:
+        return (
+            Role.DROP,
+            "Dates that are not written as 2024-03-05. Name their format (--dates), and they can be generalized.",
+        )
+    if facts.shape is Shape.NUMBER and not abs(facts.ends[1] - facts.ends[0]) < 1e300:
+        return Role.DROP, "The numbers are too far apart to be given bounds."
+    is_rare = (facts.share_alone > 0.5 and facts.n_distinct > 20) or facts.n_distinct > 100_000
+    if facts.kind is Kind.CATEGORY and is_rare and not _is_masked_by(facts, hint):
+        return Role.DROP, (
+            f"{percent(facts.share_alone)} of the rows have a text of their own. "
+            "Give it a hierarchy and make it a quasi-identifier, if it is worth one."
+        )
+    return None
+
+
+def _meaningful(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+    """What the name says, and what was generalized before or happened on a day."""
+    if facts.shape is Shape.DATE:
+        return (
+            Role.QUASI_IDENTIFIER,
+            "Days on which something happened to a person are often known to others.",
+        )
+    meaning = hint.meaning if hint.meaning in (Meaning.SENSITIVE, Meaning.KNOWN) else hint.otherwise
+    if meaning is Meaning.SENSITIVE:
+        return (Role.SENSITIVE, f"Nobody should learn it about a person{_by(hint)}.")
+    if meaning is Meaning.KNOWN:
+        return Role.QUASI_IDENTIFIER, f"Others may know it of a person{_by(hint)}."
+    if facts.shape in (Shape.INTERVAL, Shape.MASKED):
+        return Role.QUASI_IDENTIFIER, "Somebody found it worth generalizing before."
+    return None
+
+
+def _by(hint: Hint) -> str:
+    return f' (the name says "{hint.word}")' if hint.meaning in (Meaning.SENSITIVE, Meaning.KNOWN) else ""
+
+
+def _unnamed(facts: Facts) -> tuple[Role, str]:
+    """A name that says nothing: publish as it is what many share, generalize what singles rows out."""
+    if facts.n_distinct == 1 and not facts.n_missing:
+        return Role.OTHER, "All rows have the same value."
+    if facts.share_alone > 0.1:
+        alone = f"{percent(facts.share_alone)} of the rows have a value that no other row has"
+        if facts.kind is Kind.NUMBER:
+            return Role.QUASI_IDENTIFIER, f"The name says nothing, but {alone}."
+        return Role.DROP, f"The name says nothing, and {alone}: no hierarchy is known to generalize it."
+    return Role.OTHER, (
+        "The name says nothing: published as it is. Make it a quasi-identifier if others may know it, "
+        "or sensitive if nobody should."
+    )
+
+
+# ---- how it is read and generalized ----------------------------------------------------------------------
+
+
+def read_as(found: Guess) -> Guess:
+    """Type, bounds and hierarchy, for the role that a guess has."""
+    facts, hint = found.facts, found.hint
+    if not found.role.is_published:
+        return found
+    if facts.shape is Shape.DATE and found.role is Role.QUASI_IDENTIFIER:
+        return replace(found, kind=Kind.DATE, hierarchy={"dates": _date_levels(found)})
+    if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
+        is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
+        return _as_number(found) if is_bounded else _as_category(found)
+    if facts.shape is Shape.NUMBER and hint.meaning is Meaning.KEY:
+        found = replace(found, why=(*found.why, NAMED_CODES))
+    if facts.is_padded and not hint.is_postcode:
+        found = replace(found, why=(*found.why, PADDED_CODES))
+    return _as_category(found)
+
+
+def _is_code(facts: Facts, hint: Hint) -> bool:
+    """Whether whole numbers are codes of kinds rather than amounts."""
+    if not facts.is_whole:
+        return False
+    if hint.is_postcode or hint.meaning is Meaning.KEY or facts.n_distinct <= 2:
+        return True
+    if hint.is_label and not hint.is_amount:
+        return facts.n_distinct <= 50 or _is_postcode_like(facts)
+    return not hint.is_amount and facts.n_distinct <= 10 and max(map(abs, facts.ends)) < 100
+
+
+def _as_number(found: Guess) -> Guess:
+    facts, why = found.facts, found.why
+    if found.role is not Role.QUASI_IDENTIFIER:
+        return replace(found, kind=Kind.NUMBER)
+    bounds = _age_bounds(facts) if found.hint.is_age else None
+    if bounds is None:
+        bounds = outward(facts)
+        why = (
+            *why,
+            "The bounds are published, so they are rounded outward: better state publicly known ones.",
+        )
+    if found.hint.is_label and not found.hint.is_amount:
+        why = (*why, "Codes are taken in numeric order; a hierarchy of them would do better.")
+    return replace(found, kind=Kind.NUMBER, bounds=bounds, why=why)
+
+
+def _age_bounds(facts: Facts) -> Bounds | None:
+    """Ages of people lie between 0 and 110 whatever the table holds."""
+    return AGES if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
+
+
+def _as_category(found: Guess) -> Guess:
+    facts = found.facts
+    if found.role is not Role.QUASI_IDENTIFIER:
+        return found
+    if _is_masked_by(facts, found.hint):
+        lost = facts.shape is Shape.NUMBER and not facts.is_fixed_width
+        why = "Digits are masked from the right."
+        why += " Leading zeros seem to be lost: are these numbers that should be texts?" if lost else ""
+        return replace(found, hierarchy={"mask": facts.width}, why=(*found.why, why))
+    if facts.shape in (Shape.INTERVAL, Shape.MASKED):
+        return replace(
+            found, hierarchy="flat", why=(*found.why, "Its values are generalized already: kept as they are.")
+        )
+    return replace(found, why=(*found.why, *_advice(facts, found.hint)))
+
+
+def _advice(facts: Facts, hint: Hint) -> Iterator[str]:
+    if facts.shape is Shape.NUMBER and not facts.is_exact:
+        yield "Numbers so large are not exact, so they are taken for codes."
+    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2 and hint.meaning is not Meaning.KEY:
+        yield "A few whole numbers are taken for codes; type: number would keep their order."
+    if facts.shape is Shape.NEARLY_NUMBER:
+        yield "Nearly all of it are numbers: list the other texts under missing-values for type: number."
+    if facts.shape is Shape.ODD_DATE:
+        yield "Dates that are not written as 2024-03-05: name their format (--dates), and they can be generalized."
+    if facts.n_distinct > 20:
+        yield "Without a hierarchy its values are published whole or not at all (*): give it one."
+
+
+def _is_postcode_like(facts: Facts) -> bool:
+    return facts.is_digits and facts.is_fixed_width and 3 <= facts.width <= 6
+
+
+def _is_masked_by(facts: Facts, hint: Hint) -> bool:
+    """Whether the front of a text says more about it than the end: postcodes, and codes of one width."""
+    if facts.has_stars:
+        return False  # half masked already: a mask of ours would take 537** for a value and for a node
+    if hint.is_postcode:
+        return 3 <= facts.width <= 12 and facts.shape in (Shape.CODE, Shape.NUMBER, Shape.TEXT)
+    is_code = facts.has_leading_zeros or (hint.is_label and facts.n_distinct > 20)
+    return _is_postcode_like(facts) and is_code
+
+
+def _date_levels(found: Guess) -> list[str]:
+    if found.hint.is_birth or found.facts.n_years > 20:
+        return ["day", "month", "year", "decade"]
+    return ["day", "month", "quarter", "year"]
+
+
+def outward(facts: Facts) -> Bounds:
+    """Round numbers outside the ends of a column, so that no bound is the value of one person.
+
+    An end that at least one row in a hundred shares may stay where it is if it is round already. Round
+    means a multiple of the largest of ..., 1, 2, 5, 10, 20, ... that fits five times between the ends.
+
+    >>> outward(Facts("children", 1473, Shape.NUMBER, is_whole=True, ends=(0, 16), n_at_ends=(97, 1)))
+    (0.0, 18.0)
+    >>> outward(Facts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
+    (0.0, 0.7)
+    """
+    low, high = (Fraction(str(end)) for end in facts.ends)  # as written: 0.7 is seven tenths
+    unit = _unit(facts)
+    often = max(10, facts.n_rows / 100)
+    first, last = math.floor(low / unit), math.ceil(high / unit)
+    if facts.n_at_ends[0] < often:
+        first = 0 if 0 <= low <= high - low else math.ceil(low / unit) - 1
+    if facts.n_at_ends[1] < often or first == last:
+        last = math.floor(high / unit) + 1
+    return float(first * unit), float(last * unit)
+
+
+def _unit(facts: Facts) -> Fraction:
+    """A round number, a fifth of the span of a column at most; exact, and never tiny beside the ends."""
+    low, high = facts.ends
+    largest = max(abs(low), abs(high))
+    span = max(high - low, largest / 1_000) if high > low else largest
+    span = max(span, 1e-300) if largest else 1.0
+    tens = Fraction(10) ** math.floor(math.log10(span))
+    units = (digit * tens * scale for scale in (1, Fraction(1, 10)) for digit in (5, 2, 1))
+    unit = next(unit for unit in units if 5 * unit <= Fraction(span))
+    return max(unit, Fraction(1)) if facts.is_whole else unit
+
+
+def percent(share: float) -> str:
+    """A share in words that are never wrong: little is not nothing, and nearly all is not all.
+
+    >>> percent(0.5), percent(0.00001), percent(0.99999), percent(1), percent(0)
+    ('50%', 'under 0.1%', 'over 99.9%', '100%', '0%')
+    """
+    if 0 < share < 0.001:
+        return "under 0.1%"
+    if 0.999 < share < 1:
+        return "over 99.9%"
+    return f"{100 * share:.3g}%"

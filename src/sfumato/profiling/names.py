@@ -1,0 +1,204 @@
+"""What a column's name suggests: a small dictionary of the words that tables about people use.
+
+A name is only a hint. :mod:`sfumato.profiling.profile` weighs it against what the cells look like.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sfumato.table.reading import POSTCODES
+
+
+class Meaning(StrEnum):
+    """What kind of thing a name says its column holds."""
+
+    DIRECT = "names or reaches a person"
+    KEY = "numbers persons or things"
+    NOTE = "holds notes"
+    WEIGHT = "weights the rows of a survey"
+    SENSITIVE = "says what nobody else should learn"
+    KNOWN = "says what others know of a person"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a name suggests, and the word in it that does."""
+
+    meaning: Meaning
+    word: str = ""
+    otherwise: Meaning = Meaning.NONE  # of a direct or key meaning that the cells do not bear out
+    is_person: bool = False  # a key of persons, not of things
+    is_age: bool = False
+    is_birth: bool = False
+    is_postcode: bool = False
+    is_amount: bool = False  # counts and measures, whose order means something
+    is_label: bool = False  # codes of kinds, whose order means nothing
+
+
+# A star marks the beginning of words; without one the word is meant, in the singular or plural. Among them
+# are the column names of public census files (agep, schl, pincp, ...), which nobody could guess.
+DIRECT = """
+    ssn socialsecurity email mail phone telephone tel mobile cell fax firstname lastname surname forename
+    fullname username nickname login address street passport iban url website twitter facebook ipaddress ip
+    mac imei photo fingerprint signature plate licenseplate
+"""
+PERSONS = """
+    patient person customer client member employee subject participant respondent household user student pupil
+    insured policyholder beneficiary citizen voter applicant donor guest worker staff family
+"""
+PAPERS = """
+    account insurance passport licence license card serial case encounter visit record medical mrn tax
+    national nhs health claim registration device badge row line admission
+"""
+KEYS = "id uid uuid guid key pk mrn serialno caseno index rowid rownumber oid hash token barcode nino"
+NUMBERS = ("no", "nr", "nbr", "num", "number", "code", "ref", "id")
+NAMED = (
+    "first last full family given middle maiden mother father spouse contact doctor physician next kin sur"
+)
+NOTES = "note comment remark description text freetext narrative memo message feedback"
+WEIGHTS = "fnlwgt wgt pwgtp wgtp pweight sampleweight samplingweight instanceweight surveyweight finalweight"
+WEIGHED = "sample sampling instance survey final person replicate design frequency population"
+
+SENSITIVE = """
+    disease diagnos* icd illness condition symptom hiv aids cancer tumor tumour diabet* pregnan* contracept*
+    abort* fer fertil* medic* drug prescri* treatment therap* procedure surger* operation allerg* genetic*
+    gene genom* biops* patholog* psych* mental depress* addict* alcohol* cholesterol glucose insulin lab
+    laborator* health salary salaries income wage earn* pincp wagp pernp intp retp ssip povpip capital
+    dividend stock asset wealth credit debt loan mortgage saving bank balance charge cost bill expens*
+    payment hicov privcov pubcov fraud crime crimin* convict* arrest* offence offense prison* politic* party
+    vote union orientation sexuality abuse suicid* outcome mortality died death gpa
+"""
+KNOWN = """
+    age agep birth* dob born sex gender race racial rac1p ethnic* hispan* hisp zip zipcode postcode postal
+    plz puma city town village county state province region district municip* borough country nation*
+    citizen* cit pob native nativity locat* place area lat latitude lon lng longitude neighbo* residen*
+    occup* occp job profession* industr* indp naics* employ* unemploy* esr workclass work* cow company
+    organi* edu educat* school* schl eng degree fod1p elevel grade marital marriage married mar civil
+    relation* relp relshipp household family children child kid spouse husband wife father mother parent
+    partner religi* language lanx veteran military mil migra* migsp moved moving housing house home tenure
+    hour wkhp wkwn jwmnp jwtrns height admission admitted admit discharge visit arrival car vehicle disab*
+    dis ddrs dear deye dout dphy drem deaf blind tax smok*
+"""
+AGES = "age agep"
+BIRTHS = "birth* dob born"
+AMOUNTS = """
+    age agep edu educat* school* year hour week month day number num count n children kid size height level
+    elevel grade rank score salary salaries income wage earn* gain loss losses amount charge cost price
+    balance loan debt rate share percent standard stay length duration distance schl wkhp wkwn jwmnp pincp
+    wagp povpip persons dividend weight bmi pressure
+"""
+LABELS = """
+    sex gender race racial rac1p ethnic* hispan* hisp state county region country citizen* cit occup* occp
+    job industr* indp naics workclass worker cow marital mar status stat relation* relp relshipp religi*
+    language code recode type class kind category group method flag nativity disab* dis dear deye dout dphy
+    drem ddrs mil plan hicov privcov pubcov esr eng fer fod1p migsp jwtrns puma division origin
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A list of words and of beginnings of words."""
+
+    whole: frozenset[str]
+    stems: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Words:
+        words = text.split()
+        stems = tuple(word[:-1] for word in words if word.endswith("*"))
+        return cls(frozenset(word for word in words if not word.endswith("*")), stems)
+
+    def first(self, words: list[str]) -> str:
+        """The first of some words that the list has."""
+        return next((word for word in words if word in self), "")
+
+    def __contains__(self, word: str) -> bool:
+        return (
+            word in self.whole
+            or word.removesuffix("s") in self.whole
+            or word.startswith(self.stems or ("\0",))
+        )
+
+
+_DIRECT, _KEYS, _NAMED = _Words.of(DIRECT), _Words.of(KEYS), _Words.of(NAMED)
+_PERSONS, _NUMBERED = _Words.of(PERSONS), _Words.of(PERSONS + PAPERS)
+_NOTES, _WEIGHTS, _WEIGHED = _Words.of(NOTES), _Words.of(WEIGHTS), _Words.of(WEIGHED)
+_SENSITIVE, _KNOWN = _Words.of(SENSITIVE), _Words.of(KNOWN)
+_AGES, _BIRTHS, _POSTCODES = _Words.of(AGES), _Words.of(BIRTHS), _Words.of(POSTCODES)
+_AMOUNTS, _LABELS = _Words.of(AMOUNTS), _Words.of(LABELS)
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, in lower case, however it joins them, without numbers that count columns.
+
+    >>> words_of("dateOfBirth"), words_of("native-country"), words_of("HIVStatus"), words_of("RAC1P")
+    (['date', 'of', 'birth'], ['native', 'country'], ['hiv', 'status'], ['rac1p'])
+    >>> words_of("address2"), words_of("phone_1")
+    (['address'], ['phone'])
+    """
+    cases = r"[A-Z][A-Z\d]*(?![a-z])|[A-Z]?[^\W_A-Z]+"
+    words = [word for part in re.findall(r"[^\W_]+", name) for word in re.findall(cases, part)]
+    return [word.lower() for word in (re.sub(r"\d+$", "", word) for word in words) if word]
+
+
+def hint_of(name: str) -> Hint:
+    """What a name suggests, the more dangerous meaning first.
+
+    >>> [hint_of(name).meaning.name for name in ("patient_id", "marital-status", "Salary", "lastName", "x7")]
+    ['KEY', 'KNOWN', 'SENSITIVE', 'DIRECT', 'NONE']
+    """
+    words = words_of(name)
+    whole = "".join(words)
+    meaning, word = _meaning(words, whole)
+    return Hint(
+        meaning,
+        word,
+        otherwise=_plain_meaning(words, whole)[0],
+        is_person=bool(_PERSONS.first([*words, whole.removesuffix("id")])),
+        is_age=bool(_AGES.first(words)),
+        is_birth=bool(_BIRTHS.first(words)),
+        is_postcode=bool(_POSTCODES.first([*words, whole])),
+        is_amount=bool(_AMOUNTS.first(words)),
+        is_label=bool(_LABELS.first(words)),
+    )
+
+
+def _meaning(words: list[str], whole: str) -> tuple[Meaning, str]:
+    if note := _NOTES.first(words):
+        return Meaning.NOTE, note
+    if direct := _DIRECT.first([*words, whole]) or _named_person(words):
+        return Meaning.DIRECT, direct
+    if key := _key(words, whole):
+        return Meaning.KEY, key
+    if whole in _WEIGHTS or ("weight" in words and _WEIGHED.first(words)):
+        return Meaning.WEIGHT, "weight" if "weight" in words else whole
+    return _plain_meaning(words, whole)
+
+
+def _plain_meaning(words: list[str], whole: str) -> tuple[Meaning, str]:
+    if sensitive := _SENSITIVE.first(words):
+        return Meaning.SENSITIVE, sensitive
+    if known := _KNOWN.first([*words, whole]):
+        return Meaning.KNOWN, known
+    return Meaning.NONE, ""
+
+
+def _named_person(words: list[str]) -> str:
+    """`name` alone, or the name of a person; the name of a country or a hospital is none."""
+    others = [word for word in words if word not in ("name", "names")]
+    is_person = len(others) < len(words) and all(word in _NAMED or word in _PERSONS for word in others)
+    return "name" if is_person else ""
+
+
+def _key(words: list[str], whole: str) -> str:
+    """A key by its own word, or a person (or what a person holds) with a number: patient_no, customercode."""
+    if key := _KEYS.first([*words, whole]):
+        return key
+    if len(words) > 1 and words[-1] in NUMBERS and words[-2] in _NUMBERED:
+        return f"{words[-2]} {words[-1]}"
+    is_joined = any(whole.endswith(end) and whole.removesuffix(end) in _NUMBERED for end in NUMBERS)
+    return whole if is_joined or whole in ("patient", "person", "customer", "client", "respondent") else ""

@@ -1,0 +1,32 @@
+"""``sfumato profile``: look at any table and draft a policy for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.profiling.draft import Draft, draft_of
+from sfumato.profiling.private import PrivateDraft, private_draft_of
+from sfumato.progress import Progress, no_progress, showing
+from sfumato.table.reading import AS_USUAL, Reading, open_undeclared
+
+
+def profile(
+    table: Any, *, private: bool = False, reading: Reading = AS_USUAL, progress: Progress | bool = no_progress
+) -> Draft | PrivateDraft:
+    """Look at a table (a path or a frame) and draft a policy for it, each guess with its reason.
+
+    ``to_yaml`` of the draft is what ``sfumato profile`` writes, and ``policy`` is ready to publish with; read it before.
+    With ``private`` it is for a private release (DiffGen), and holds bounds and values that were read from the table:
+    replace them by public knowledge. ``reading`` says how the text of the table is written.
+
+    >>> import pyarrow as pa
+    >>> profile(pa.table({"age": [31, 31, 45, 45, 60], "disease": ["a", "b", "a", "b", "a"]}))
+    <Draft of a policy for 5 rows: 1 quasi-identifier, 1 sensitive>
+    """
+    with showing(progress) as told:
+        source, known = open_undeclared(table, reading)
+        draft = draft_of(source, known, told)
+        return private_draft_of(draft, source) if private else draft
+
+
+__all__ = ["Draft", "PrivateDraft", "profile"]

@@ -1,0 +1,232 @@
+"""One quasi-identifier in a recoding: what its boxes are called, and where the cell of any row belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.encoding.cells import distinct_cells
+from sfumato.encoding.encoders import EXACT_LIMIT, MISSING, Domain, OrderedDomain
+from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.declared import OR_MISSING, declared_tree, leaf_codes, with_missing
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Schema
+
+Floats = NDArray[np.float64]
+
+SUPPRESSED = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedAxis:
+    """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
+
+    On an axis that ``is_declared`` any cell that is no number or date is missing.
+    """
+
+    attribute: Attribute
+    low: float
+    high: float
+    grid: float | None
+    has_missing: bool
+    is_declared: bool = False
+
+    def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
+        is_outer = np.isnan(low) | np.isneginf(low)
+        first = np.where(is_outer, self.low, self._next(low))
+        return first, np.where(np.isposinf(high), self.high, high)
+
+    def _next(self, values: Floats) -> Floats:
+        """The next value that the grid allows; added up in decimals: after 0.2 comes 0.3, not 0.30000000000000004."""
+        if self.grid is None or float(self.grid).is_integer():
+            return values + (self.grid or 0.0)
+        step = Decimal(repr(float(self.grid)))
+        return np.array([float(Decimal(repr(value)) + step) for value in values.tolist()], dtype=np.float64)
+
+    def labels(self, low: Floats, high: Floats) -> pa.Array:
+        """Text of each box; null (an empty cell) for missing alone.
+
+        >>> age = OrderedAxis(Attribute("age", "quasi-identifier", Kind.NUMBER), 0, 110, 1.0, True)
+        >>> age.labels(np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf])).to_pylist()
+        ['[0, 24] or missing', '[25, 49]', '25', '[50, 110]']
+        """
+        is_missing = np.isneginf(high)
+        first, last = self.ends(low, np.where(is_missing, 0.0, high))
+        is_closed = np.isnan(low) | np.isneginf(low) | (self.grid is not None)
+        opening = pc.if_else(pa.array(is_closed), "[", "(")
+        one, other = self.texts(first), self.texts(last)
+        interval = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
+        label = pc.if_else(pa.array(first == last), other, interval)
+        with_missing = pc.binary_join_element_wise(label, OR_MISSING, "")
+        label = pc.if_else(pa.array(np.isnan(low) & self.has_missing), with_missing, label)
+        return pc.if_else(pa.array(is_missing), None, label)
+
+    def texts(self, values: Floats) -> pa.Array:
+        """Numbers and dates as people write them: 5, 0.25, 2024-03-05."""
+        if self.attribute.kind is Kind.DATE:
+            return pa.array(values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+        is_whole = (values == np.rint(values)) & (np.abs(values) < EXACT_LIMIT)
+        whole = pa.array(np.where(is_whole, values, 0).astype(np.int64)).cast(pa.string())
+        return (
+            whole
+            if is_whole.all()
+            else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
+        )
+
+    def bounds(self, low: Floats, high: Floats) -> tuple[pa.Array, pa.Array]:
+        """The ends as columns; no low one where missing belongs to the box, none where it is missing alone."""
+        first, last = self.ends(low, high)
+        is_missing = np.isneginf(high)
+        no_low = is_missing | (np.isnan(low) & self.has_missing)
+        return _bound(first, no_low, self), _bound(last, is_missing, self)
+
+    @property
+    def top(self) -> float:
+        """The high end of a box that nothing limits; of a column without any value, missing."""
+        return MISSING if self.low > self.high else np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAxis:
+    """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use.
+
+    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf.
+    """
+
+    attribute: Attribute
+    nodes: Hierarchy
+    has_missing: bool
+    is_declared: bool = False
+
+    def labels(self, nodes: NDArray[Any]) -> pa.Array:
+        """Text of each node; null (an empty cell) for missing alone."""
+        texts = pa.array(self.nodes.labels, pa.string())
+        return texts.take(pa.array(nodes.astype(np.int64, copy=False)))
+
+
+Axis = OrderedAxis | TreeAxis
+
+
+def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArray[np.int32]]:
+    """The axis of a domain, and for a tree where each hierarchy node went; only ``used`` nodes are kept."""
+    if isinstance(domain, OrderedDomain):
+        axis = OrderedAxis(
+            domain.attribute, domain.low, domain.high, domain.grid, domain.has_missing, domain.is_declared
+        )
+        return axis, np.zeros(0, dtype=np.int32)
+    kept, new = domain.hierarchy.prune(np.unique(used[used >= 0]))
+    return TreeAxis(domain.attribute, kept, domain.has_missing, domain.is_declared), new
+
+
+def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64]:
+    """The deepest known hierarchy node of each cell; ``known`` goes down the hierarchy of the axis."""
+    attribute = axis.attribute
+    if axis.is_declared:
+        cells, values = distinct_cells(column, attribute, leniently=True)
+        nodes = known.declared[leaf_codes(attribute, known.tree, values)].tolist()
+        missing = int(known.declared[-1])
+    else:
+        cells, values = distinct_cells(column, attribute)
+        if attribute.bounds is not None and attribute.kind is Kind.NUMBER:
+            values = np.clip(values, *attribute.bounds)
+        whole = hierarchy.build(attribute, _maskable(attribute, values))
+        leaves = hierarchy.locate(attribute, whole, values).tolist()
+        nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves]
+        missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
+    table = np.array([*nodes, missing], dtype=np.int64)
+    at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
+    return np.asarray(table[at])
+
+
+def _maskable(attribute: Attribute, values: Any) -> Any:
+    """Without the texts that are too long for a mask: they belong nowhere below the root."""
+    if isinstance(attribute.hierarchy, Mapping) and "mask" in attribute.hierarchy:
+        return [value for value in values if len(value) <= attribute.hierarchy["mask"]]
+    return values
+
+
+class Descent:
+    """``Hierarchy.descend`` for many paths: children found by label.
+
+    ``tree`` is the declared hierarchy of an axis that has one, and ``declared`` the node of each of its codes.
+    """
+
+    def __init__(self, axis: TreeAxis) -> None:
+        tree = axis.nodes
+        self.root = tree.labels[0]
+        self.child = {
+            (int(p), tree.labels[node]): node for node, p in enumerate(tree.parent.tolist()) if p >= 0
+        }
+        if axis.is_declared:
+            self.tree = with_missing(declared_tree(axis.attribute))
+            nodes = [self.node(self.tree.path(leaf)) for leaf in self.tree.leaf_nodes.tolist()]
+            self.declared = np.array(nodes, dtype=np.int64)
+
+    def node(self, path: Sequence[str | None]) -> int:
+        node = 0
+        if path[0] == self.root:
+            for label in path[1:]:
+                below = self.child.get((node, label))
+                if below is None:
+                    break
+                node = below
+        return node
+
+
+def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lowest node at or above ``box`` that covers ``cell`` too."""
+    last = tree.leaf_nodes[tree.high - 1]
+    box = box.copy()
+    while (outside := (cell < box) | (cell > last[box])).any():
+        box[outside] = tree.parent[box[outside]]
+    return box
+
+
+def distinct_boxes(low: Floats, high: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Number the distinct (low, high) pairs: (which pair each node has, their ends)."""
+    ends, codes = np.unique(np.concatenate([low, high]), return_inverse=True)  # one NaN, at the end
+    key = codes[: len(low)].astype(np.int64) * len(ends) + codes[len(low) :]
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return which.astype(np.int32), low[first], high[first]
+
+
+def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:
+    if axis.attribute.kind is Kind.DATE:
+        return pa.array(np.where(is_null, 0, values).astype(np.int32), mask=is_null).cast(pa.date32())
+    is_whole = axis.grid is not None and all(float(x).is_integer() for x in (axis.grid, axis.low, axis.high))
+    kept = np.where(is_null, 0, values)
+    return pa.array(kept.astype(np.int64) if is_whole else kept, mask=is_null)
+
+
+# ---- on disk ---------------------------------------------------------------------------------------
+
+
+def axis_as_dict(axis: Axis) -> dict[str, Any]:
+    common: dict[str, Any] = {"name": axis.attribute.name, "missing": axis.has_missing}
+    if axis.is_declared:
+        common["declared"] = True
+    if isinstance(axis, TreeAxis):
+        bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
+        tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
+        return {**common, "kind": "tree", "bounds": bounds, **tree}
+    return {**common, "kind": "ordered", "low": axis.low, "high": axis.high, "grid": axis.grid}
+
+
+def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
+    attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
+    if entry["kind"] == "ordered":
+        return OrderedAxis(
+            attribute, entry["low"], entry["high"], entry["grid"], entry["missing"], is_declared
+        )
+    if entry["bounds"] is not None:
+        attribute = replace(attribute, bounds=tuple(entry["bounds"]))
+    nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared)

@@ -1,0 +1,422 @@
+"""What every recoding can do, whichever way it finds a row's box.
+
+A recoding knows where rows belong (their *places*) and the box of each place; from these follow the published
+columns, and those of any further rows:
+
+- a number outside the range that was seen belongs to the outermost box on its side;
+- a category that was never seen stands for its nearest known ancestor, the root if there is none;
+- a missing number where none was could be anything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.encoding.cells import read_ordered
+from sfumato.errors import TableError
+from sfumato.policy.document import Output
+from sfumato.policy.schema import Kind
+from sfumato.recoding.axis import (
+    SUPPRESSED,
+    Axis,
+    Descent,
+    OrderedAxis,
+    TreeAxis,
+    distinct_boxes,
+    join,
+    known_nodes,
+)
+from sfumato.table import source as tables
+from sfumato.table.source import Source, UnreadableCells
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.integer[Any]]
+"""Where rows or groups belong; what a place is, only the recoding knows."""
+
+PART_ROWS = 65_536
+"""Rows that are recoded at a time where they come in parts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of rows as a recoding sees them, by attribute.
+
+    ``values`` are those of ordered axes (missing -inf, or NaN where the recoding knows no missing, which
+    ``strange`` marks), ``nodes`` the deepest known hierarchy nodes of the others.
+    """
+
+    n_rows: int
+    values: Mapping[str, Floats]
+    nodes: Mapping[str, NDArray[np.int64]]
+    strange: Mapping[str, NDArray[np.bool_]]
+
+    @classmethod
+    def read(cls, source: Source, axes: tuple[Axis, ...], known: Known | None = None) -> Cells:
+        """The cells of these rows; ``known`` saves time where further rows are read with the same axes."""
+        known = known_of(axes) if known is None else known
+        values, nodes, strange = {}, {}, {}
+        for axis in axes:
+            name = axis.attribute.name
+            column = source.column(name)
+            if isinstance(axis, TreeAxis):
+                nodes[name] = known_nodes(axis, column, known[name])
+            else:
+                cells = read_ordered(axis.attribute, column, leniently=axis.is_declared)
+                strange[name] = np.isneginf(cells) & (not axis.has_missing)
+                values[name] = np.where(strange[name], np.nan, cells)
+        return cls(source.n_rows, values, nodes, strange)
+
+    def matrix(self, axes: tuple[Axis, ...]) -> Floats:
+        """All cells as numbers (rows, axes): values, or hierarchy nodes."""
+        out = np.empty((self.n_rows, len(axes)))
+        for a, axis in enumerate(axes):
+            name = axis.attribute.name
+            out[:, a] = self.nodes[name] if isinstance(axis, TreeAxis) else self.values[name]
+        return out
+
+
+Known = Mapping[str, Descent]
+"""How to go down the hierarchy of each tree axis by labels."""
+
+
+def known_of(axes: tuple[Axis, ...]) -> Known:
+    return {axis.attribute.name: Descent(axis) for axis in axes if isinstance(axis, TreeAxis)}
+
+
+class Recoder(ABC):
+    """The face of a recoding. ``apply`` recodes any rows and promises nothing.
+
+    Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
+    of NaN means that nothing limits it, missing included, and a high end of -inf that it is missing alone. On
+    a tree axis ``low`` is the node of ``axis.nodes``, and ``high`` means nothing.
+    """
+
+    __slots__ = ()
+
+    axes: tuple[Axis, ...]
+    output: Output
+    left_out: frozenset[str]
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {n:,}" for name, n in self.n_splits().items())
+        return f"<{type(self).__name__} with splits of {splits}>"
+
+    @abstractmethod
+    def n_splits(self) -> dict[str, int]:
+        """How often each quasi-identifier was split."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write the files of the recoding into a release folder."""
+
+    @abstractmethod
+    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
+
+        A missing number where the recoding knows no missing has an unlimited box.
+        """
+
+    @abstractmethod
+    def recoded(self, source: Source) -> dict[str, Any]:
+        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
+
+    @abstractmethod
+    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:
+        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact.
+
+        What does not fit in memory lies ``beside`` a file, or where temporary files belong.
+        """
+
+    @abstractmethod
+    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+        """The ends along axis ``a`` of all boxes that groups have."""
+
+    def pieces(self, a: int) -> tuple[pa.Array, Floats, Floats]:
+        """The distinct boxes of groups along axis ``a``: published label, low and high end.
+
+        A null label is missing alone. Nodes of a hierarchy that stand in several places may share a label.
+        """
+        _, low, high = distinct_boxes(*self._group_ends(a))
+        ascending = np.lexsort((np.nan_to_num(low, nan=-np.inf), high))
+        low, high = low[ascending], high[ascending]
+        axis = self.axes[a]
+        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high), low, high
+
+    def columns_of(
+        self, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of boxes with these ends.
+
+        ``expand`` makes an array over the rows of one over the boxes.
+        """
+        out: dict[str, pa.Array] = {}
+        for a in range(len(self.axes)):
+            out |= self.columns_along(a, low[:, a], high[:, a], expand)
+        return out
+
+    def columns_along(
+        self, a: int, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """Those of them that stand for axis ``a``."""
+        axis = self.axes[a]
+        if isinstance(axis, TreeAxis):
+            return tree_column(axis, expand(low.astype(np.int32)))
+        return self._ordered_columns(axis, low, high, expand)
+
+    def hidden(
+        self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]
+    ) -> dict[str, pa.Array]:
+        """The columns without the cells that are missing where the recoding knows no missing."""
+        out = dict(columns)
+        for name, rows in strange.items():
+            if rows.any():
+                out |= {key: _hide(cells, rows) for key, cells in self.of_attribute(columns, name).items()}
+        return out
+
+    def apply(self, frame: Any) -> Any:
+        """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
+
+        Columns that the release leaves out are left out here too; all others pass through.
+        """
+        source = tables.open_table(frame)
+        return tables.hand_back(self.apply_to(source), source)
+
+    def apply_to(self, source: Source) -> pa.Table:
+        return tables.compact(self.put_together(source, self.recoded(source)))
+
+    def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
+        """The columns of rows that were recoded, with those that pass through, in the order of the table."""
+        quasi = {axis.attribute.name for axis in self.axes}
+        out: dict[str, Any] = {}
+        for name in source.names:
+            if name in quasi:
+                out |= self.of_attribute(recoded, name)
+            elif name in recoded:
+                raise TableError(
+                    f"Column {name!r} of the table has the name of a published bound; rename it."
+                )
+            elif name not in self.left_out:
+                out[name] = passed_on(source.column(name), name)
+        return pa.table(out)
+
+    def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
+        """Those of the published columns that stand for attribute ``name``."""
+        names = (name, f"{name}_low", f"{name}_high") if self.output.has_bounds else (name,)
+        return {key: columns[key] for key in names if key in columns}
+
+    def _ordered_columns(
+        self, axis: OrderedAxis, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> dict[str, pa.Array]:
+        which, low, high = distinct_boxes(low, high)
+        name, at = axis.attribute.name, expand(which)
+        out: dict[str, pa.Array] = {}
+        if self.output.has_labels:
+            out[name] = _labelled(at, axis.labels(low, high))
+        if self.output.has_bounds:
+            first, last = axis.bounds(low, high)
+            out[f"{name}_low"] = first.take(pa.array(at))
+            out[f"{name}_high"] = last.take(pa.array(at))
+        return out
+
+
+class Boxes(Recoder):
+    """A recoding that is in memory: it knows where rows belong, and the box of each place."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def ends(self, places: Places) -> tuple[Floats, Floats]:
+        """The ends (places, axes) of the boxes of these places."""
+
+    @abstractmethod
+    def _locate(self, cells: Cells) -> tuple[Places, Any]:
+        """Places, and which of them each row has."""
+
+    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes."""
+        cells = Cells.read(source, self.axes)
+        places, at = self._locate(cells)
+        low, high = (ends[at] for ends in self.ends(places))
+        for a, axis in enumerate(self.axes):
+            name = axis.attribute.name
+            if isinstance(axis, TreeAxis):
+                low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
+            else:
+                low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
+        return low, high
+
+    def columns(
+        self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of rows at these places.
+
+        ``expand`` makes an array over the rows of one over the places.
+        """
+        return self.columns_of(*self.ends(places), expand)
+
+    def recoded(self, source: Source, known: Known | None = None) -> dict[str, Any]:
+        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
+        cells = Cells.read(source, self.axes, known)
+        places, at = self._locate(cells)
+        low, high = self.ends(places)
+        found = self.columns_of(low, high, lambda values: values[at])
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, TreeAxis):
+                name = axis.attribute.name
+                found |= tree_column(
+                    axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
+                )
+        return self.hidden(found, cells.strange)
+
+    def ready(self) -> Boxes:
+        """The same recoding for many parts of rows: what each of them needs is worked out once."""
+        return self
+
+    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 - for others
+        """``apply_to`` some rows at a time, in their order."""
+        ready, known, n_rows = self.ready(), known_of(self.axes), 0
+        for part in parts_of(evenly_spelled(source, self.axes)):
+            with after(n_rows):
+                recoded = ready.recoded(part, known)
+            yield self.put_together(part, recoded)
+            n_rows += part.n_rows
+
+
+# ---- rows, some at a time --------------------------------------------------------------------------
+
+
+def parts_of(source: Source, names: Sequence[str] | None = None) -> Iterator[Source]:
+    """The rows in their order, some at a time; only these columns of them, if any are named."""
+    names = source.names if names is None else names
+    for batch in source.batches(names, rows=PART_ROWS):
+        if batch.num_rows:
+            read = pa.Table.from_batches([batch]).column
+            yield replace(source, names=tuple(names), n_rows=batch.num_rows, read=read, stream=None)
+
+
+def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
+    """The table as its parts may be read one by one, each cell with the text that it has in the whole table.
+
+    Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
+    date, if all of them are), so they are read at once; text is what it is.
+    """
+    categories = [
+        axis.attribute
+        for axis in axes
+        if axis.attribute.kind is Kind.CATEGORY and not axis.is_declared  # no cell's text depends on others
+    ]
+    if source.kind == "csv" or not categories:
+        return source
+    first = next(source.batches([attribute.name for attribute in categories], rows=1))
+    odd = {
+        attribute.name: tables.texts(source.column(attribute.name), attribute)
+        for attribute, field in zip(categories, first.schema, strict=True)
+        if not is_text(field.type)
+    }
+
+    def stream(names: Sequence[str], memory: int | None, count: tables.Count) -> Iterator[pa.RecordBatch]:
+        others = [name for name in source.names if name not in odd and name in names]
+        n_rows = 0
+        for batch in source.batches(others or source.names[:1], memory=memory, count=count):
+            columns = [
+                odd[name].slice(n_rows, batch.num_rows) if name in odd else batch.column(name)
+                for name in names
+            ]
+            n_rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, list(names))
+
+    return replace(source, stream=stream) if odd else source
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Is a cell of this type text however many others there are? So are whole numbers, days and truth values."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return not (pa.types.is_floating(value) or pa.types.is_timestamp(value))
+
+
+@contextmanager
+def after(n_rows: int) -> Iterator[None]:
+    """A cell that cannot be read is reported with its row in the whole table, of which so many came before."""
+    try:
+        yield
+    except UnreadableCells as error:
+        raise error.after(n_rows) from None
+
+
+# ---- published cells -------------------------------------------------------------------------------
+
+
+def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    return {axis.attribute.name: _labelled(nodes, pa.array(axis.nodes.labels, pa.string()))}
+
+
+def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
+    """A column of labels; a null label makes an empty cell."""
+    is_null = np.asarray(labels.is_null())
+    distinct = labels.fill_null("").dictionary_encode()  # a label may stand at several nodes
+    places = distinct.indices.to_numpy()[at]
+    indices = pa.array(places, mask=is_null[at] if is_null.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
+
+
+def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    """A cell that is missing where the recoding knows no missing: any value could stand there."""
+    if pa.types.is_dictionary(column.type):
+        texts = np.where(rows, SUPPRESSED, column.cast(pa.string()).to_numpy(zero_copy_only=False))
+        return pa.array(texts, pa.string()).dictionary_encode()
+    return (
+        pa.array(column.to_pylist(), column.type, mask=rows)
+        if column.null_count == 0
+        else _nulled(column, rows)
+    )
+
+
+def _nulled(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(
+        [None if hide else cell for cell, hide in zip(column.to_pylist(), rows, strict=True)], column.type
+    )
+
+
+def passed_on(column: Any, name: str) -> Any:
+    """A column that is published as it is, stored in a way that every format and reader knows.
+
+    >>> passed_on(pa.chunked_array([pa.nulls(1)]), "ward").type
+    DataType(string)
+    """
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
+    value = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(value) or pa.types.is_interval(value) or isinstance(value, pa.BaseExtensionType):
+        raise TableError(
+            f"Column {name!r} is stored as {value}, where a cell must hold one value; convert it, or drop it."
+        )
+    if not any(is_kind(value) for is_kind in _BYTES_AND_VIEWS):
+        return column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise TableError(
+            f"Column {name!r} holds text that is not UTF-8; save it as UTF-8, or drop it."
+        ) from None
+
+
+_BYTES_AND_VIEWS = (
+    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_string_view,
+    pa.types.is_binary_view,
+)

@@ -1,0 +1,42 @@
+"""The rows as they are published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.policy.document import Policy
+from sfumato.recoding import statistics as summary
+from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import passed_on
+from sfumato.table.source import Source
+
+
+def published_rows(
+    source: Source,
+    policy: Policy,
+    groups: Partition,
+    random: Any,
+    statistics: Mapping[str, pa.Scalar] = MappingProxyType({}),
+) -> pa.Table:
+    """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded.
+
+    ``statistics`` are given where the rows are only a part of one group.
+    """
+    order = pa.array(groups.shuffled(random))
+    if statistics:
+        recoded = {name: pa.repeat(cell, len(order)) for name, cell in statistics.items()} | groups.columns()
+    else:
+        recoded = groups.columns() | summary.columns(source, policy, groups)
+    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    columns: dict[str, Any] = {}
+    for name in source.names:
+        if name in quasi:
+            columns |= groups.recoding.of_attribute(recoded, name)
+        elif policy.schema[name].role.is_published:
+            columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
+        columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}
+    return pa.table(columns)

@@ -1,0 +1,206 @@
+"""Row -> box -> published values: a total function on the domain, so that further rows can be recoded.
+
+A :class:`Recoding` is a tree of splits over the quasi-identifiers; :class:`~sfumato.recoding.cuts.Cuts` are the other
+kind. Both hold thresholds and the hierarchy nodes that their boxes use, never a column's distinct values, and both
+give a box to any row; see :mod:`sfumato.recoding.recoder`. In a tree, a row that belongs to no group (its branch was
+empty, or a split asks what its value cannot tell) gets the box of the deepest node that still covers it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sfumato.encoding.encoders import Domain, TreeDomain
+from sfumato.errors import InputError
+from sfumato.kernels.nodes import Nodes
+from sfumato.machine import free_memory
+from sfumato.policy.document import Output
+from sfumato.policy.schema import Schema
+from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_from_dict
+from sfumato.recoding.cuts import KIND as CUTS
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.large_tree import LargeRecoding
+from sfumato.recoding.recoder import Boxes, Cells, Places
+from sfumato.recoding.ways import (
+    NODES,
+    Decoder,
+    Tree,
+    Ways,
+    axis_above,
+    bytes_per_node,
+    nodes_in_use,
+    table_of,
+    tree_from,
+    write_document,
+)
+from sfumato.table.source import replace_atomically
+
+LARGE = 10_000
+"""Nodes beyond which the tree is written as Parquet beside the JSON."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Recoding(Boxes):
+    """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing.
+
+    ``left_out`` are the columns that a release never has: identifiers and dropped ones. A place is a node of the tree.
+    """
+
+    axes: tuple[Axis, ...]
+    tree: Tree
+    output: Output = Output.LABELS
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.tree.is_leaf.sum())
+
+    def n_splits(self) -> dict[str, int]:
+        """How often each quasi-identifier was split."""
+        counts = np.bincount(self.tree.axis[~self.tree.is_leaf], minlength=len(self.axes))
+        return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
+
+    def boxes(self) -> tuple[Floats, Floats]:
+        """Ends (nodes, axes) of the box of every node, narrowed to its cover."""
+        ways = Ways(self.axes)
+        low = np.empty((self.tree.n_nodes, len(self.axes)))
+        high = np.empty((self.tree.n_nodes, len(self.axes)))
+        low[0], high[0] = ways.everything()
+        ways.fill_boxes(self.tree, low, high)
+        return np.where(self.tree.cover >= 0, self.tree.cover, low), high
+
+    def ends(self, places: Places) -> tuple[Floats, Floats]:
+        """The ends (places, axes) of the boxes of these nodes of the tree."""
+        low, high = self.boxes()
+        return low[places], high[places]
+
+    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+        low, high = self.boxes()
+        return low[self.tree.is_leaf, a], high[self.tree.is_leaf, a]
+
+    # -- strangers ---------------------------------------------------------------------------------
+
+    def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        places, at = np.unique(self._places(cells), return_inverse=True)
+        return places, at
+
+    def _places(self, cells: Cells) -> NDArray[np.int64]:
+        ways, branches = self._ways()
+        out = np.zeros(cells.n_rows, dtype=np.int64)
+        ways.fill_places(cells.matrix(self.axes), self.tree, branches, out)
+        return out
+
+    def _ways(self) -> tuple[Ways, NDArray[np.int64]]:
+        ways = Ways(self.axes)
+        return ways, ways.branches(self.tree)
+
+    def ready(self) -> Boxes:
+        """The same recoding for many parts of rows: what each of them needs is worked out once."""
+        return _Ready(self.axes, self.tree, self.output, self.left_out, self.boxes(), self._ways())
+
+    # -- on disk -----------------------------------------------------------------------------------
+
+    def write(self, folder: Path) -> None:
+        """Write ``recoding.json``, with ``recoding.parquet`` beside it when the tree is large."""
+        nodes = table_of(self.tree, self.axes)
+        if nodes.num_rows > LARGE:
+            with replace_atomically(folder / NODES) as temporary:
+                pq.write_table(nodes, temporary, write_statistics=False)
+        write_document(folder, self.axes, self.output, NODES if nodes.num_rows > LARGE else nodes.to_pydict())
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], schema: Schema, folder: Path) -> Recoding:
+        """The tree that ``write`` wrote into ``folder``."""
+        nodes = pq.read_table(folder / NODES) if document["nodes"] == NODES else pa.table(document["nodes"])
+        axes = tuple(axis_from_dict(entry, schema) for entry in document["attributes"])
+        return cls(axes, tree_from(nodes, len(axes)), Output(document["output"]), schema.left_out)
+
+    @classmethod
+    def read(cls, folder: Path, schema: Schema) -> Recoding:
+        """The tree of a release folder, in memory; the function ``read`` reads recodings of any kind and size."""
+        found = read(folder, schema, memory=sys.maxsize)
+        if not isinstance(found, Recoding):
+            raise InputError(f"The recoding of {folder} has shared cuts and no tree of splits.")
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Ready(Recoding):
+    """A recoding with all its boxes."""
+
+    all_boxes: tuple[Floats, Floats] | None = None
+    ways: tuple[Ways, NDArray[np.int64]] | None = None
+
+    def boxes(self) -> tuple[Floats, Floats]:
+        assert self.all_boxes is not None
+        return self.all_boxes
+
+    def _ways(self) -> tuple[Ways, NDArray[np.int64]]:
+        assert self.ways is not None
+        return self.ways
+
+
+AnyRecoding = Recoding | Cuts
+
+
+def read(folder: Path, schema: Schema, *, memory: int | None = None) -> AnyRecoding | LargeRecoding:
+    """The recoding of a release folder; ``schema`` is that of the policy beside it.
+
+    A tree that would take more than ``memory`` bytes, or a quarter of what is free, is left on disk.
+    """
+    path = Path(folder) / "recoding.json"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if "kind" in document and document["kind"] == CUTS:
+            return Cuts.from_document(document, schema)
+        if document["nodes"] == NODES:
+            n_nodes = pq.read_metadata(path.parent / NODES).num_rows
+            share = memory or free_memory() // 4
+            if n_nodes * bytes_per_node(len(document["attributes"])) > share:
+                return LargeRecoding.from_document(document, schema, path.parent, memory=share)
+        return Recoding.from_document(document, schema, path.parent)
+    except FileNotFoundError:
+        raise InputError(f"{folder} has no recoding to apply; was it published without one?") from None
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise InputError(f"{path} is not a recoding that this version can read.") from None
+
+
+def recoding_of(
+    nodes: Nodes,
+    covers: NDArray[np.int64],
+    domains: Sequence[Domain],
+    roots: NDArray[np.int64],
+    output: Output,
+    left_out: frozenset[str],
+) -> Recoding:
+    """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
+
+    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, -1 where none does
+    roots    (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
+    """
+    above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
+    is_tree = [isinstance(domain, TreeDomain) for domain in domains]
+    decoder = Decoder.of(nodes_in_use(nodes, covers, above, is_tree), domains, roots)
+    return Recoding(decoder.axes, decoder.tree(nodes, covers, above), output, left_out)
+
+
+__all__ = [
+    "AnyRecoding",
+    "LargeRecoding",
+    "OrderedAxis",
+    "Recoding",
+    "Tree",
+    "TreeAxis",
+    "read",
+    "recoding_of",
+]

@@ -1,0 +1,400 @@
+"""Answers from a release: the rows that a predicate may select, and COUNT, SUM, AVG, MIN and MAX over them.
+
+A published row is known up to its box. Where a box overlaps a predicate in part, its rows are taken to be
+spread evenly over it: that gives the ``value`` of an answer. What follows for certain gives ``low`` and ``high``:
+rows whose whole box is selected surely count, rows whose box overlaps may. The statistics of groups narrow
+both, where a release has them [LDR08, section 3.3].
+
+Of a differentially private release the counts carry noise, and nothing follows for certain: an answer is its ``value``
+alone. A count of 1 may stand for nobody, so MIN and MAX are refused.
+
+Rows in a file are read once for a question: what is distinct in the columns that it asks for is held in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.cells import read_ordered
+from sfumato.errors import InputError, did_you_mean
+from sfumato.policy import predicate as predicates
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import COUNT
+from sfumato.policy.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.policy.yaml import short
+from sfumato.release.query import select as selection
+from sfumato.release.query.select import Groups, Overlap, group_rows, published_numbers
+from sfumato.table.source import numbers
+from sfumato.table.stored import FiledRows
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+ENDLESS = 1e300
+"""Ends beyond this are none: the release does not show where the box ends."""
+
+_EPOCH = date(1970, 1, 1)
+
+
+class Published(Protocol):
+    """What of a release is asked: its rows, how they were recoded, and by which policy."""
+
+    @property
+    def rows(self) -> pa.Table | FiledRows: ...
+    @property
+    def recoding(self) -> Any: ...
+    @property
+    def policy(self) -> Policy: ...
+
+
+class Answer(NamedTuple):
+    """An estimate, and the bounds that follow for certain from the boxes; None where no row is selected.
+
+    Where it is not certain that any row is selected, the bounds of AVG, MIN and MAX are for the case that one is.
+    Counts with noise have no bounds: ``low`` and ``high`` are None.
+    """
+
+    value: float | date | None
+    low: float | date | None
+    high: float | date | None
+
+
+def select(release: Published, where: str) -> pa.Table:
+    """Every row whose box overlaps the predicate [LDR08, section 3.2]."""
+    predicate = predicates.parse(where, release.policy.schema)
+    rows = release.rows
+    parts = [
+        part.filter(pa.array(selection.selected(predicate, part, release.recoding, release.policy)))
+        for part in (rows.tables() if isinstance(rows, FiledRows) else [rows])
+    ]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).unify_dictionaries()
+
+
+class Asked(NamedTuple):
+    """The rows that answer a question: those of a release, or the distinct ones of them with their ``weight``."""
+
+    rows: pa.Table
+    recoding: Any
+    policy: Policy
+    weight: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, release: Published, *names: str) -> Asked:
+        """What is published of these attributes."""
+        policy, weight = release.policy, None
+        has_counts = policy.has_counts
+        rows = release.rows
+        if isinstance(rows, FiledRows):
+            columns = [name + suffix for name in dict.fromkeys(names) for suffix in ("", *SUFFIXES)]
+            known = {*rows.column_names}
+            chosen = [name for name in columns if name in known]
+            rows, weight = rows.distinct([*chosen, COUNT] if has_counts else chosen)
+        if has_counts:
+            counts = numbers(
+                rows.column(COUNT), Attribute(COUNT, Role.OTHER)
+            ).to_numpy()  # text, in a CSV file
+            weight = counts if weight is None else counts * weight
+            rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
+        return cls(rows, release.recoding, policy, weight)
+
+
+SUFFIXES = ("_low", "_high", "_min", "_max", "_mean")
+"""Of the columns that may stand beside one, or for it."""
+
+
+def query(release: Published, question: str, where: str | None = None) -> Answer:
+    """The answer to a question such as ``AVG(hours)``, over all rows or those that ``where`` selects.
+
+    The condition may also stand in the question: ``AVG(hours) WHERE age >= 40``.
+    """
+    function, name, condition = _asked(question)
+    if condition is not None and where is not None:
+        raise InputError("The query has a condition of its own; leave out one of the two.")
+    where = condition if where is None else where
+    schema = release.policy.schema
+    predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
+    if function == "COUNT":
+        return _bounded(_count(Asked.of(release, *predicate.names), predicate), release)
+    if function in ("MIN", "MAX") and release.policy.is_private:
+        raise InputError(
+            f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
+        )
+    attribute = _column(name, function, release.policy)
+    is_boxed = attribute.role is Role.QUASI_IDENTIFIER
+    asked = Asked.of(release, *predicate.names, name)
+    values = (_boxed if is_boxed else _plain)(asked, predicate, attribute)
+    answer = {"SUM": _sum, "AVG": _average, "MIN": _least, "MAX": _greatest}[function](values)
+    answer = _bounded(answer, release)
+    return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
+
+
+def _bounded(answer: Answer, release: Published) -> Answer:
+    """The answer with its bounds, or without where counts carry noise."""
+    return Answer(answer.value, None, None) if release.policy.is_private else answer
+
+
+# ---- questions -------------------------------------------------------------------------------------
+
+_QUESTION = re.compile(
+    r"""\s* (?P<function>\w+) \s* \( \s* (?P<column>"(?:[^"]|"")*"|[^()"]*?) \s* \)
+        (?: \s* \b where \b (?P<where>.*) )? \s*""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+
+def _asked(question: str) -> tuple[str, str, str | None]:
+    found = _QUESTION.fullmatch(question) if isinstance(question, str) else None
+    if found is None:
+        raise InputError("A query must be a text such as COUNT(*) or AVG(hours) WHERE age >= 40.")
+    function, column = found["function"].upper(), found["column"]
+    if function not in FUNCTIONS:
+        _refuse(function)
+    if column.startswith('"'):
+        return function, column[1:-1].replace('""', '"'), found["where"]
+    if (function == "COUNT") != (column == "*"):
+        raise InputError(
+            "COUNT is of rows: write COUNT(*)."
+            if function == "COUNT"
+            else f"{function} is of a column, such as {function}(hours)."
+        )
+    return function, column, found["where"]
+
+
+def _refuse(function: str) -> NoReturn:
+    known = f"ask for {', '.join(FUNCTIONS[:-1])} or {FUNCTIONS[-1]}"
+    if function in ("MEDIAN", "PERCENTILE", "QUANTILE", "MODE", "PERCENTILE_CONT", "PERCENTILE_DISC"):
+        raise InputError(
+            f"{function} depends on how values lie within a group, which neither boxes nor the least, greatest and "
+            f"mean value of groups tell [LDR08, footnote 4]; {known}."
+        )
+    raise InputError(f"A release answers no {short(function)}; {known}.{did_you_mean(function, FUNCTIONS)}")
+
+
+def _column(name: str, function: str, policy: Policy) -> Attribute:
+    published = [attribute.name for attribute in policy.schema.published]
+    if name not in published:
+        raise InputError(f"The release has no column {short(name)}.{did_you_mean(name, published)}")
+    attribute = policy.schema[name]
+    if attribute.kind is Kind.CATEGORY:
+        raise InputError(f"{function} is of numbers, and column {short(name)} is a category.")
+    if attribute.kind is Kind.DATE and function == "SUM":
+        raise InputError(f"Dates such as those of column {short(name)} have no sum; ask for AVG, MIN or MAX.")
+    return attribute
+
+
+# ---- values ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Rows that look alike: how many there are, how far they are selected, and what is known of their value.
+
+    Of the selected rows each value lies in ``low`` .. ``high``, their mean (if all are selected) in ``mean_low``
+    .. ``mean_high``, and ``middle`` is what to expect. ``reaches`` says that a selected
+    row surely has the value ``low``, and one ``high``.
+    """
+
+    n: NDArray[np.int64]
+    overlap: Overlap
+    low: Floats
+    high: Floats
+    middle: Floats
+    mean_low: Floats
+    mean_high: Floats
+    reaches: Flags
+
+
+def _plain(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
+    """A column that is published as it is."""
+    values = read_ordered(attribute, release.rows.column(attribute.name))
+    kept = np.isfinite(values)
+    found = _narrow_groups(release, predicate)
+    overlap = found.overlap(predicate.rectangles)
+    at = found.of_row[kept]
+    own = values[kept]
+    of_row = Overlap(overlap.may[at], overlap.surely[at], overlap.share[at])
+    n = np.ones(len(own), dtype=np.int64) if release.weight is None else release.weight[kept]
+    return Values(n, of_row, own, own, own, own, own, of_row.surely)
+
+
+def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
+    """A quasi-identifier: a box per row, and the statistics of its group where they are published."""
+    name, statistics = attribute.name, release.policy.statistics
+    present = Rectangle({name: ANY_NUMBER})
+    rectangles = [both for rectangle in predicate.rectangles if (both := rectangle & present)]
+    mean_of_row = (
+        published_numbers(release.rows, f"{name}_mean", attribute.kind) if "mean" in statistics else None
+    )
+    beside = [] if mean_of_row is None else [mean_of_row]
+    groups = _narrow_groups(release, predicate, name, beside=beside)
+    first, last = groups.cells[name].ends()
+    mean = np.full(groups.n, np.nan)
+    if mean_of_row is not None:
+        mean[groups.of_row] = mean_of_row
+    overlap = groups.overlap(rectangles)
+    low, high, middle = _within(groups, selection.disjoint(rectangles), name, (first, last), mean)
+    is_known = overlap.surely & ~np.isnan(mean)
+    slack = 0.5 if attribute.kind is Kind.DATE else 0.0  # the mean of dates is rounded to a day
+    return Values(
+        groups.size,
+        overlap,
+        low,
+        high,
+        np.where(is_known, mean, middle),
+        np.where(is_known, mean - slack, low),
+        np.where(is_known, mean + slack, high),
+        _reaches(release, predicate, attribute, groups),
+    )
+
+
+def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups: Groups) -> Flags:
+    """Groups whose least and greatest value surely belong to selected rows: all that have a value are selected."""
+    if "range" not in release.policy.statistics:
+        return np.zeros(groups.n, dtype=np.bool_)
+    has_range = np.zeros(groups.n, dtype=np.bool_)
+    least = published_numbers(release.rows, f"{attribute.name}_min", attribute.kind)
+    has_range[groups.of_row] = ~np.isnan(least)
+    or_missing = [*predicate.rectangles, Rectangle({attribute.name: MISSING_ALONE})]
+    return has_range & groups.overlap(or_missing).surely
+
+
+def _within(
+    groups: Groups, rectangles: Any, name: str, ends: tuple[Floats, Floats], mean: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The least, greatest and expected value of one quasi-identifier where the boxes lie in the rectangles."""
+    n = groups.n
+    low, high, total, weight = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n), np.zeros(n)
+    for rectangle in rectangles:
+        part, side = groups.part(rectangle), rectangle.sides[name]
+        assert isinstance(side, Interval)
+        side = groups.cells[name].snapped(side)
+        start, stop = (np.clip(end, side.low, side.high) for end in ends)
+        is_whole = (start == ends[0]) & (stop == ends[1])
+        middle = np.where(is_whole & ~np.isnan(mean), mean, start / 2 + stop / 2)
+        share = np.where(part.may, np.maximum(part.share, selection.TOUCH), 0.0)
+        low, high = (
+            np.where(part.may, np.minimum(low, start), low),
+            np.where(part.may, np.maximum(high, stop), high),
+        )
+        total, weight = total + np.where(part.may, share * middle, 0.0), weight + share
+    if (np.abs(np.concatenate([low[weight > 0], high[weight > 0]])) > ENDLESS).any():
+        raise InputError(
+            f"The release does not show where the values of column {short(name)} end; declare its bounds."
+        )
+    low, high = (np.where(weight > 0, end, 0.0) for end in (low, high))
+    middle = np.divide(total, weight, out=np.zeros(n), where=weight > 0)
+    return low, high, np.clip(middle, low, high)
+
+
+def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: Any = ()) -> Groups:
+    asked = tuple(dict.fromkeys([*predicate.names, *names]))
+    return group_rows(
+        asked,
+        release.rows,
+        release.recoding,
+        release.policy,
+        with_ranges=True,
+        beside=beside,
+        weight=release.weight,
+    )
+
+
+# ---- functions -------------------------------------------------------------------------------------
+
+
+def _count(release: Asked, predicate: Predicate) -> Answer:
+    groups = _narrow_groups(release, predicate)
+    found, size = groups.overlap(predicate.rectangles), groups.size
+    low, high = int(size[found.surely].sum()), int(size[found.may].sum())
+    return Answer(low if low == high else float(size @ found.share), low, high)
+
+
+def _sum(values: Values) -> Answer:
+    n, found = values.n, values.overlap
+    maybe = found.may & ~found.surely
+    value = np.where(found.may, found.share * values.middle, 0.0) @ n
+    sure_low, sure_high = (
+        np.where(found.surely, end, 0.0) @ n for end in (values.mean_low, values.mean_high)
+    )
+    low = sure_low + np.where(maybe, np.minimum(values.low, 0.0), 0.0) @ n
+    high = sure_high + np.where(maybe, np.maximum(values.high, 0.0), 0.0) @ n
+    return _answer(value, low, high)
+
+
+def _average(values: Values) -> Answer:
+    found = values.overlap
+    if not found.may.any():
+        return Answer(None, None, None)
+    weight = values.n * np.where(found.may, np.maximum(found.share, selection.TOUCH), 0.0)
+    value = (weight @ np.where(found.may, values.middle, 0.0)) / weight.sum()
+    low = _extreme_mean(values, np.where(found.surely, values.mean_low, values.low))
+    high = -_extreme_mean(values, -np.where(found.surely, values.mean_high, values.high))
+    return _answer(value, low, high)
+
+
+def _extreme_mean(values: Values, ends: Floats) -> float:
+    """The least mean of all sure rows and any of those that may be selected: add these while they lower it."""
+    surely, maybe = values.overlap.surely, values.overlap.may & ~values.overlap.surely
+    order = np.argsort(ends[maybe], kind="stable")
+    n = np.cumsum([values.n[surely].sum(), *values.n[maybe][order]])
+    sums = np.cumsum([values.n[surely] @ ends[surely], *(values.n[maybe] * ends[maybe])[order]])
+    return float((sums[n > 0] / n[n > 0]).min())
+
+
+def _least(values: Values) -> Answer:
+    found = values.overlap
+    if not found.may.any():
+        return Answer(None, None, None)
+    low = values.low[found.may].min()
+    sure = np.where(values.reaches, values.low, values.high)[found.surely | values.reaches]
+    high = sure.min() if len(sure) else values.high[found.may].max()
+    return _answer(_expected_least(values), low, high)
+
+
+def _greatest(values: Values) -> Answer:
+    found = values.overlap
+    mirrored = Values(
+        values.n,
+        found,
+        -values.high,
+        -values.low,
+        -values.middle,
+        -values.mean_high,
+        -values.mean_low,
+        values.reaches,
+    )
+    least = _least(mirrored)
+    return least if least.value is None else _answer(-least.value, -least.high, -least.low)  # type: ignore[operator]
+
+
+def _expected_least(values: Values) -> float:
+    """What the least of evenly spread rows is expected to be, if any is selected.
+
+    The least of n numbers spread evenly over [low, high] is expected at low + (high - low) / (n + 1). Each set of
+    rows that look alike counts by the chance that one of them is selected.
+    """
+    may = values.overlap.may
+    share = np.maximum(values.overlap.share[may], selection.TOUCH)
+    low, high = values.low[may], values.high[may]
+    expected = np.where(values.reaches[may], low, low + (high - low) / (values.n[may] * share + 1))
+    order = np.argsort(expected, kind="stable")
+    none = np.where(values.reaches[may], 0.0, np.power(1.0 - share, values.n[may]))[order]  # chance of no row
+    chance = np.concatenate([[1.0], np.cumprod(none)[:-1]]) * (1.0 - none)
+    return float(expected[order] @ chance / chance.sum()) if chance.sum() > 0 else float(expected.min())
+
+
+def _answer(value: Any, low: Any, high: Any) -> Answer:
+    return Answer(float(np.clip(value, low, high)), float(low), float(high))
+
+
+def _day(value: Any) -> date | None:
+    return None if value is None else _EPOCH + timedelta(days=round(value))

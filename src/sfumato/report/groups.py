@@ -1,0 +1,395 @@
+"""What a release says about itself in numbers: its groups, its promises, what became of each attribute.
+
+Everything is read from the published rows, the recoding and the certificate. Rows are touched only to find
+where a stretch of equal boxes ends and the next one begins; from there on it is groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.policy.schema import Attribute, Role
+from sfumato.recoding.axis import Axis, TreeAxis
+from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.tree import AnyRecoding
+from sfumato.release.release import Claim, Release
+from sfumato.table import source as tables
+from sfumato.table.source import Source
+from sfumato.verify.cells import Detail, DistinctCells
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# ---- groups ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves:
+    """The boxes of a recoding that rows were published in, and how many in each.
+
+    Of a tree they are its leaves, of shared cuts the cells of their grid.
+    """
+
+    recoding: AnyRecoding
+    rows: Ints
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """A column of texts as numbers from 0 without gaps; ``empty`` is the number of the empty text, or -1."""
+
+    code: Ints
+    empty: int
+
+    def part(self, rows: slice) -> Cells:
+        return Cells(self.code[rows], self.empty)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The published groups: ``size`` in rows, and ``leaves`` if rows and recoding fit together.
+
+    ``cells`` are those of the quasi-identifiers, for each run of equal rows; ``length`` is of the runs.
+    """
+
+    size: Ints
+    cells: Mapping[str, Cells]
+    length: Ints
+    leaves: Leaves | None
+
+
+def groups_of(
+    source: Source, policy: Policy, recoding: AnyRecoding | None, weight: Ints | None = None
+) -> Groups:
+    """The published rows that agree in every cell of the quasi-identifiers.
+
+    ``weight`` says how many rows each row of the source stands for, where it is not one.
+    """
+    names = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
+    columns = {name: _encoded(source.column(name)) for name in names}
+    starts = _run_starts(list(columns.values()), source.n_rows)
+    length = np.diff(starts, append=source.n_rows) if weight is None else np.add.reduceat(weight, starts)
+    texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
+    places = None if recoding is None else _places(recoding, texts)
+    if recoding is None or places is None:
+        cells = {name: _numbered(text) for name, text in texts.items()}
+        return Groups(_sizes(_joint(list(cells.values())), length), cells, length, None)
+    n_places = len(places)
+    known = _texts(recoding, places)
+    both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
+    key = _joint(list(both.values()))
+    size = _sizes(key[n_places:], length, n_keys=int(key.max()) + 1)
+    rows = np.zeros(n_places, dtype=np.int64)
+    distinct, at = np.unique(key[:n_places], return_index=True)
+    rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
+    leaves = _leaves(recoding, places, rows) if rows.sum() == length.sum() else None
+    cells = {name: column.part(slice(n_places, None)) for name, column in both.items()}
+    return Groups(size[size > 0], cells, length, leaves)
+
+
+def cells_of(attribute: Attribute, source: Source) -> list[str]:
+    """The published columns that stand for a quasi-identifier."""
+    bounds = [f"{attribute.name}_low", f"{attribute.name}_high"] if attribute.is_ordered else []
+    return [name for name in (attribute.name, *bounds) if name in source.names]
+
+
+def _places(recoding: AnyRecoding, texts: Mapping[str, pa.Array]) -> Ints | None:
+    """The places of the recoding that may hold published rows; None if its columns are others."""
+    if isinstance(recoding, Cuts):
+        return _cells_of_grid(recoding, texts)
+    leaves = np.flatnonzero(recoding.tree.is_leaf)
+    return leaves if _texts(recoding, leaves[:1]).keys() == texts.keys() else None
+
+
+def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
+    """The cells of the grid whose labels are published: each axis is looked up by itself."""
+    found = []
+    n_pieces = [len(ends) + 1 for ends in cuts.thresholds]
+    pieces = [
+        axis.nodes.leaf_nodes if isinstance(axis, TreeAxis) else np.arange(n)
+        for axis, n in zip(cuts.axes, n_pieces, strict=True)
+    ]
+    for a, axis in enumerate(cuts.axes):
+        places = np.tile([piece[0] for piece in pieces], (len(pieces[a]), 1))
+        places[:, a] = pieces[a]
+        known = cuts.of_attribute(_texts(cuts, places), axis.attribute.name)
+        if not known.keys() <= texts.keys():
+            return None
+        lines = zip(*(column.to_pylist() for column in known.values()), strict=True)
+        number = {line: int(piece) for line, piece in zip(lines, pieces[a], strict=True)}
+        published = zip(*(texts[name].to_pylist() for name in known), strict=True)
+        found.append([number.get(line, -1) for line in published])
+    places = np.unique(np.array(found, dtype=np.int64).T, axis=0)
+    return None if (places < 0).any() else places
+
+
+def _texts(recoding: AnyRecoding, places: Ints) -> dict[str, pa.Array]:
+    return {name: _as_text(column) for name, column in recoding.columns(places).items()}
+
+
+def _leaves(recoding: AnyRecoding, places: Ints, rows: Ints) -> Leaves:
+    has_rows = rows > 0
+    low, high = recoding.ends(places[has_rows])
+    return Leaves(recoding, rows[has_rows], low, high)
+
+
+def _encoded(column: Any) -> pa.DictionaryArray:
+    cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+
+
+def _run_starts(columns: Sequence[pa.DictionaryArray], n_rows: int) -> Ints:
+    differs = np.zeros(n_rows, dtype=np.bool_)
+    differs[:1] = True
+    for column in columns:
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        differs[1:] |= codes[1:] != codes[:-1]
+    return np.flatnonzero(differs)
+
+
+def _as_text(cells: pa.Array) -> pa.Array:
+    return cells.cast(pa.string()).fill_null("")
+
+
+def _numbered(texts: pa.Array) -> Cells:
+    encoded = texts.dictionary_encode()
+    empty = pc.index(encoded.dictionary, pa.scalar("", pa.string())).as_py()
+    return Cells(encoded.indices.to_numpy().astype(np.int64), empty)
+
+
+def _joint(columns: Sequence[Cells]) -> Ints:
+    """One number for each combination, from 0 without gaps."""
+    key, radix = np.zeros(len(columns[0].code), dtype=np.int64), 1
+    for column in columns:
+        n = int(column.code.max(initial=0)) + 1
+        if radix * n >= 2**62:
+            key, radix = _renumbered(key)
+        key, radix = key * n + column.code, radix * n
+    return _renumbered(key)[0]
+
+
+def _renumbered(key: Ints) -> tuple[Ints, int]:
+    encoded = pa.array(key).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
+    return np.bincount(key, weights=length, minlength=n_keys).astype(np.int64)
+
+
+# ---- promises --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One requirement: what was asked, what the worst group reaches, and how much lies between."""
+
+    name: str
+    meaning: str
+    asked: str
+    achieved: str
+    margin: str
+    holds: bool
+
+
+def promises_of(release: Release) -> list[Promise]:
+    claims = release.certificate.claims.requirements
+    return [_promise(*pair) for pair in zip(release.policy.requirements, claims, strict=True)]
+
+
+def _promise(requirement: Requirement, claim: Claim) -> Promise:
+    achieved = claim.achieved
+    match requirement:
+        case KAnonymity(k=k):
+            return Promise(
+                f"{k:,}-anonymity",
+                f"Every group holds at least {n_rows(k)}: whoever knows all quasi-identifiers of a person is "
+                f"left with {n_rows(k)} or more that could be theirs.",
+                f"at least {n_rows(k)}",
+                n_rows(int(achieved)),
+                "met exactly" if achieved == k else f"{achieved - k:+,.0f} rows",
+                achieved >= k,
+            )
+        case EntropyDiversity(l=least, of=of):
+            return Promise(
+                f"entropy {least:g}-diversity of {of}",
+                f"Within every group, {of} is at least as uncertain as a draw from {least:g} equally frequent values.",
+                f"at least {least:g} values",
+                f"{achieved:.4g} values",
+                _ahead(achieved, least),
+                math.log(max(achieved, 1.0)) >= math.log(least) - 1e-9,
+            )
+        case RecursiveDiversity(c=c, l=rank, of=of):
+            return Promise(
+                f"recursive ({c:g}, {rank})-diversity of {of}",
+                f"Within every group, the most frequent value of {of} has fewer rows than {c:g} times all values "
+                f"from the {_ordinal(rank)} most frequent on.",
+                f"a ratio below {c:g}",
+                f"a ratio of {achieved:.4g}",
+                "always holds" if rank == 1 else _ahead(c, achieved),
+                rank == 1 or achieved < c * (1 + 1e-12),
+            )
+        case VarianceDiversity(at_least=least, of=of):
+            return Promise(
+                f"variance diversity of {of}",
+                f"Within every group, {of} has a variance of at least {_figure(least)}.",
+                f"at least {_figure(least)}",
+                _figure(achieved),
+                _ahead(achieved, least),
+                achieved >= least * (1 - 1e-9),
+            )
+
+
+def n_rows(n: int) -> str:
+    """A number of rows, in words.
+
+    >>> n_rows(1), n_rows(1000)
+    ('1 row', '1,000 rows')
+    """
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
+def _figure(value: float) -> str:
+    """A number for people: whole if it is large.
+
+    >>> _figure(2.5e7), _figure(0.123456)
+    ('25,000,000', '0.1235')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _ahead(large: float, small: float) -> str:
+    """By how much of the smaller figure the larger one exceeds it."""
+    if small == 0 or not math.isfinite(large / small):
+        return "–"
+    share = large / small - 1
+    return "met exactly" if abs(share) < 5e-4 else f"{100 * share:+,.1f} %"
+
+
+def _ordinal(n: int) -> str:
+    """The number of a place.
+
+    >>> [_ordinal(n) for n in (2, 3, 11, 22)]
+    ['2nd', '3rd', '11th', '22nd']
+    """
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+# ---- attributes ------------------------------------------------------------------------------------
+
+LEVELS = ("exact value", "narrowed", "nothing (*)", "missing")
+"""How much a published cell tells; a missing cell tells that the value was missing."""
+
+
+REMOVED = "removed"
+"""What happened to identifiers, and to columns that were dropped."""
+
+
+class Counted(NamedTuple):
+    """The distinct values of a column (None if they are too many to count), and its missing cells."""
+
+    n_distinct: int | None
+    n_missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeFacts:
+    """What became of one column. ``levels`` are rows per level of detail (see LEVELS), where known.
+
+    In ``n_missing`` rows it is missing; ``n_hidden`` rows have a box that missing is only a part of.
+    """
+
+    attribute: Attribute
+    happened: str
+    n_distinct: int | None = None
+    n_missing: int = 0
+    n_hidden: int = 0
+    n_splits: int | None = None
+    levels: tuple[int, ...] | None = None
+
+
+def details_of(policy: Policy, cells: Source, weight: Ints | None) -> dict[str, Detail]:
+    """How much the cells of each quasi-identifier tell; ``weight`` is as in ``groups_of``."""
+    rows = np.ones(cells.n_rows, dtype=np.int64) if weight is None else weight
+    return {
+        attribute.name: DistinctCells.of(
+            [cells.column(name) for name in cells_of(attribute, cells)], rows
+        ).detail(attribute)
+        for attribute in policy.schema.quasi_identifiers
+    }
+
+
+def attributes_of(
+    policy: Policy,
+    cells: Source,
+    rows: Source,
+    groups: Groups,
+    details: Mapping[str, Detail],
+    known: Mapping[str, Counted],
+) -> list[AttributeFacts]:
+    """What became of each column. Columns that are published as they are may be ``known`` already."""
+    out = []
+    for attribute in policy.schema:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            out.append(_generalized(attribute, cells, groups, details[attribute.name]))
+        elif attribute.name in known:
+            out.append(AttributeFacts(attribute, "published as it is", *known[attribute.name]))
+        elif attribute.name in rows.names:
+            out.append(_as_it_is(attribute, rows.column(attribute.name)))
+        else:
+            out.append(AttributeFacts(attribute, REMOVED))
+    return out
+
+
+def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
+    cells = tables.texts(column, attribute)
+    return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
+
+
+def _generalized(attribute: Attribute, source: Source, groups: Groups, detail: Detail) -> AttributeFacts:
+    columns = [groups.cells[name] for name in cells_of(attribute, source)]
+    is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
+    n_distinct = len(np.unique(_joint(columns))) - bool(is_empty.any())
+    if detail.exact + detail.missing == detail.rows:
+        happened = "published as it is"
+    else:
+        happened = "hidden" if detail.nothing == detail.rows else "generalized"
+    levels = (detail.exact, detail.narrowed, detail.nothing, detail.missing)
+    found = AttributeFacts(attribute, happened, n_distinct, detail.missing, levels=levels)
+    return found if groups.leaves is None else _with_recoding(found, groups.leaves)
+
+
+def _with_recoding(fact: AttributeFacts, leaves: Leaves) -> AttributeFacts:
+    """What the recoding tells beside the cells."""
+    recoding, name = leaves.recoding, fact.attribute.name
+    a = [axis.attribute.name for axis in recoding.axes].index(name)
+    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], leaves.low[:, a], leaves.high[:, a])].sum())
+    return replace(fact, n_hidden=n_hidden, n_splits=recoding.n_splits()[name])
+
+
+def _hides_missing(axis: Axis, low: Floats, high: Floats) -> NDArray[np.bool_]:
+    """Boxes that a missing value may stand in, among others."""
+    if not axis.has_missing:
+        return np.zeros(len(low), dtype=np.bool_)
+    if isinstance(axis, TreeAxis):
+        return np.asarray((low == 0) & (axis.nodes.labels[0] is not None))
+    return np.asarray(np.isnan(low) & ~np.isneginf(high))

@@ -1,0 +1,360 @@
+r"""The plane of two attributes, divided into rectangles as the release divides it.
+
+If only two attributes were ever split, the published boxes divide their plane, and each is a rectangle of it.
+If others were split too, the boxes of different groups overlap in the plane. Then lines are chosen that respect
+the boxes as far as lines can. A region is cut where that tells most about the box that a row is in: with rows
+spread evenly over their boxes, a share :math:`f_b` of a box and :math:`f` of all rows on one side of the line,
+the gain is
+
+.. math:: f (1 - f) - \sum_b w_b f_b (1 - f_b)
+
+(Gini's index; :math:`w_b` is the box's share of the region's rows). A line that no box crosses and that halves
+the rows gains most. A line that the boxes mostly ignore is not drawn.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.policy.hierarchy.declared import OR_MISSING
+from sfumato.policy.schema import Kind
+from sfumato.recoding.axis import Axis, OrderedAxis, TreeAxis
+from sfumato.report.groups import Leaves
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+LARGEST = float(np.finfo(np.float64).max)
+
+MISSING_STRIP = 0.05
+"""Width of the strip for missing values, before the ordered ones, as a share of their range."""
+
+RESPECTED = 0.3
+"""A line is drawn if at least this share of what it could gain is left after the boxes that it crosses."""
+
+CROWDED = 0.12
+"""If half of the rows lie on less than this share of an attribute's range, crowded parts are drawn wider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """How to divide: into how many rectangles, how thin (as a share of the picture's side), how much longer
+    than wide, and whether a line may cut through a box. ``shape`` is the picture's own width to height.
+    """
+
+    most: int
+    thinnest: float
+    slenderest: float
+    may_cross: bool
+    shape: float = 1.5
+
+
+ROUGH = Canvas(most=96, thinnest=0.02, slenderest=9.0, may_cross=True)
+EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9, may_cross=False)
+"""Where rectangles are the published boxes themselves, more of them are worth drawing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """One attribute along a side of the picture.
+
+    ``edges`` are the places on the attribute's line where boxes begin or end, ``place`` is where each lies on
+    the picture, from 0 to 1. ``is_even`` unless crowded parts are drawn wider.
+    """
+
+    axis: Axis
+    edges: Floats
+    place: Floats
+    is_even: bool
+
+    @property
+    def name(self) -> str:
+        return self.axis.attribute.name
+
+    def at(self, value: float) -> float:
+        return float(np.interp(value, self.edges, self.place))
+
+    def at_all(self, values: NDArray[Any]) -> Floats:
+        return np.asarray(np.interp(values, self.edges, self.place))
+
+    def text(self, first: int, last: int) -> str:
+        """The values between two edges, for people."""
+        low, high = float(self.edges[first]), float(self.edges[last])
+        if isinstance(self.axis, TreeAxis):
+            return _labels_between(self.axis, round(low), round(high))
+        start, _ = line_of(self.axis)
+        if high <= start:
+            return "missing"
+        half = (self.axis.grid or 0.0) / 2
+        ends = [value_text(self.axis, max(low, start) + half), value_text(self.axis, high - half)]
+        values = " to ".join(dict.fromkeys(ends))
+        return values + OR_MISSING if low < start else values
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A part of the plane, by numbers of edges on both scales, and the rows in it."""
+
+    left: int
+    right: int
+    bottom: int
+    top: int
+    rows: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plane:
+    """The two attributes that were split most often (or the only one), and rectangles that divide their plane.
+
+    ``is_flat``: no other attribute was split, so that the published boxes do not overlap here.
+    ``is_whole``: no published box lies across a line.
+    """
+
+    x: Scale
+    y: Scale | None
+    rectangles: tuple[Rectangle, ...]
+    is_flat: bool
+    is_whole: bool
+
+
+def plane_of(leaves: Leaves) -> Plane | None:
+    """The plane of the attributes that were split most often; None if none was split."""
+    splits = list(leaves.recoding.n_splits().values())
+    split = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-splits[a], a))
+    if not split:
+        return None
+    pair = _sides(leaves, split[:2])
+    spans = [stretches(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
+    scales = [
+        _scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)
+    ]
+    is_flat = len(split) <= len(pair)
+    is_whole = is_flat and len(leaves.rows) <= EXACT.most
+    rectangles = _divide(scales, spans, leaves.rows, EXACT if is_whole else ROUGH)
+    y = scales[1] if len(scales) > 1 else None
+    return Plane(scales[0], y, rectangles, is_flat, is_whole)
+
+
+def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
+    """Labels read best beside the picture: a hierarchy goes up, numbers go across."""
+    is_tree = [isinstance(leaves.recoding.axes[a], TreeAxis) for a in pair]
+    return pair[::-1] if is_tree == [True, False] else pair
+
+
+# ---- scales ----------------------------------------------------------------------------------------
+
+
+def line_of(axis: Axis) -> tuple[float, float]:
+    """Where the attribute's values begin and end; a value of a grid lies in the middle of its own place."""
+    if isinstance(axis, TreeAxis):
+        return 0.0, float(axis.nodes.n_leaves)
+    half = (axis.grid or 0.0) / 2
+    low, high = axis.low - half, axis.high + half
+    pad = max(0.5, 1e-9 * abs(low))  # a half is lost on a number beyond 2^53
+    return (low, high) if low < high else (low - pad, high + pad)
+
+
+def missing_strip(axis: Axis) -> float:
+    """The width of the strip before the first value that stands for missing, 0 if there is none."""
+    if isinstance(axis, TreeAxis) or not axis.has_missing:
+        return 0.0
+    low, high = line_of(axis)
+    return min(MISSING_STRIP * 2 * (high / 2 - low / 2), low + LARGEST)
+
+
+def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Where each box begins and ends on the attribute's line."""
+    if isinstance(axis, TreeAxis):
+        node = low.astype(np.int64)
+        return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
+    half = (axis.grid or 0.0) / 2
+    start, end = line_of(axis)
+    first = np.where(np.isnan(low), start - missing_strip(axis), np.clip(low + half, start, end))
+    return first, np.clip(high + half, start, end)
+
+
+def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> Scale:
+    start, end = line_of(axis)
+    edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
+    length = _lengths(edges)
+    mass = _spread(rows, np.searchsorted(edges, first), np.searchsorted(edges, last), length)
+    is_even = isinstance(axis, TreeAxis) or _half_of(mass, length) >= CROWDED
+    place = np.cumsum(length if is_even else 0.4 * length + 0.6 * mass)
+    return Scale(axis, edges, np.append(0.0, place / place[-1]), is_even)
+
+
+def _lengths(edges: Floats) -> Floats:
+    """From each edge to the next, as a share of the whole; quarters keep differences of large numbers finite.
+
+    >>> _lengths(np.array([-1.7e308, 0, 1.7e308])), _lengths(np.array([0, 5e-324]))
+    (array([0.5, 0.5]), array([1.]))
+    """
+    ends = edges / divisor(edges)
+    return np.asarray(np.diff(ends) / (ends[-1] - ends[0]))
+
+
+def divisor(numbers: Floats) -> float:
+    """What numbers must be divided by for their differences to be finite: 1, or 4 of very large ones."""
+    return 4.0 if np.abs(numbers).max() > LARGEST / 4 else 1.0
+
+
+def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
+    """The share of rows between each edge and the next, with rows spread evenly over their boxes."""
+    n = len(length) + 1
+    place = np.append(0.0, np.cumsum(length))
+    per_length = rows / np.maximum(place[last] - place[first], 1e-12)
+    mass = np.cumsum(np.bincount(first, per_length, n) - np.bincount(last, per_length, n))[:-1] * length
+    mass = np.maximum(mass, 0.0)
+    return np.asarray(mass / mass.sum())
+
+
+def _half_of(mass: Floats, length: Floats) -> float:
+    """The least length that holds half of the rows."""
+    density = np.divide(mass, length, out=np.zeros(len(mass)), where=length > 0)
+    order = np.argsort(-density, kind="stable")
+    n = int(np.searchsorted(np.cumsum(mass[order]), 0.5)) + 1
+    return float(length[order][:n].sum())
+
+
+def _labels_between(axis: TreeAxis, first: int, last: int) -> str:
+    tree = axis.nodes
+    exact = np.flatnonzero((tree.low == first) & (tree.high == last))
+    if len(exact):
+        return label_of(axis, int(exact[-1]))
+    ends = [label_of(axis, int(tree.leaf_nodes[code])) for code in (first, last - 1)]
+    return " … ".join(ends)
+
+
+def value_text(axis: OrderedAxis, value: float) -> str:
+    """A number or day for people. No separators in four digits: it may be a year.
+
+    >>> from sfumato.policy.schema import Attribute, Role
+    >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 1, 0.1, False)
+    >>> [value_text(age, value) for value in (0.1 + 0.2, 1985.0, 20000.0)]
+    ['0.3', '1985', '20,000']
+    """
+    if axis.attribute.kind is Kind.DATE:
+        return str(np.datetime64(round(value), "D"))
+    return f"{value:.15g}" if abs(value) < 10_000 else f"{value:,.15g}"
+
+
+def label_of(axis: TreeAxis, node: int) -> str:
+    label = axis.nodes.labels[node]
+    return "missing" if label is None else label
+
+
+# ---- lines -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Region:
+    """A part of the plane with the boxes in it, cut off at its borders; all by numbers of edges."""
+
+    border: tuple[tuple[int, int], ...]
+    low: tuple[Ints, ...]
+    high: tuple[Ints, ...]
+    rows: Floats
+
+    @property
+    def n_rows(self) -> float:
+        return float(self.rows.sum())
+
+
+def _divide(
+    scales: Sequence[Scale], spans: Sequence[tuple[Floats, Floats]], rows: Ints, canvas: Canvas
+) -> tuple[Rectangle, ...]:
+    """Cut the region with most rows, then the next, until nothing is left to cut or the canvas is full."""
+    places = [scale.place for scale in scales]
+    whole = _Region(
+        tuple((0, len(place) - 1) for place in places),
+        tuple(np.searchsorted(scale.edges, first) for scale, (first, _) in zip(scales, spans, strict=True)),
+        tuple(np.searchsorted(scale.edges, last) for scale, (_, last) in zip(scales, spans, strict=True)),
+        rows.astype(np.float64),
+    )
+    waiting: list[tuple[float, int, _Region]] = [(-whole.n_rows, 0, whole)]
+    done: list[Rectangle] = []
+    n_made = 0
+    while waiting:
+        _, _, region = heapq.heappop(waiting)
+        is_full = len(done) + len(waiting) + 2 > canvas.most
+        cut = None if is_full else _best_cut(region, places, canvas)
+        if cut is None:
+            left_right, bottom_top = (*region.border, (0, 1))[:2]
+            done.append(Rectangle(*left_right, *bottom_top, region.n_rows))
+            continue
+        for part in _parts(region, *cut, places[cut[0]]):
+            n_made += 1
+            heapq.heappush(waiting, (-part.n_rows, n_made, part))
+    return tuple(sorted(done, key=lambda rectangle: (rectangle.bottom, rectangle.left)))
+
+
+def _best_cut(region: _Region, places: Sequence[Floats], canvas: Canvas) -> tuple[int, int] | None:
+    """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
+    sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
+    best, found = 0.0, None
+    for a, (first, last) in enumerate(region.border):
+        across = sides[1 - a] * canvas.shape ** (2 * a - 1) if len(sides) > 1 else 0.0
+        least = max(canvas.thinnest, across / canvas.slenderest)
+        at, gain = _gains(region, a, places[a][first : last + 1], least=least, may_cross=canvas.may_cross)
+        gain = gain * sides[a]
+        if len(at) and gain.max() > best:
+            best, found = float(gain.max()), (a, first + int(at[np.argmax(gain)]))
+    return found
+
+
+def _gains(region: _Region, a: int, place: Floats, *, least: float, may_cross: bool) -> tuple[Ints, Floats]:
+    """The edges where the region may be cut, and the gain of each, in rows.
+
+    What a box adds to the sums is a polynomial in the line's place, from the box's first edge to its last:
+    the coefficients are added at the one and taken off at the other, and all lines are judged at once.
+    """
+    n, start = len(place), region.border[a][0]
+    low, high, rows = region.low[a] - start, region.high[a] - start, region.rows
+    n_begin, n_end = np.bincount(low, minlength=n), np.bincount(high, minlength=n)
+    n_crossing = np.cumsum(n_begin) - n_begin - np.cumsum(n_end)
+    first, last = place[low], place[high]
+    per_width = rows / np.maximum(last - first, 1e-9)
+    squared = per_width / np.maximum(last - first, 1e-9)
+
+    def over(weight: Floats) -> Floats:
+        return np.cumsum(np.bincount(low, weight, n) - np.bincount(high, weight, n))
+
+    left = np.cumsum(np.bincount(high, rows, n)) + place * over(per_width) - over(per_width * first)
+    most = left * (1 - left / region.n_rows)
+    lost = place * over(squared * (first + last)) - place**2 * over(squared) - over(squared * first * last)
+    gain = most - lost
+    has_room = (place - place[0] >= least) & (place[-1] - place >= least)
+    is_allowed = gain >= RESPECTED * most if may_cross else n_crossing == 0
+    at = np.flatnonzero((n_begin + n_end > 0) & has_room & is_allowed & (gain > 1e-6 * region.n_rows))
+    return at, gain[at]
+
+
+def _parts(region: _Region, a: int, cut: int, place: Floats) -> list[_Region]:
+    """The region on both sides of a line; a box that the line crosses leaves its share of rows on each."""
+    parts = []
+    for first, last in ((region.border[a][0], cut), (cut, region.border[a][1])):
+        low, high = np.maximum(region.low[a], first), np.minimum(region.high[a], last)
+        inside = low < high
+        width = place[region.high[a]] - place[region.low[a]]
+        share = ((place[high] - place[low]) / np.maximum(width, 1e-300))[inside]
+        share[(region.low[a] >= first)[inside] & (region.high[a] <= last)[inside]] = 1.0
+        parts.append(
+            _Region(
+                _replaced(region.border, a, (first, last)),
+                _replaced(tuple(ends[inside] for ends in region.low), a, low[inside]),
+                _replaced(tuple(ends[inside] for ends in region.high), a, high[inside]),
+                region.rows[inside] * share,
+            )
+        )
+    return parts
+
+
+def _replaced(items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
+    return (*items[:at], item, *items[at + 1 :])

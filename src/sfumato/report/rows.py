@@ -1,0 +1,198 @@
+"""What a report looks at: the published rows, or as much of them as stands for all where they are very many.
+
+Of more than ``SMALL`` rows one pass gathers, in bounded memory, the distinct cells of the quasi-identifiers with their
+number of rows (those of one group in two, four, ... where they are too many), how many cells are missing, and a
+uniform sample of the other columns. The same rows give the same sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Role
+from sfumato.randomness import seeded
+from sfumato.report.groups import cells_of
+from sfumato.table.source import Source, as_read_from_csv, compact, open_table, texts
+from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
+from sfumato.verify.portions import Judged, Lines, hashes, lines_of
+
+Ints = NDArray[np.int64]
+
+SMALL = 100_000
+"""Rows that are few enough to be looked at all at once."""
+
+MOST_GROUPS = 1 << 17
+SAMPLE = 100_000
+MOST_DISTINCT = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """``cells`` are quasi-identifiers and ``rows`` the other columns; both are all rows unless ``is_large``.
+
+    Then each line of ``cells`` stands for ``weight`` rows, and they are the groups of one in ``one_in``;
+    ``rows`` is a sample, each of whose rows stands for ``scale``, and what is known of all rows is in ``missing``
+    and ``n_distinct`` (None if they are too many to count).
+    """
+
+    cells: Source
+    rows: Source
+    n_rows: int
+    is_large: bool = False
+    weight: Ints | None = None
+    one_in: int = 1
+    scale: float = 1.0
+    missing: Mapping[str, int] = field(default_factory=dict)
+    n_distinct: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def note(self) -> str:
+        """What of the report is not counted row by row, in words; nothing of a small release."""
+        if not self.is_large:
+            return ""
+        of_groups = (
+            "Group sizes and what is said of quasi-identifiers are those of one group in "
+            f"{self.one_in:,}, chosen at random, and"
+            if self.one_in > 1
+            else "The"
+        )
+        return (
+            f"This release is large. {of_groups} distributions of the other columns are drawn from "
+            f"{self.rows.n_rows:,} published rows, chosen at random; all other figures are of all rows."
+        )
+
+
+def view_of(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
+    """What the report of these rows looks at. In a release of ``format_`` they are no other than in memory."""
+    n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
+    if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
+        return _gathered(rows, policy, format_)
+    source = open_table(rows.load() if isinstance(rows, FiledRows) else _as_read(rows, format_))
+    return View(source, source, source.n_rows)
+
+
+def _as_read(rows: pa.Table, format_: str) -> pa.Table:
+    """The rows as whoever reads the release finds them."""
+    return as_read_from_csv(rows) if format_ == "csv" else rows
+
+
+def _gathered(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
+    source = rows.source() if isinstance(rows, FiledRows) else open_table(rows)
+    cells = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
+    published = [a for a in policy.schema.published if a.role is not Role.QUASI_IDENTIFIER]
+    others = [attribute for attribute in published if attribute.name in source.names]
+    groups, sample = _Groups(cells), _Sample(others)
+    wanted = [*cells, *sample.names]
+    parts = rows.tables(wanted) if isinstance(rows, FiledRows) else _parts(rows.select(wanted), format_)
+    for table in parts:
+        groups.add(table)
+        sample.add(table)
+    lines = groups.lines()
+    return View(
+        open_table(lines.keys),
+        open_table(sample.table()) if sample.names else open_table(lines.keys.slice(0, 1)),
+        sample.n_rows,
+        True,
+        lines.n_rows,
+        groups.one_in,
+        sample.n_rows / max(len(sample.table()), 1),
+        sample.missing,
+        {name: None if known is None else len(known) for name, known in sample.distinct.items()},
+    )
+
+
+def _parts(rows: pa.Table, format_: str) -> Iterator[pa.Table]:
+    """Some rows at a time, in their order."""
+    starts = range(0, rows.num_rows, ROWS_AT_ONCE)
+    return (_as_read(rows.slice(start, ROWS_AT_ONCE), format_) for start in starts)
+
+
+# ---- groups ----------------------------------------------------------------------------------------
+
+
+class _Groups:
+    """The distinct cells of quasi-identifiers, and how many rows have them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.judged, self.one_in = Judged(names, (), ()), 1
+        self._held: list[Lines] = []
+
+    def add(self, table: pa.Table) -> None:
+        (batch,) = table.select(self.judged.cells).combine_chunks().to_batches()
+        self._held.append(self._chosen(lines_of(batch, self.judged)))
+        if sum(map(len, self._held)) > 2 * MOST_GROUPS:
+            self.lines()
+
+    def lines(self) -> Lines:
+        """One line for each group, of at most ``MOST_GROUPS``."""
+        keys = pa.concat_tables([lines.keys for lines in self._held])
+        whole = Lines(keys, np.concatenate([lines.n_rows for lines in self._held])).condensed()
+        while len(whole) > MOST_GROUPS:
+            self.one_in *= 2
+            whole = self._chosen(whole)
+        self._held = [whole]
+        return whole
+
+    def _chosen(self, lines: Lines) -> Lines:
+        if self.one_in == 1:
+            return lines
+        found = hashes(lines.keys.columns, salt=0, of_text=_steady)
+        kept = np.flatnonzero(found % np.uint64(self.one_in) == 0)
+        return Lines(compact(lines.keys.take(pa.array(kept))), lines.n_rows[kept])
+
+
+def _steady(text: object) -> int:
+    """A hash that is the same in every run, unlike Python's own."""
+    digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+# ---- other columns ---------------------------------------------------------------------------------
+
+
+class _Sample:
+    """A uniform sample of some columns, the missing cells of each, and its distinct ones while they are few."""
+
+    def __init__(self, attributes: Sequence[Attribute]) -> None:
+        self.attributes, self.n_rows = attributes, 0
+        self.names = [attribute.name for attribute in attributes]
+        self.missing = dict.fromkeys(self.names, 0)
+        self.distinct: dict[str, pa.Array | None] = {}
+        self._random, self._ticket, self._limit = seeded(0), np.empty(0), np.inf
+        self._held: list[pa.Table] = []
+
+    def add(self, table: pa.Table) -> None:
+        self.n_rows += len(table)
+        for attribute in self.attributes:
+            self._note(attribute, table.column(attribute.name))
+        ticket = self._random.random(len(table))  # the rows with the least numbers are the sample
+        kept = np.flatnonzero(ticket < self._limit)
+        self._held.append(table.select(self.names).take(pa.array(kept)))
+        self._ticket = np.append(self._ticket, ticket[kept])
+        if len(self._ticket) > 2 * SAMPLE:
+            self.table()
+
+    def _note(self, attribute: Attribute, column: pa.ChunkedArray) -> None:
+        name, cells = attribute.name, texts(column, attribute)
+        self.missing[name] += cells.null_count
+        known = self.distinct.get(name, pa.array([], pa.string()))
+        if known is None:
+            return
+        known = pa.concat_arrays([known, cells.dictionary]).unique()
+        self.distinct[name] = known if len(known) <= MOST_DISTINCT else None
+
+    def table(self) -> pa.Table:
+        held = compact(pa.concat_tables(self._held))
+        if len(self._ticket) > SAMPLE:
+            kept = np.sort(np.argpartition(self._ticket, SAMPLE)[:SAMPLE])
+            held, self._ticket = compact(held.take(pa.array(kept))), self._ticket[kept]
+            self._limit = self._ticket.max()
+        self._held = [held]
+        return held

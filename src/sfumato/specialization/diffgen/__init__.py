@@ -1,5 +1,0 @@
-"""DiffGen: a differentially private release for classification; why it is private: ``proof.md``, in this folder."""
-
-from sfumato.specialization.diffgen.draw import Drawn, draw
-
-__all__ = ["Drawn", "draw"]

@@ -1,0 +1,411 @@
+"""The distinct values of a column that is seen batch by batch, in memory or, where they are too many, in a file."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.kernels.ranks import fill_ranks
+from sfumato.policy.schema import Attribute
+from sfumato.table import source
+from sfumato.table.spill import Spill, size_of, spilling
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SMALLEST_RUN = 1 << 12
+"""Numbers in a run on disk, or in a block of one: below this, files are not worth their while."""
+
+STRETCH = 1 << 21
+"""Numbers of a file that are looked at before their pages are given back."""
+
+FEW = 1 << 16
+"""Values of several dictionaries that may wait to become one."""
+
+
+# ---- numbers ---------------------------------------------------------------------------------------
+
+
+class Numbers:
+    """Distinct numbers, ascending. Beyond their share of memory they go to a file as sorted runs.
+
+    >>> numbers = Numbers()
+    >>> numbers.add(np.array([3.0, 1.0, 3.0]))
+    >>> numbers.add(np.array([2.0]))
+    >>> numbers.values().tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    def __init__(self, spill: Spill | None = None, memory: int = 1 << 62) -> None:
+        self.spill = spill
+        self.capacity = max(memory // 32, SMALLEST_RUN)  # with copies to join and to sort them
+        self._parts: list[Floats] = []
+        self._held = 0
+        self._runs: list[tuple[Path, int]] = []
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Look at some more numbers."""
+        fresh = ascending(values).astype(np.float64) + 0.0  # -0.0 is 0.0
+        self._parts.append(fresh)
+        self._held += len(fresh)
+        if self._held > self.capacity:
+            self._join()
+            if self._held > self.capacity // 2 and self.spill is not None:
+                self._write_run(self.spill)
+
+    @property
+    def n_held(self) -> int:
+        """How many are in memory, at most: some may stand there twice."""
+        return self._held
+
+    @property
+    def is_large(self) -> bool:
+        """Did they outgrow memory?"""
+        return bool(self._runs)
+
+    def values(self) -> Floats:
+        """All of them at once."""
+        self._join()
+        if not self._runs:
+            return self._parts[0]
+        return np.concatenate(list(self.blocks()))
+
+    def blocks(self) -> Iterator[Floats]:
+        """All of them, stretch by stretch."""
+        self._join()
+        if not self._runs or self.spill is None:
+            yield self._parts[0]
+            return
+        if self._held:
+            self._write_run(self.spill)
+        yield from _merged(self._runs, self.capacity)
+
+    def drop(self) -> None:
+        """Remove the runs: nobody will read them again."""
+        for path, _ in self._runs:
+            path.unlink(missing_ok=True)
+        self._parts, self._runs, self._held = [], [], 0
+
+    def _join(self) -> None:
+        whole = ascending(np.concatenate(self._parts)) if self._parts else np.zeros(0)
+        self._parts, self._held = [whole], len(whole)
+
+    def _write_run(self, spill: Spill) -> None:
+        path = spill.path("run")
+        with spilling(spill.folder), path.open("wb") as file:
+            self._parts[0].tofile(file)
+        self._runs.append((path, self._held))
+        spill.counters.bytes_written += 8 * self._held
+        spill.counters.spills += 1
+        self._parts, self._held = [], 0
+
+
+def ascending(values: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values in order.
+
+    >>> ascending(np.array([2, 1, 2])).tolist()
+    [1, 2]
+    """
+    if len(values) == 0:
+        return values
+    ordered = np.sort(values)
+    is_first = np.empty(len(ordered), dtype=np.bool_)
+    is_first[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
+
+
+def _merged(runs: list[tuple[Path, int]], capacity: int) -> Iterator[Floats]:
+    """Sorted runs as one: up to the least of the last numbers at hand, again and again."""
+    size = max(capacity // len(runs), SMALLEST_RUN)
+    files = [path.open("rb") for path, _ in runs]
+    try:
+        heads = [np.fromfile(file, dtype=np.float64, count=size) for file in files]
+        while heads:
+            bound = min(head[-1] for head in heads)
+            cuts = [int(np.searchsorted(head, bound, side="right")) for head in heads]
+            yield ascending(np.concatenate([head[:cut] for head, cut in zip(heads, cuts, strict=True)]))
+            heads = [head[cut:] for head, cut in zip(heads, cuts, strict=True)]
+            for i in range(len(heads)):
+                if len(heads[i]) == 0:
+                    heads[i] = np.fromfile(files[i], dtype=np.float64, count=size)
+            for i in reversed(range(len(heads))):
+                if len(heads[i]) == 0:
+                    files.pop(i).close()
+                    heads.pop(i)
+    finally:
+        for file in files:
+            file.close()
+
+
+class NumberFile:
+    """A file of ascending numbers, those of one column after those of another, looked at where they lie."""
+
+    def __init__(self, spill: Spill) -> None:
+        self.spill = spill
+        self.path = spill.path("ranks")
+        self.length = 0
+
+    def append(self, blocks: Iterable[Floats]) -> slice:
+        """Where they stand in the file."""
+        start = self.length
+        with spilling(self.spill.folder), self.path.open("ab") as file:
+            for block in blocks:
+                block.tofile(file)
+                self.length += len(block)
+        self.spill.counters.bytes_written += 8 * (self.length - start)
+        return slice(start, self.length)
+
+    def map(self) -> Floats:
+        """The numbers, which stay on disk. What is written over them is seen by this map alone."""
+        return np.memmap(self.path, dtype=np.float64, mode="c", shape=(self.length,))
+
+
+def let_go(values: Any) -> None:
+    """Give back the memory that a look at a file of numbers took; they stay where they are."""
+    held = getattr(values, "_mmap", None)
+    if held is not None and hasattr(mmap, "MADV_DONTNEED"):
+        held.madvise(mmap.MADV_DONTNEED)
+
+
+def is_mapped(values: Any) -> bool:
+    """Do these numbers stay in a file?"""
+    return getattr(values, "_mmap", None) is not None
+
+
+def at(values: Floats, places: NDArray[Any]) -> Any:
+    """The numbers at these places; of a file only a stretch is in memory at a time.
+
+    >>> at(np.array([1.0, 2.0, 5.0]), np.array([2, 0])).tolist()
+    [5.0, 1.0]
+    """
+    if not is_mapped(values):
+        return values[places]
+    flat = np.ravel(places)
+    order = np.argsort(flat, kind="stable")
+    ordered, found = flat[order], np.empty(len(flat))
+    done = 0
+    for start in range(0, len(values), STRETCH):
+        stop = int(np.searchsorted(ordered, start + STRETCH))
+        if stop > done:
+            found[order[done:stop]] = values[start : start + STRETCH][ordered[done:stop] - start]
+            let_go(values)
+        done = stop
+    return found.reshape(np.shape(places))
+
+
+def places(values: Floats, keys: NDArray[Any]) -> Ints:
+    """Where each key stands among ascending values that hold it, at the last of equals.
+
+    Of a file only a stretch is in memory at a time.
+
+    >>> places(np.array([1.0, 2.0, 5.0]), np.array([5, 1])).tolist()
+    [2, 0]
+    """
+    order = np.argsort(keys)
+    ordered = keys[order].astype(np.float64)
+    found = np.empty(len(keys), dtype=np.int64)
+    done, size = 0, STRETCH if is_mapped(values) else max(len(values), 1)
+    for start in range(0, len(values), size):
+        stretch = np.asarray(values[start : start + size])
+        is_last = start + size >= len(values)
+        stop = len(keys) if is_last else int(np.searchsorted(ordered, stretch[-1], "right"))
+        fill_ranks(stretch, ordered[done:stop], found[done:stop])
+        found[done:stop] += start
+        done = stop
+        let_go(values)
+    out = np.empty(len(keys), dtype=np.int64)
+    out[order] = found
+    return out
+
+
+# ---- anything --------------------------------------------------------------------------------------
+
+
+class Dictionary:
+    """The distinct values of a column as they are stored, with the number of rows and the first row of each.
+
+    Batches that share a dictionary of their own are looked up once.
+
+    >>> words = Dictionary(Attribute("job", role="other"))
+    >>> words.add(pa.array(["a", "b", None, "a"]), 0)
+    >>> words.column().to_pylist(), words.count.tolist(), words.first.tolist()
+    (['a', 'b', None], [2, 1, 1], [0, 1, 2])
+    """
+
+    def __init__(self, attribute: Attribute, memory: int = 1 << 62, *, at_most: int = 1 << 31) -> None:
+        self.attribute, self.memory, self.at_most = attribute, memory, at_most
+        self.values: Any = None
+        self.is_full = False
+        self._count: Ints = np.zeros(0, dtype=np.int64)
+        self._first: Ints = np.zeros(0, dtype=np.int64)
+        self.n_missing = 0
+        self._first_missing = 0
+        self._batch: _Known | None = None
+        self._waiting: list[_Known] = []
+        self._n_waiting = 0
+
+    def add(self, column: Any, first_row: int) -> None:
+        """Look at some more cells, which stand in the table from that row on."""
+        if self.is_full:
+            return
+        for chunk in source.plain(column, self.attribute).chunks:
+            cells = _with_dictionary(chunk)
+            if self._batch is None or not self._batch.has(cells.dictionary):
+                self._put_by()
+                self._batch = _Known(cells.dictionary)
+            indices = cells.indices
+            if indices.null_count:
+                if self.n_missing == 0:
+                    self._first_missing = first_row + int(pc.index(indices.is_null(), True).as_py())
+                self.n_missing += indices.null_count
+            self._batch.add(indices, first_row)
+            first_row += len(chunk)
+
+    def _put_by(self) -> None:
+        if self._batch is None:
+            return
+        self._waiting.append(self._batch.used())
+        self._n_waiting += len(self._waiting[-1].values)
+        self._batch = None
+        if self._n_waiting > max(FEW, len(self._count)):
+            self._merge()
+
+    def _merge(self) -> None:
+        """Twice the work of looking at each waiting value once, however many there are in all."""
+        known = [] if self.values is None else [self.values]
+        count = np.concatenate([self._count, *(each.count for each in self._waiting)])
+        first = np.concatenate([self._first, *(each.first for each in self._waiting)])
+        chunks = [*known, *(each.values for each in self._waiting)]
+        encoded = pa.chunked_array(chunks, chunks[0].type).dictionary_encode().combine_chunks()
+        encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.chunk(0)
+        place = encoded.indices.to_numpy()
+        self.values = encoded.dictionary
+        self._count = np.zeros(len(self.values), dtype=np.int64)
+        np.add.at(self._count, place, count)
+        self._first = np.full(len(self.values), np.iinfo(np.int64).max)
+        np.minimum.at(self._first, place, first)
+        self._waiting, self._n_waiting = [], 0
+        self.is_full = len(self.values) > self.at_most
+        if self.held > self.memory:
+            raise self.too_large(self.memory)
+
+    @property
+    def held(self) -> int:
+        """Bytes of the values; what they become in Python weighs more than they do here."""
+        return 0 if self.values is None else self.values.nbytes + 100 * len(self.values)
+
+    def too_large(self, memory: int) -> InputError:
+        """What to say if they take more memory than that."""
+        return InputError(
+            f"Column {self.attribute.name!r} has over {len(self._count):,} different values, too many for a "
+            f"dictionary in its share of the memory ({size_of(memory)}); allow at least "
+            f"{1 + self.held / memory:.0f} times as much --memory, drop the column, or declare it a number."
+        )
+
+    def finish(self) -> None:
+        """All cells have been seen."""
+        self._put_by()
+        if self._waiting:
+            self._merge()
+        if self.values is None:
+            self.values = pa.nulls(0)
+
+    def column(self) -> pa.ChunkedArray:
+        """The values as a column, with a missing cell at the end if any cell is missing."""
+        self.finish()
+        missing = [pa.nulls(1, self.values.type)] if self.n_missing else []
+        return pa.chunked_array([self.values, *missing], self.values.type)
+
+    @property
+    def count(self) -> Ints:
+        """How many rows have each cell of ``column``."""
+        return np.append(self._count, [self.n_missing] if self.n_missing else []).astype(np.int64)
+
+    @property
+    def first(self) -> Ints:
+        """The first row that has each cell of ``column``."""
+        return np.append(self._first, [self._first_missing] if self.n_missing else []).astype(np.int64)
+
+    def codes(self, column: Any, code: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """The code of each cell, where ``code`` is that of each cell of ``column``."""
+        known = (
+            np.append(code, np.uint32(0)) if self.n_missing == 0 else code
+        )  # the last one is that of missing
+        found = [
+            self._codes(_with_dictionary(chunk), known)
+            for chunk in source.plain(column, self.attribute).chunks
+        ]
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint32), *found])
+
+    def places(self, column: pa.Array) -> pa.Array:
+        """The place of each cell among the values; null is missing."""
+        cells = _with_dictionary(column)
+        return pa.array(self._place(cells.dictionary), mask=None).take(cells.indices)
+
+    def _codes(self, cells: pa.DictionaryArray, known: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        table = np.append(known[self._place(cells.dictionary)], known[-1])
+        indices = cells.indices.fill_null(len(table) - 1) if cells.indices.null_count else cells.indices
+        return np.asarray(table[indices.to_numpy()])
+
+    def _place(self, dictionary: pa.Array) -> NDArray[np.int32]:
+        """Where the values of a batch's own dictionary stand; -1 for null, and for one that no row may have."""
+        if self._batch is None or not self._batch.has(dictionary):
+            self._batch = _Known(dictionary)
+            found = pc.index_in(dictionary, value_set=self.values)
+            self._batch.place = found.fill_null(-1).to_numpy()
+        return self._batch.place
+
+
+class _Known:
+    """A dictionary of some batches, with the number of rows and the first row of each value."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.count: Ints = np.zeros(len(values), dtype=np.int64)
+        self.first: Ints = np.zeros(len(values), dtype=np.int64)
+        self.place: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+
+    def has(self, dictionary: Any) -> bool:
+        """Is this the same dictionary? It is alive, so that no other can lie where it lies."""
+        return len(dictionary) == len(self.values) and _address(dictionary) == _address(self.values)
+
+    def add(self, indices: Any, first_row: int) -> None:
+        at = (indices.fill_null(len(self.values)) if indices.null_count else indices).to_numpy()
+        count = np.bincount(at, minlength=len(self.values))[: len(self.values)]
+        if ((self.count == 0) & (count > 0)).any():
+            first = np.zeros(len(self.values) + 1, dtype=np.int64)
+            first[at[::-1]] = np.arange(first_row + len(at) - 1, first_row - 1, -1)
+            self.first = np.where(self.count == 0, first[:-1], self.first)
+        self.count += count
+
+    def used(self) -> _Known:
+        """Without values that no row has."""
+        is_used = self.count > 0
+        if is_used.all():
+            return self
+        out = _Known(self.values.filter(pa.array(is_used)))
+        out.count, out.first = self.count[is_used], self.first[is_used]
+        return out
+
+
+def _address(values: Any) -> tuple[int, ...]:
+    return (values.offset, *(0 if buffer is None else buffer.address for buffer in values.buffers()))
+
+
+def _with_dictionary(chunk: pa.Array) -> pa.DictionaryArray:
+    """The same cells by a dictionary without nulls; a column that has no type, since all is missing, as text."""
+    kind = chunk.type.value_type if isinstance(chunk, pa.DictionaryArray) else chunk.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(chunk), pa.string()).dictionary_encode()
+    if not isinstance(chunk, pa.DictionaryArray):
+        return chunk.dictionary_encode()
+    return chunk.dictionary_decode().dictionary_encode() if chunk.dictionary.null_count else chunk

@@ -1,0 +1,152 @@
+"""A folder for what does not fit in memory. It is gone when the run is, however the run ends.
+
+A run that ends in any ordinary way, Ctrl-C included, removes its folder itself. One that is killed cannot; its
+lock is then free, and the next run beside it removes what it left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import itertools
+import os
+import shutil
+import stat
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from sfumato.errors import InputError
+from sfumato.table.counters import Counters
+from sfumato.table.locks import CAN_LOCK, open_plain, take
+
+PREFIX = ".sfumato-spill-"
+LOCK = "lock"
+YOUNG = 60.0
+"""Seconds in which a folder without a lock may still be in the making."""
+
+
+class Spill:
+    """A folder of temporary files beside ``target``, or where temporary files belong.
+
+    >>> with Spill() as spill:
+    ...     spill.path("rows").write_bytes(b"1234")
+    ...     folder = spill.folder
+    4
+    >>> folder.exists()
+    False
+    """
+
+    def __init__(self, target: Path | None = None) -> None:
+        self.target = Path(tempfile.gettempdir()) / "sfumato" if target is None else target
+        self.parent = self.target.resolve().parent
+        self.folder = self.parent / f"{PREFIX}{uuid.uuid4().hex}"
+        self.counters = Counters()
+        self._numbers = itertools.count()
+        self._lock: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            remove_dead(self.parent)
+            self.folder.mkdir(mode=0o700)
+            fresh = self.folder / f"{LOCK}.new"
+            self._lock = fresh.open("wb")
+            take(self._lock.fileno())
+            fresh.rename(self.folder / LOCK)  # only now can it be found, and it is taken
+        except OSError as error:
+            self.__exit__(None, None, None)
+            reason = os.strerror(error.errno or errno.EIO)
+            raise InputError(f"{self.target} cannot be written: {reason}.") from None
+        except BaseException:  # Ctrl-C
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
+
+    def path(self, name: str) -> Path:
+        """A fresh file name inside."""
+        return self.folder / f"{name}-{next(self._numbers)}"
+
+    def check_room(self, n_bytes: int, what: str) -> None:
+        """Raise unless the disk has that much room."""
+        free = shutil.disk_usage(self.parent).free
+        if free < n_bytes:
+            raise InputError(
+                f"{what} needs about {size_of(n_bytes)} of disk beside the release, and {self.parent} has "
+                f"{size_of(free)} free; make room, or publish to another disk."
+            )
+
+
+_kept: list[Spill] = []
+
+
+def keep_folder() -> Path:
+    """A new folder of temporary files for the rest of the process."""
+    _kept.append(Spill().__enter__())
+    return _kept[-1].folder
+
+
+@atexit.register
+def remove_kept() -> None:
+    """Remove the folders that were kept until now: the process ends."""
+    while _kept:
+        _kept.pop().__exit__(None, None, None)
+
+
+def remove_dead(parent: Path) -> None:
+    """Remove the folders of runs that were killed: those whose lock nobody holds.
+
+    What another user made, and what only has the name of a lock (a link, a pipe), is left alone.
+    """
+    if not CAN_LOCK:  # folders of killed runs then stay
+        return
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            if not os.path.lexists(folder / LOCK):
+                if time.time() - found.st_mtime > YOUNG:
+                    shutil.rmtree(folder, ignore_errors=True)
+                continue
+            lock = open_plain(folder / LOCK)
+            try:
+                if take(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+@contextmanager
+def spilling(where: Path) -> Iterator[None]:
+    """Every way in which writing fails, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or errno.EIO
+        way_out = "make room there, or publish to another disk"
+        if number == errno.EMFILE:
+            way_out = "allow more open files (ulimit -n)"
+        raise InputError(
+            f"What does not fit in memory cannot be written to {where}: {os.strerror(number)}; {way_out}."
+        ) from None
+
+
+def size_of(n_bytes: float) -> str:
+    """A size for people.
+
+    >>> size_of(5e8), size_of(2.2e9)
+    ('500 MB', '2.2 GB')
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"

@@ -1,0 +1,104 @@
+"""What a verdict is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sfumato.errors import InputError, VerificationFailed, number_of
+from sfumato.release.release import CellsClaim, Claims
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One claim (it reads after "the claim that"), whether it is true, and what was found.
+
+    A note claims nothing that could be false: it says what a reader of the verdict must know.
+    """
+
+    claim: str
+    passed: bool
+    detail: str = ""
+    is_note: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands before it in a list of checks: ok, FAIL or note."""
+        if not self.passed:
+            return "FAIL"
+        return "note" if self.is_note else "ok"
+
+    def __str__(self) -> str:
+        """A sentence, for a failed claim also on its own.
+
+        >>> str(Check("the rows form 57 groups", False, "they form 56"))
+        'The claim that the rows form 57 groups is false: they form 56.'
+        """
+        found = f": {self.detail}." if self.detail else "."
+        if self.passed:
+            return self.claim[:1].upper() + self.claim[1:] + found
+        return f"The claim that {self.claim} is false{found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Every claim that was checked."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+    def raise_if_failed(self) -> None:
+        if not self.ok:
+            raise VerificationFailed(str(check) for check in self.failures)
+
+
+def equal(claim: str, claimed: int, found: int, why: str = "", *, of: str = "") -> Check:
+    """A number ``of`` something that is claimed, and what was found in its place.
+
+    >>> equal("the rows form {}", 1, 3, of="group")
+    Check(claim='the rows form 1 group', passed=False, detail='there are 3', is_note=False)
+    """
+    detail = "" if claimed == found else why or f"there are {found:,}"
+    return Check(claim.format(number_of(claimed, of) if of else f"{claimed:,}"), claimed == found, detail)
+
+
+def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
+    """How much the published cells tell, and who shares one value; older certificates claim nothing of it."""
+    if claimed.cells is not None and found.cells is not None:
+        is_same = claimed.cells == found.cells
+        detail = "" if is_same else _other_cells(claimed.cells, found.cells)
+        yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
+    for name, n_rows in claimed.one_value.items():
+        claim = f"the number of rows in groups that share one value of {name!r} is {{}}"
+        if name not in found.one_value:
+            yield Check(
+                claim.format(f"{n_rows:,}"), False, "the policy has no such column without a diversity"
+            )
+        else:
+            yield equal(claim, n_rows, found.one_value[name])
+
+
+def _other_cells(claimed: CellsClaim, found: CellsClaim) -> str:
+    """What is found in place of a claim; in numbers of cells where the shares are the same when rounded.
+
+    >>> _other_cells(CellsClaim(exact=500, narrowed=400, all=10_000), CellsClaim(exact=501, narrowed=399, all=10_000))
+    'they are 501 exact and 399 narrowed of 10,000, not 500 and 400 of 10,000'
+    """
+    if str(claimed) != str(found):
+        return f"they are {found}"
+    return (
+        f"they are {found.exact:,} exact and {found.narrowed:,} narrowed of {found.all:,}, "
+        f"not {claimed.exact:,} and {claimed.narrowed:,} of {claimed.all:,}"
+    )
+
+
+def without_stop(error: InputError) -> str:
+    """What an error says, to stand after a colon."""
+    return str(error).removesuffix(".")

@@ -1,0 +1,3 @@
+"""Checks of DiffGen's releases: ``counts`` (the published rows), ``cuts`` (the generalization) and ``ledger`` (what
+was spent).
+"""

@@ -1,0 +1,561 @@
+r"""The recoding of a k-anonymous release, read anew and held against its rows.
+
+A recoding says how further rows are recoded: a tree of splits, or one cut for each attribute. It may tell no more than
+the rows do, so
+
+- its boxes are the boxes that the rows show, all of them and no others;
+- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have;
+- every field has the one form that it is written in, and nothing stands beside the fields.
+
+Shares nothing with the modules that make recodings and apply them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, number_of
+from sfumato.policy.document import Output, Policy
+from sfumato.policy.hierarchy import tree as hierarchies
+from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.release.release import RECODINGS, read_piece
+from sfumato.table.source import ordered
+from sfumato.verify.checks import Check
+from sfumato.verify.files import Hidden, check_parquet, read_json
+from sfumato.verify.groups import Combinations
+from sfumato.verify.portions import Evidence
+from sfumato.verify.statistics import span_of
+from sfumato.verify.tree_boxes import Changes, LeafPieces, leaf_pieces
+
+DOCUMENT, NODES = RECODINGS
+FORMAT = 1
+OR_MISSING = " or missing"
+EXACT = 2**53
+MOST_DAYS = np.iinfo(np.int32).max
+TREE = {"format", "output", "attributes", "nodes"}
+CUTS = {"format", "kind", "output", "groups", "attributes", "thresholds"}
+ORDERED_AXIS = {"name", "missing", "kind", "low", "high", "grid"}
+TREE_AXIS = {"name", "missing", "kind", "bounds", "labels", "parent"}
+BYTES_PER_END = 24
+"""Memory for the box of a node along one axis while boxes are worked out."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves verify
+    """What is wrong with a recoding."""
+
+
+# ---- axes ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedAxis:
+    """A number or date that is split by thresholds: ``low`` < x <= ``high``, a low of NaN that nothing limits."""
+
+    attribute: Attribute
+    low: float
+    high: float
+    grid: float | None
+    has_missing: bool
+
+    @property
+    def everything(self) -> tuple[float, float]:
+        return math.nan, (-math.inf if self.low > self.high else math.inf)
+
+    def cells(self, low: Floats, high: Floats, output: Output) -> dict[str, pa.Array]:
+        """What boxes are published as, by column."""
+        name, kind = self.attribute.name, self.attribute.kind
+        is_missing, is_first = np.isneginf(high), np.isnan(low) | np.isneginf(low)
+        first = np.where(is_first, self.low, self._after(np.where(is_first, 0, low)))
+        last = np.where(np.isinf(high), self.high, high)
+        may_miss = np.isnan(low) & self.has_missing
+        out: dict[str, pa.Array] = {}
+        if output.has_labels:
+            one, other = _written(first, kind), _written(last, kind)
+            opening = "[" if self.grid is not None else pc.if_else(pa.array(is_first), "[", "(")
+            label = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
+            label = pc.if_else(pa.array(first == last), other, label)
+            if may_miss.any():
+                ending = pc.if_else(pa.array(may_miss), OR_MISSING, "")
+                label = pc.binary_join_element_wise(label, ending, "")
+            out[name] = pc.if_else(pa.array(is_missing), None, label) if is_missing.any() else label
+        if output.has_bounds:
+            out[f"{name}_low"] = pa.array(first, mask=is_missing | may_miss)
+            out[f"{name}_high"] = pa.array(last, mask=is_missing)
+        return out
+
+    def _after(self, values: Floats) -> Floats:
+        """The next value on the grid, added up in decimals."""
+        if self.grid is None:
+            return values
+        if float(self.grid).is_integer():
+            return values + self.grid
+        step = Decimal(repr(self.grid))
+        return np.array([float(Decimal(repr(value)) + step) for value in values.tolist()], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAxis:
+    """A column that is split along its hierarchy."""
+
+    attribute: Attribute
+    labels: Sequence[str | None]
+    parent: Sequence[int]
+
+    @property
+    def everything(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def cells(self, low: Floats, _high: Floats, _output: Output) -> dict[str, pa.Array]:
+        """What boxes are published as: the label of their node."""
+        return {self.attribute.name: pa.array(self.labels, pa.string()).take(pa.array(low.astype(np.int64)))}
+
+    @property
+    def ends(self) -> set[str | None]:
+        """The labels of nodes that have no other below."""
+        inner = set(self.parent)
+        return {label for node, label in enumerate(self.labels) if node not in inner}
+
+
+Axis = OrderedAxis | TreeAxis
+
+
+def _written(values: Floats, kind: Kind) -> pa.Array:
+    """Numbers and dates as they are published: 5, 0.25, 2024-03-05."""
+    if kind is Kind.DATE:
+        if not np.all(np.abs(values) <= MOST_DAYS):
+            raise Unfit("it has days that no calendar has")
+        return pa.array(values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+    is_whole = (values == np.rint(values)) & (np.abs(values) < EXACT)
+    whole = pa.array(np.where(is_whole, values, 0).astype(np.int64)).cast(pa.string())
+    return (
+        whole if is_whole.all() else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
+    )
+
+
+def _axis(entry: Any, attribute: Attribute) -> Axis:
+    """One attribute of the document, held against the policy; KeyError, TypeError or ValueError if it is none."""
+    if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
+        raise TypeError
+    if attribute.is_ordered:
+        _expect_keys(entry, ORDERED_AXIS)
+        numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
+        if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
+            raise TypeError
+        low, high, *grid = map(_finite, numbers)
+        return OrderedAxis(attribute, low, high, grid[0] if grid else None, entry["missing"])
+    _expect_keys(entry, TREE_AXIS)
+    axis = TreeAxis(attribute, entry["labels"], entry["parent"])
+    if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
+        raise TypeError
+    attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
+    _check_nodes(axis, attribute, has_missing=entry["missing"])
+    return axis
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError
+    return float(number)
+
+
+def _bounds(given: Any, attribute: Attribute) -> tuple[float, float] | None:
+    """The bounds of a hierarchy by a rule: those that are declared, and only of a number perhaps the table's."""
+    declared = attribute.bounds
+    if given is None:
+        return declared
+    low, high = map(_finite, given)
+    if (attribute.kind is not Kind.NUMBER or declared is not None) and (low, high) != declared:
+        raise Unfit(f"column {attribute.name!r} has other bounds than are declared")
+    return low, high
+
+
+def _expect_keys(entry: Any, keys: set[str]) -> None:
+    if not isinstance(entry, dict) or entry.keys() != keys:
+        raise Unfit("it has fields that no recoding has, or lacks some")
+
+
+def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> None:
+    """Every node is one of the declared hierarchy, or the leaf of missing cells."""
+    tree = hierarchies.build(attribute, _leaf_values(axis, attribute))
+    below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
+    found = [below.get((-1, axis.labels[0]))]
+    for label, parent in zip(axis.labels[1:], axis.parent[1:], strict=True):
+        above = found[parent] if 0 <= parent < len(found) else None
+        is_missing = label is None and has_missing
+        found.append(None if above is None else above if is_missing else below.get((above, label)))
+    if None in found:
+        raise Unfit(f"column {attribute.name!r} has a node that its declared hierarchy has not")
+
+
+def _leaf_values(axis: TreeAxis, attribute: Attribute) -> Any:
+    """Values of the column that have the lowest nodes above them: hierarchies by a rule are built from these."""
+    labels = sorted(label for label in axis.ends if label is not None and label != axis.labels[0])
+    if attribute.kind is Kind.CATEGORY or isinstance(attribute.hierarchy, Hierarchy):
+        return labels
+    first = [span_of(label, attribute).low for label in labels]
+    if not all(map(math.isfinite, first)):
+        raise Unfit(f"column {attribute.name!r} has a node that its declared hierarchy has not")
+    is_date = attribute.kind is Kind.DATE
+    return np.array(first).astype("int64").astype("datetime64[D]") if is_date else np.array(first)
+
+
+# ---- the document ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """The different ends that boxes have along one axis (of a hierarchy, ``low`` is the node), and which each has."""
+
+    low: Floats
+    high: Floats
+    of_box: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recoding:
+    """A recoding as its folder has it: the boxes of a tree, or of cuts the pieces of each axis."""
+
+    axes: Sequence[Axis]
+    ends: Sequence[Ends]
+    n_groups: int
+    is_tree: bool
+
+
+def read(folder: Path, policy: Policy, memory: int) -> Recoding | None:
+    """The recoding of a release folder; None of a tree that takes more memory. Unfit says what is wrong with it."""
+    try:
+        document = read_json(read_piece(folder, DOCUMENT))
+        is_cuts = "kind" in document
+        _expect_keys(document, CUTS if is_cuts else TREE)
+        has_file = not is_cuts and document["nodes"] == NODES
+        if has_file != (folder / NODES).exists():
+            raise Unfit(f"{NODES} is there without need, or is not there")
+        if document["format"] != FORMAT or document["output"] != str(policy.output):
+            raise Unfit("its format or output is another")
+        quasi = policy.schema.quasi_identifiers
+        entries = document["attributes"]
+        if [entry["name"] for entry in entries] != [attribute.name for attribute in quasi]:
+            raise Unfit("its attributes are not the quasi-identifiers")
+        axes = [_axis(entry, attribute) for entry, attribute in zip(entries, quasi, strict=True)]
+        if is_cuts:
+            return _cuts(document, axes)
+        if has_file:
+            footer = pq.read_metadata(folder / NODES)
+            fits = footer.num_rows * len(axes) * BYTES_PER_END <= memory
+            names = footer.schema.names
+            known = check_parquet(folder / NODES, names if fits else ())
+            if not fits:
+                return None
+            rest = pq.read_table(folder / NODES, columns=[name for name in names if name not in known])
+            nodes = pa.table({name: known[name] if name in known else rest.column(name) for name in names})
+            return _Tree.of(nodes, axes).recoding()
+        return _Tree.of(pa.table(document["nodes"]), axes).recoding()
+    except Hidden as error:
+        raise Unfit(f"{NODES} holds {error}") from None
+    except (InputError, OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError,
+            pa.ArrowException):  # fmt: skip
+        raise Unfit("it cannot be read") from None
+
+
+def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> Recoding:
+    if (
+        document["kind"] != "cuts"
+        or type(document["groups"]) is not int
+        or len(document["thresholds"]) != len(axes)
+    ):
+        raise TypeError
+    thresholds = [
+        np.array([-math.inf if point is None else float(point) for point in points], dtype=np.float64)
+        for points in document["thresholds"]
+    ]
+    for axis, points in zip(axes, thresholds, strict=True):
+        if (isinstance(axis, TreeAxis) and len(points)) or not np.all(np.diff(points) > 0):
+            raise Unfit("its thresholds do not ascend")
+    ends = [_pieces(axis, points) for axis, points in zip(axes, thresholds, strict=True)]
+    return Recoding(axes, ends, document["groups"], is_tree=False)
+
+
+def _pieces(axis: Axis, points: Floats) -> Ends:
+    """The pieces of a cut: those between thresholds, or the lowest nodes of the hierarchy."""
+    if isinstance(axis, OrderedAxis):
+        return Ends(np.append(math.nan, points), np.append(points, axis.everything[1]))
+    inner = set(axis.parent)
+    leaves = np.array([node for node in range(len(axis.labels)) if node not in inner], dtype=np.float64)
+    return Ends(leaves, leaves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
+
+    axes: Sequence[Axis]
+    axis: Ints
+    threshold: Floats
+    first_child: Ints
+    n_children: Ints
+    branch: Ints
+    cover: Mapping[int, Ints]
+
+    @classmethod
+    def of(cls, nodes: pa.Table, axes: Sequence[Axis]) -> _Tree:
+        covered = [a for a, axis in enumerate(axes) if isinstance(axis, TreeAxis)]
+        whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
+        if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
+            raise Unfit("its nodes have other columns")
+        if any(
+            nodes.column(name).null_count or not pa.types.is_integer(nodes.column(name).type)
+            for name in whole
+        ):
+            raise Unfit("its nodes are no whole numbers")
+        nodes = nodes.combine_chunks()
+        found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
+        points = nodes.column("threshold").chunk(0).cast(pa.float64())
+        is_split = found["axis"] >= 0
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in axes])[np.maximum(found["axis"], 0)]
+        is_there = points.is_valid().to_numpy(zero_copy_only=False)
+        tree = cls(
+            axes,
+            found["axis"],
+            points.fill_null(-math.inf).to_numpy(),
+            found["first_child"],
+            found["n_children"],
+            found["branch"],
+            {a: found[f"cover_{a}"] for a in covered},
+        )
+        if np.any(is_there & ~(is_split & is_ordered)):
+            raise Unfit("a threshold stands where nothing is split by one")
+        tree.check()
+        return tree
+
+    def check(self) -> None:
+        """Children tile the nodes after the first, each after its parent; what is no split has none."""
+        n, inner = len(self.axis), np.flatnonzero(self.axis >= 0)
+        first, count = self.first_child[inner], self.n_children[inner]
+        order = np.argsort(first, kind="stable")  # they are mostly in order
+        ends = np.append(1, (first + count)[order])
+        is_leaf = self.axis < 0
+        is_tree = (
+            np.array_equal(first[order], ends[:-1])
+            and ends[-1] == n
+            and np.all(first > inner)
+            and np.all(count >= 1)
+            and np.all(self.first_child[is_leaf] == -1)
+            and np.all(self.n_children[is_leaf] == 0)
+            and np.all(self.axis[is_leaf] == -1)
+            and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
+            and np.all(self.axis < len(self.axes))
+            and self.branch[0] == -1
+        )
+        if not is_tree:
+            raise Unfit("its nodes are no tree")
+        self._check_branches(inner)
+
+    def _check_branches(self, inner: Ints) -> None:
+        """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
+        size = np.array([len(axis.labels) if isinstance(axis, TreeAxis) else 2 for axis in self.axes])
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])
+        count, split = self.n_children[inner], self.axis[inner]
+        child = np.repeat(self.first_child[inner], count) + _within(count)
+        branch, above = self.branch[child], np.repeat(split, count)
+        is_in_place = (branch == _within(count)) | ~is_ordered[above]
+        if np.any(is_ordered[split] & (count != 2)) or not is_in_place.all():
+            raise Unfit("a threshold does not split in two")
+        covers = [(cover, size[a]) for a, cover in self.cover.items()]
+        if np.any((branch < 0) | (branch >= size[above])) or any(
+            np.any((cover < -1) | (cover >= n)) for cover, n in covers
+        ):
+            raise Unfit("its nodes name a node of a hierarchy that is not there")
+
+    def recoding(self) -> Recoding:
+        """The boxes of its leaves; along an ordered axis an end is the number of a threshold."""
+        inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
+        points, place = self._points(inner)
+        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.axes))
+        of_axes: list[Ends] = []
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, OrderedAxis):
+                of_axes.append(_thresholds_of(found, a, points[a], axis))
+            else:
+                of_axes.append(_nodes_of(found.low[found.of_leaf[a]], self.cover[a][leaves]))
+        return Recoding(self.axes, of_axes, len(leaves), is_tree=True)
+
+    def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
+        """The different thresholds along each axis, and the number of each node's."""
+        points, place, split = [], np.zeros(len(self.axis), dtype=np.int64), self.axis[inner]
+        for a, axis in enumerate(self.axes):
+            here = inner[split == a] if isinstance(axis, OrderedAxis) else inner[:0]
+            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
+            points.append(known)
+        return points, place
+
+    def _changes(self, inner: Ints, place: Ints) -> Changes:
+        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
+        count = self.n_children[inner]
+        within = _within(count)
+        child = np.repeat(self.first_child[inner], count) + within
+        parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
+        parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
+        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])[axis]
+        is_first = np.zeros(len(axis), dtype=np.bool_)
+        is_first[child] = within == 0
+        end = np.where(is_ordered, place[parent], self.branch)
+        return Changes(parent, axis, is_ordered & is_first, end)
+
+
+def _within(count: Ints) -> Ints:
+    """The place of each child among those of its parent, who have so many each."""
+    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
+
+
+def _thresholds_of(found: LeafPieces, a: int, points: Floats, axis: OrderedAxis) -> Ends:
+    """The different ends of boxes along an ordered axis."""
+    column = found.of_leaf[a]
+    is_used = np.zeros(len(found.low), dtype=np.bool_)
+    is_used[column] = True
+    pieces = np.flatnonzero(is_used)
+    n = len(points) + 1
+    of_piece = np.empty(len(found.low), dtype=np.int32)
+    key = (found.low[pieces] + np.int64(1)) * n + found.high[pieces] + 1
+    known, of_piece[pieces] = np.unique(key, return_inverse=True)
+    low, high = np.divmod(known, n)
+    from_low, to_high = axis.everything
+    return Ends(np.append(from_low, points)[low], np.append(to_high, points)[high], of_piece[column])
+
+
+def _nodes_of(nodes: Any, cover: Ints) -> Ends:
+    """The different nodes of a hierarchy that boxes have: the one above all their rows, if that is lower."""
+    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
+    return Ends(known.astype(np.float64), known.astype(np.float64), of_box)
+
+
+# ---- boxes and rows --------------------------------------------------------------------------------
+
+
+class Pieces:
+    """The different cells that boxes have along one axis, and how to find those of published rows."""
+
+    def __init__(self, axis: Axis, ends: Ends, output: Output) -> None:
+        self.kind = axis.attribute.kind
+        cells = axis.cells(ends.low, ends.high, output)
+        encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
+        self.known = {name: column.dictionary for name, column in encoded.items()}
+        places = {name: column.indices.to_numpy().astype(np.int64) for name, column in encoded.items()}
+        self.combined, of_ends = None, places[next(iter(places))]
+        if len(places) > 1:
+            combined, of_ends = np.unique(self._key(places), return_inverse=True)
+            self.combined = pa.array(combined)
+        self.of_box = of_ends if ends.of_box is None else of_ends[ends.of_box]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.known.values())) if self.combined is None else self.combined)
+
+    def _key(self, places: Mapping[str, Ints]) -> Ints:
+        key = np.zeros(len(next(iter(places.values()))), dtype=np.int64)
+        for name, place in places.items():
+            key = np.where((key < 0) | (place < 0), -1, key * len(self.known[name]) + place)
+        return key
+
+    def find(self, evidence: Evidence, *, is_csv: bool) -> Ints:
+        """The piece of each group; -1 where no box has such cells."""
+        places: dict[str, Ints] = {}
+        for name, known in self.known.items():
+            if pa.types.is_string(known.type):
+                cells = evidence.labels(name)
+                values = cells.dictionary
+                values = pc.if_else(pc.equal(values, ""), None, values) if is_csv else values
+                missing = pc.index(known.is_null(), value=True).as_py()
+                of_value = np.append(_places(values, known), missing)
+                places[name] = of_value[cells.indices.fill_null(len(values)).to_numpy()]
+            else:
+                column = evidence.source.column(name).take(pa.array(evidence.groups.one_row))
+                numbers = ordered(column, Attribute(name, Role.OTHER, self.kind)).cast(pa.float64())
+                places[name] = _places(numbers, known)
+        if self.combined is None:
+            return places[next(iter(places))]
+        return _places(pa.array(self._key(places)), self.combined)
+
+
+def _places(cells: pa.Array, known: pa.Array) -> Ints:
+    return np.asarray(pc.index_in(cells, value_set=known).fill_null(-1).to_numpy(), dtype=np.int64)
+
+
+class Held:
+    """A recoding beside the rows: which groups have a box of it, and which boxes have a group."""
+
+    def __init__(self, recoding: Recoding, policy: Policy, *, is_csv: bool) -> None:
+        self.recoding, self.is_csv = recoding, is_csv
+        self.n_strange = 0
+        self.is_tree = recoding.is_tree
+        self.pieces = [
+            Pieces(axis, ends, policy.output) for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
+        ]
+        self.seen = [np.zeros(len(pieces), dtype=np.bool_) for pieces in self.pieces]
+        self.boxes = Combinations.of([pieces.of_box for pieces in self.pieces]) if self.is_tree else None
+        self.has_group = np.zeros(0 if self.boxes is None else self.boxes.n, dtype=np.bool_)
+        self.grid: set[tuple[int, ...]] = set()
+
+    def see(self, evidence: Evidence) -> None:
+        """Hold the groups of some rows against the boxes."""
+        lines = []
+        for pieces, seen in zip(self.pieces, self.seen, strict=True):
+            found = pieces.find(evidence, is_csv=self.is_csv)
+            seen[found[found >= 0]] = True
+            lines.append(found)
+        if self.boxes is None:
+            matrix = np.stack(lines, axis=1)
+            self.n_strange += int(np.any(matrix < 0, axis=1).sum())
+            self.grid.update(map(tuple, np.unique(matrix, axis=0).tolist()))
+            return
+        found = self.boxes.find(lines)
+        self.n_strange += int((found < 0).sum())
+        self.has_group[found[found >= 0]] = True
+
+    def checks(self) -> Iterator[Check]:
+        """The boxes are those of the rows, and so are the labels of the hierarchies."""
+        detail = ""
+        n_idle = int((~self.has_group).sum()) if self.is_tree else self._idle_pieces()
+        what = "boxes" if self.is_tree else "pieces of a cut"
+        if self.n_strange:
+            detail = f"none of its boxes is that of {number_of(self.n_strange, 'group')}"
+        elif n_idle:
+            detail = f"no row has {n_idle:,} of its {what}"
+        elif not self.is_tree and len(self.grid) != self.recoding.n_groups:
+            detail = f"it says {self.recoding.n_groups:,} groups, and there are {len(self.grid):,}"
+        elif self.is_tree and (idle := self._idle_labels()):
+            detail = f"no row has {idle:,} of the labels in its hierarchies"
+        yield Check("the boxes of the recoding are those of the rows", not detail, detail)
+
+    def _idle_pieces(self) -> int:
+        """Pieces that no row has, unless they are declared."""
+        n = 0
+        for axis, seen in zip(self.recoding.axes, self.seen, strict=True):
+            attribute = axis.attribute
+            is_declared = isinstance(attribute.hierarchy, Hierarchy) or attribute.values is not None
+            is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, TreeAxis)
+            n += 0 if is_declared else int((~seen).sum())
+        return n
+
+    def _idle_labels(self) -> int:
+        """Lowest labels of hierarchies that no row has."""
+        n = 0
+        for axis, pieces, seen in zip(self.recoding.axes, self.pieces, self.seen, strict=True):
+            if isinstance(axis, TreeAxis):
+                (known,) = pieces.known.values()
+                shown = {known[int(at)].as_py() for at in np.flatnonzero(seen)}
+                n += len(axis.ends - shown)
+        return n

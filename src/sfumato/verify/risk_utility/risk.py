@@ -1,0 +1,301 @@
+r"""Risk of a risk-utility release, recomputed from its boxes and the side table it was made with.
+
+.. math:: r(x) = \frac{\Phi(x)}{|\rho(x)|}                                   [FEB12, section 2.1.2]
+
+Phi(x) is the floor and the weights of the nodes of x, rho(x) the rows of the side table that it covers. A row that the
+side table lacks counts itself, too. The box does not tell whether a row is lacking, unless nobody is covered; the
+certificate tells how many are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import TableError, did_you_mean, of_side_table
+from sfumato.policy.options.risk_utility import DEPTH
+from sfumato.release.release import sha256_of
+from sfumato.table.reading import open_as
+from sfumato.table.source import Source
+from sfumato.verify.checks import Check, equal
+from sfumato.verify.groups import Codes, group
+from sfumato.verify.risk_utility.boxes import (
+    Boxes,
+    Figures,
+    Utilities,
+    options_of,
+    promise_checks,
+    share_faults,
+)
+from sfumato.verify.risk_utility.coverage import covered
+from sfumato.verify.risk_utility.labels import Column, cells_of, is_open, values_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_READINGS = 64
+"""Ways to read one box, if labels stand at several nodes; beyond that nothing is said of it."""
+
+TOLERANCE = 1e-9
+ROUNDING = 2.0**-31
+"""Of the greatest weight that a box could have: so much each weight may have been rounded by in the run."""
+
+
+Cells = Mapping[str, pa.DictionaryArray]
+
+
+def _cells(source: Source, boxes: Boxes) -> Cells:
+    """The cells of each quasi-identifier of a side table; a TableError if it lacks one."""
+    attributes = [column.attribute for column in boxes.columns]
+    for attribute in attributes:
+        if attribute.name not in source.names:
+            hint = did_you_mean(attribute.name, source.names)
+            raise TableError(
+                f"{source.where} has no column {attribute.name!r}, which risk is counted by.{hint}"
+            )
+    return {attribute.name: cells_of(source.column(attribute.name), attribute) for attribute in attributes}
+
+
+@dataclass(frozen=True, eq=False)
+class SideTable:
+    """The distinct rows of a side table, as leaves of the hierarchies of the release."""
+
+    columns: tuple[Column, ...]
+    codes: Ints
+    count: Ints
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.count.sum())
+
+    @classmethod
+    def of(cls, cells: Cells, boxes: Boxes, where: str, *, has_all: bool) -> SideTable:
+        """The rows of these cells; ``has_all`` values of open columns if no row of the release is lacking among them."""
+        columns, codes = [], []
+        for known, labels in zip(boxes.columns, boxes.labels, strict=True):
+            attribute, column = known.attribute, known
+            if is_open(attribute):
+                column = Column.of(
+                    attribute,
+                    has_missing=None in known.tree.labels,
+                    labels=labels,
+                    values=values_of(cells[attribute.name], attribute),
+                    has_all=has_all,
+                )
+            columns.append(column)
+            codes.append(column.codes(cells[attribute.name], where))
+        groups = group([Codes(own, column.tree.n_leaves) for own, column in zip(codes, columns, strict=True)])
+        one = groups.one_row
+        return cls(tuple(columns), np.stack([own[one] for own in codes], axis=1), groups.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Each line of boxes in every way in which its labels can be read: its weight and the rows it covers."""
+
+    line: Ints
+    weight: Floats
+    covered: Ints
+    rounding: float = 0.0
+    """How far a weight may lie from that of the run, which counts in whole multiples of a small unit."""
+
+    @classmethod
+    def of(cls, boxes: Boxes, side: SideTable) -> Readings | str:
+        """The readings; or why there are none."""
+        options = options_of(boxes.policy)
+        if boxes.factor is None:
+            return "personal weights stand in columns that are not published"
+        weights = []
+        for column in boxes.columns:
+            own = column.weight(options.weights, len(boxes.columns))
+            if own is None:
+                return (
+                    f"the weights of column {column.attribute.name!r} depend on how many values it has, "
+                    "and the side table, which lacks rows, may lack some; values that a policy declares are known"
+                )
+            weights.append(own)
+        nodes = _nodes(boxes)
+        if nodes is None:
+            return "a label stands at too many nodes"
+        line, node = nodes
+        columns = range(len(weights))
+        weight = sum(boxes.factor[line, a] * weights[a][node[:, a]] for a in columns) + float(options.floor)
+        distinct, at = np.unique(node, axis=0, return_inverse=True)
+        low = np.stack([boxes.columns[a].tree.low[distinct[:, a]] for a in columns], axis=1)
+        high = np.stack([boxes.columns[a].tree.high[distinct[:, a]] for a in columns], axis=1)
+        found = covered(low.astype(np.int64), high.astype(np.int64), side.codes, side.count)
+        greatest = sum(own.max() for own in weights) * max(float(boxes.factor.max()), 1.0) + float(
+            options.floor
+        )
+        rounding = (len(weights) + 1) * ROUNDING * float(greatest)
+        return cls(line, np.asarray(weight), found[at.ravel()], rounding)
+
+    def each(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The least and the greatest of its readings, of each line."""
+        order = np.argsort(self.line, kind="stable")
+        starts = np.flatnonzero(np.diff(self.line[order], prepend=-1))
+        return np.minimum.reduceat(values[order], starts), np.maximum.reduceat(values[order], starts)
+
+
+def _nodes(boxes: Boxes) -> tuple[Ints, Ints] | None:
+    """Every reading of every line: which line it is of, and its nodes; None if there are too many."""
+    first = boxes.each([np.array([float(found[0]) for found in own]) for own in boxes.nodes]).astype(np.int64)
+    n_ways = boxes.each([np.array([float(len(found)) for found in own]) for own in boxes.nodes]).prod(axis=1)
+    if n_ways.max(initial=1) > MOST_READINGS:
+        return None
+    line, node = [np.flatnonzero(n_ways == 1)], [first[n_ways == 1]]
+    for at in np.flatnonzero(n_ways > 1).tolist():
+        own = [found[label] for found, label in zip(boxes.nodes, boxes.of_line[at].tolist(), strict=True)]
+        ways = np.array(list(itertools.product(*own)), dtype=np.int64)
+        line.append(np.full(len(ways), at))
+        node.append(ways)
+    return np.concatenate(line), np.concatenate(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What a figure can be, from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    def has(self, number: float, slack: float) -> bool:
+        slack = max(slack, TOLERANCE * abs(self.high))
+        return self.low - slack <= number <= self.high + slack
+
+    def __str__(self) -> str:
+        if math.isclose(self.low, self.high, rel_tol=TOLERANCE):
+            return f"it is {self.high:.12g}"
+        return f"it lies between {self.low:.12g} and {self.high:.12g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Risks:
+    """Mean and greatest risk of the published rows, as far as their boxes tell."""
+
+    mean: Between
+    greatest: Between
+    n_alone: int
+    """Rows in whose box the side table has nobody: it lacks them for certain."""
+
+    @classmethod
+    def of(cls, boxes: Boxes, readings: Readings, n_lacking: int) -> Risks:
+        """The risks if so many rows are lacking and count themselves: those in empty boxes, and any others."""
+        as_one = readings.each(readings.weight / np.maximum(readings.covered, 1))
+        as_one_more = readings.each(readings.weight / (readings.covered + 1))
+        is_alone = readings.each(readings.covered)[1] == 0
+        count, n_rows, n_alone = boxes.count, boxes.n_rows, int(boxes.count[is_alone].sum())
+        others = np.repeat(np.flatnonzero(~is_alone), count[~is_alone])
+        n_more = min(max(n_lacking - n_alone, 0), len(others))
+        least, most = (
+            math.fsum((count * as_one[i]).tolist())
+            + sign * _greatest_sum(sign * (as_one_more[i] - as_one[i])[others], n_more)
+            for i, sign in ((0, -1), (1, 1))
+        )
+        low = as_one[0] if n_more == 0 else as_one_more[0]
+        high = as_one_more[1] if n_more == len(others) else as_one[1]
+        return cls(
+            Between(least / n_rows, most / n_rows), Between(float(low.max()), float(high.max())), n_alone
+        )
+
+
+def _greatest_sum(values: Floats, n: int) -> float:
+    """The sum of the n greatest of them."""
+    return math.fsum(np.sort(values)[len(values) - n :].tolist())
+
+
+def raw_risks(boxes: Boxes, side: SideTable) -> tuple[float, float]:
+    """Mean and greatest risk of the rows of the table itself as they are: each covers those that are alike."""
+    options = options_of(boxes.policy)
+    weight = np.full(len(side.codes), float(options.floor))
+    for a, column in enumerate(side.columns):
+        own = column.weight(options.weights, len(side.columns))
+        assert own is not None  # the table itself has all values
+        weight += own[column.tree.leaf_nodes[side.codes[:, a]]]
+    return math.fsum(weight.tolist()) / side.n_rows, float((weight / side.count).max())
+
+
+# ---- checks ----------------------------------------------------------------------------------------------
+
+
+def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
+    """The figures of risk, held against a side table: a path, or a table in memory."""
+    with of_side_table():
+        source = open_as(table, boxes.policy.schema)
+        cells = _cells(source, boxes)
+    declared = {column.attribute.name for column in boxes.columns if None in column.tree.labels}
+    missing = {name for name, column in cells.items() if column.null_count}
+    is_so = missing <= declared and not (figures.is_own and {*boxes.missing} - missing)
+    yield Check(
+        "cells are missing where the certificate says so", is_so, "" if is_so else "they are in other columns"
+    )
+    if not is_so:
+        return
+    with of_side_table():
+        side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
+    yield equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
+    if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
+        is_same = sha256_of(Path(table)) == figures.sha256
+        yield Check(
+            "the side table is the file that was used", is_same, "" if is_same else "its SHA-256 differs"
+        )
+    boxes = boxes.with_columns(side.columns)
+    if strange := boxes.strange():
+        name, n = strange[0]
+        yield Check(
+            "every label is of values that the side table has", False, f"in column {name!r} {n:,} are not"
+        )
+        return
+    readings = Readings.of(boxes, side)
+    if isinstance(readings, str):
+        yield Check("risk cannot be recomputed", True, readings, is_note=True)
+        return
+    yield from _risk_checks(boxes, figures, side, readings)
+    yield from _known_by_side_table(boxes, figures)
+
+
+def _risk_checks(boxes: Boxes, figures: Figures, side: SideTable, readings: Readings) -> Iterator[Check]:
+    found = Risks.of(boxes, readings, figures.lacking)
+    is_covered = found.n_alone <= figures.lacking
+    yield Check(
+        f"the side table lacks {figures.lacking:,} rows",
+        is_covered,
+        "" if is_covered else f"it has nobody in the boxes of {found.n_alone:,}",
+    )
+    _, one_over = readings.each(1 / np.maximum(readings.covered, 1))
+    slacks = readings.rounding * np.array([np.average(one_over, weights=boxes.count), one_over.max()])
+    words = ("mean", "greatest")
+    betweens = (found.mean, found.greatest)
+    for word, said, between, slack in zip(words, figures.risk, betweens, slacks.tolist(), strict=True):
+        is_so = between.has(said, slack)
+        is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
+        yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
+    if figures.is_own and not any(options_of(boxes.policy).weights.columns()):
+        for word, said, number in zip(words, figures.raw_risk, raw_risks(boxes, side), strict=True):
+            is_so = Between(number, number).has(said, readings.rounding)
+            detail = "" if is_so else f"it is {number:.12g}"
+            yield Check(f"the {word} risk of the raw rows is {said:.12g}", is_so, detail)
+
+
+def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
+    """The promise, where utility is not known without the side table."""
+    utilities = Utilities.of(boxes)
+    if not any(is_open(column.attribute) for column in boxes.columns) or isinstance(utilities, str):
+        return
+    options = options_of(boxes.policy)
+    if not isinstance(options.utility, str) or options.utility == DEPTH:  # checked already
+        return
+    yield from promise_checks(utilities, options)
+    faults = share_faults(figures, utilities, options)
+    yield Check("the shares of utility are what these boxes can have", not faults, ", and ".join(faults))
+
+
+__all__ = ["Between", "Readings", "Risks", "SideTable", "checks", "raw_risks"]
