@@ -22,12 +22,11 @@ For measuring
 For checking
     :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
 
-A map of the package, from the bottom up: ``errors``; ``randomness`` and ``kernels`` (compiled loops);
-``schema``; ``hierarchy``; ``requirement``, ``workload`` and ``policy``; ``tables`` (any table as Arrow, opened by a
-``reading``) and ``spill`` (what does not fit in memory); ``encoding`` (columns as small integers); ``recoding``,
-``cuts``, ``selection``, ``answers`` and ``release``; ``engines`` and ``verify``; ``intake`` (a file as blocks of codes);
-``mondrian`` (with ``rothko``, for tables larger than memory), ``specialization`` and ``tradeoff`` (a box for each row);
-``methods``; ``evaluate``; ``compare``; ``report``; ``publish`` and ``large``; ``cli``. Imports go down this list only.
+The packages, from the top down; an import goes down this list only: ``cli``, one function for each command;
+``publishing``, the one path; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``; ``methods``
+(Mondrian, specialization, risk-utility) and ``verify``, which never meet; ``engines`` and ``privacy``; ``release``;
+``recoding``; ``encoding``; ``table``; ``policy``; ``kernels``, what compiled loops share. Each says in its first lines
+what it is for.
 """
 
 from __future__ import annotations

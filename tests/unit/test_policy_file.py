@@ -210,7 +210,7 @@ def test_the_schema_is_a_json_schema():
 
 def test_the_schema_is_the_packaged_file_and_nobody_can_change_it():
     json_schema().clear()
-    packaged = resources.files("sfumato").joinpath("policy.schema.json").read_text(encoding="utf-8")
+    packaged = resources.files("sfumato.policy").joinpath("policy.schema.json").read_text(encoding="utf-8")
     assert json_schema() == json.loads(packaged)
 
 

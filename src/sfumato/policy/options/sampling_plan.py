@@ -8,8 +8,8 @@ both directions
 .. math:: \delta(\epsilon, s, k_0) = P[Bin(N, s) \ge k_0] - e^\epsilon P[Bin(N - 1, s) \ge k_0],
           \quad N = \lfloor (k_0 - 1) / \gamma \rfloor + 1,
 
-and it is reached. Proof: ``tradeoff/proof.md``, beside the method. What is computed here is that number, rounded up:
-whole numbers, and bounds of exp from below and above, never a float.
+and it is reached. Proof: ``methods/risk_utility/private/proof.md``, beside the method. What is computed here is that
+number, rounded up: whole numbers, and bounds of exp from below and above, never a float.
 """
 
 from __future__ import annotations

@@ -189,7 +189,8 @@ def recomputed(epsilon: Fraction, chance: Fraction, least: int) -> Fraction | No
     """The greatest excess over all numbers of rows, in decimals of 120 digits; None if there are too many to look at.
 
     Rows are added one by one: P[Bin(n + 1) >= k] = P[Bin(n) >= k] + s P[Bin(n) = k - 1]. It grows up to some number of
-    rows; from there on another, larger set of outputs is at issue, whose excess falls (``tradeoff/proof.md``, 6).
+    rows; from there on another, larger set of outputs is at issue, whose excess falls
+    (``methods/risk_utility/private/proof.md``, 6).
 
     >>> float(recomputed(Fraction(1), Fraction(1, 2), 35))
     9.24693...e-07

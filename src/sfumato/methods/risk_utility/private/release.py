@@ -2,7 +2,7 @@
 
 Rows become codes of what the policy declares, each row gets a box that depends on it and the public side table, rows are
 drawn, and boxes published that enough of the drawn rows have. Nothing else of the table leaves: no number of rows,
-no figure of the run, no order of rows. Why that is private: ``tradeoff/proof.md``.
+no figure of the run, no order of rows. Why that is private: ``proof.md``, in this folder.
 """
 
 from __future__ import annotations
