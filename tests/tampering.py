@@ -2,7 +2,7 @@
 
 import json
 
-from sfumato.release.release import hashes_of
+from sfumato.release.folder import hashes_of
 
 
 def edit_certificate(folder, change):

@@ -539,7 +539,9 @@ def _with_report(verdict: Verdict, folder: Path) -> Verdict:
     What a report of another version looks like, this one does not know.
     """
     from sfumato import report  # noqa: PLC0415 - most commands need none
-    from sfumato.release.release import REPORT, Release, this_version  # noqa: PLC0415
+    from sfumato.release.certificate import this_version  # noqa: PLC0415
+    from sfumato.release.folder import REPORT  # noqa: PLC0415
+    from sfumato.release.release import Release  # noqa: PLC0415
     from sfumato.verify.checks import Check, Verdict  # noqa: PLC0415
     from sfumato.verify.folder import REPORT_NOT_CHECKED  # noqa: PLC0415
 
@@ -864,7 +866,7 @@ def agrawal(
 
 def _check_own_file(out: Path, *inputs: object) -> None:
     """Never write over what is read, nor into a release."""
-    from sfumato.release.release import check_outside  # noqa: PLC0415
+    from sfumato.release.folder import check_outside  # noqa: PLC0415
 
     for given in inputs:
         if given is not None and out.exists() and Path(str(given)).exists() and out.samefile(str(given)):

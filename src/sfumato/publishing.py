@@ -33,17 +33,10 @@ from sfumato.recoding import statistics
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.rows import published_rows
+from sfumato.release.certificate import Certificate, Claims, Privacy, Sampling, percent
+from sfumato.release.folder import check_target, sha256_of
 from sfumato.release.query import select
-from sfumato.release.release import (
-    Certificate,
-    Claims,
-    Privacy,
-    Release,
-    Sampling,
-    check_target,
-    percent,
-    sha256_of,
-)
+from sfumato.release.release import Release
 from sfumato.table import formulas
 from sfumato.table import source as tables
 from sfumato.table.allowance import TooLarge, allowing, memory_allowed

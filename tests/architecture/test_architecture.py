@@ -78,9 +78,11 @@ ALGORITHMS = (
     "sfumato.table.distinct",
     "sfumato.table.buckets",
     "sfumato.release.query",
-    "sfumato.policy.options.sampling_plan",
 )
-"""What ``verify`` must not import: it would repeat their mistakes instead of finding them."""
+"""What ``verify`` must not reach, however indirectly: it would repeat their mistakes instead of finding them."""
+
+RECKONED_ANEW = "sfumato.policy.options.sampling_plan"
+"""A policy checks itself by it, so ``verify`` reaches it; but no module of ``verify`` imports it."""
 
 PRIVATE = (
     "sfumato.methods.specialization.diffgen",
@@ -205,14 +207,37 @@ def cycles(sources: dict[str, str]) -> list[str]:
     return []
 
 
+def reach_of(start: str, sources: dict[str, str]) -> dict[str, str]:
+    """Every module that an import of ``start`` runs, however indirectly, each with the one that imports it."""
+    came_from = {start: ""}
+    waiting = [start]
+    while waiting:
+        module = waiting.pop()
+        for target, _ in own_imports_of(module, sources):
+            parts = target.split(".")
+            for i in range(
+                2, len(parts) + 1
+            ):  # the packages that it stands in run, too; sfumato's own loads nothing
+                name = ".".join(parts[:i])
+                if name in sources and name not in came_from:
+                    came_from[name] = module
+                    waiting.append(name)
+    return came_from
+
+
 def algorithms_in_verify(sources: dict[str, str]) -> list[str]:
-    return [
-        f"{module}, line {line}: verify must not import {target}."
-        for module in sources
-        if unit(module) == "verify"
-        for target, line in own_imports_of(module, sources)
-        if within(target, *ALGORITHMS)
-    ]
+    """What verify reaches and must not, with the way there."""
+    wrong = []
+    for module in sources:
+        if unit(module) == "verify":
+            came_from = reach_of(module, sources)
+            for target in sorted(came_from):
+                if within(target, *ALGORITHMS) or (target == RECKONED_ANEW and came_from[target] == module):
+                    way = [target]
+                    while way[-1] != module:
+                        way.append(came_from[way[-1]])
+                    wrong.append(f"{' > '.join(reversed(way))}: verify must not reach {target}.")
+    return wrong
 
 
 def imports_outside_home(sources: dict[str, str], names: tuple[str, ...], home: str) -> list[str]:
@@ -342,7 +367,7 @@ def test_no_modules_import_each_other_in_a_circle():
     report(cycles(SOURCES))
 
 
-def test_verify_imports_no_algorithm():
+def test_verify_reaches_no_algorithm():
     report(algorithms_in_verify(SOURCES))
 
 
@@ -488,7 +513,24 @@ def test_a_circle_inside_a_package_is_found():
 def test_an_algorithm_in_verify_is_found(algorithm):
     sources = package(verify=f"from sfumato import {algorithm}", **{algorithm: ""})
     assert algorithms_in_verify(sources) == [
-        f"sfumato.verify, line 1: verify must not import sfumato.{algorithm}."
+        f"sfumato.verify > sfumato.{algorithm}: verify must not reach sfumato.{algorithm}."
+    ]
+
+
+def test_an_algorithm_that_verify_reaches_through_others_is_found():
+    sources = package(
+        verify="from sfumato.release import folder",
+        release__folder="def f():\n    from sfumato.table import source",
+        table="import sfumato.encoding.cells",
+        table__source="",
+        encoding__cells="",
+    )
+    ways = [
+        "sfumato.verify > sfumato.release.folder > sfumato.table > sfumato.encoding",
+        "sfumato.verify > sfumato.release.folder > sfumato.table > sfumato.encoding.cells",
+    ]
+    assert algorithms_in_verify(sources) == [
+        f"{way}: verify must not reach {way.rpartition(' ')[2]}." for way in ways
     ]
 
 

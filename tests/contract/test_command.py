@@ -26,7 +26,7 @@ from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
 from sfumato.kernels.watch import tell
 from sfumato.methods import partition
 from sfumato.policy.document import Policy
-from sfumato.release.release import hashes_of
+from sfumato.release.folder import hashes_of
 from sfumato.table.source import open_table, write_table
 
 COMMANDS = ("demo", "profile", "publish", "verify", "apply", "evaluate", "compare", "generate")

@@ -21,7 +21,8 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import Absolute
 from sfumato.publishing import promises, publish_to
 from sfumato.randomness import seeded
-from sfumato.release.release import Release, hashes_of
+from sfumato.release.folder import hashes_of
+from sfumato.release.release import Release
 from sfumato.table.source import open_table, write_table
 from sfumato.verify.folder import verify_folder
 

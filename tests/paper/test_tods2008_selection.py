@@ -10,8 +10,9 @@ import sfumato as sf
 from sfumato.policy.predicate import parse
 from sfumato.recoding.axis import OrderedAxis
 from sfumato.recoding.tree import Tree
+from sfumato.release.certificate import Certificate, Claims
 from sfumato.release.query import select
-from sfumato.release.release import Certificate, Claims, Release
+from sfumato.release.release import Release
 from sfumato.table import source
 
 POLICY = sf.Policy.parse("""

@@ -29,7 +29,8 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.sampling_plan import delta_of, plan
 from sfumato.privacy import mechanisms
 from sfumato.publishing import promises
-from sfumato.release.release import Certificate, Release
+from sfumato.release.certificate import Certificate
+from sfumato.release.release import Release
 from sfumato.table.source import open_table
 from sfumato.verify.folder import verify_folder
 from sfumato.verify.risk_utility import sampling as verify_sampling

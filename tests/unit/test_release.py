@@ -19,8 +19,12 @@ import pytest
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
 from sfumato.policy.document import Policy
 from sfumato.publishing import publish
+from sfumato.release import certificate as certificate_module
+from sfumato.release import folder as folder_module
 from sfumato.release import release as module
-from sfumato.release.release import Certificate, Claim, Claims, Release, check_target, hashes_of, sha256_of
+from sfumato.release.certificate import Certificate, Claim, Claims
+from sfumato.release.folder import check_target, hashes_of, sha256_of
+from sfumato.release.release import Release
 from sfumato.table.source import write_table
 from sfumato.table.spill import Spill
 from sfumato.table.stored import FiledRows
@@ -176,7 +180,7 @@ def test_an_existing_folder_is_refused_and_left_alone(tmp_path):
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_an_earlier_release_is_replaced_when_that_is_allowed(tmp_path, monkeypatch, can_exchange):
     if not can_exchange:
-        monkeypatch.setattr(module, "exchange", lambda one, other: False)
+        monkeypatch.setattr(folder_module, "exchange", lambda one, other: False)
     a_release(format="parquet").write(tmp_path / "out")
     a_release().write(tmp_path / "out", overwrite=True)
     assert "release.csv" in names(tmp_path / "out")
@@ -293,7 +297,7 @@ def test_an_error_about_the_rows_names_the_folder_that_was_asked_for(tmp_path, m
 def test_a_failure_between_the_two_renames_puts_the_old_release_back(tmp_path, monkeypatch, error):
     a_release().write(tmp_path / "out")
     before = contents(tmp_path / "out")
-    rename, renamed = module.rename_new, []
+    rename, renamed = folder_module.rename_new, []
 
     def fail_on_the_second(source, target):
         renamed.append(target)
@@ -301,8 +305,8 @@ def test_a_failure_between_the_two_renames_puts_the_old_release_back(tmp_path, m
             raise error
         return rename(source, target)
 
-    monkeypatch.setattr(module, "exchange", lambda one, other: False)
-    monkeypatch.setattr(module, "rename_new", fail_on_the_second)
+    monkeypatch.setattr(folder_module, "exchange", lambda one, other: False)
+    monkeypatch.setattr(folder_module, "rename_new", fail_on_the_second)
     with pytest.raises((InputError, KeyboardInterrupt)):
         a_release(report="other").write(tmp_path / "out", overwrite=True)
     assert contents(tmp_path / "out") == before
@@ -311,7 +315,7 @@ def test_a_failure_between_the_two_renames_puts_the_old_release_back(tmp_path, m
 
 def test_ctrl_c_while_the_old_release_is_removed_does_not_leave_half_of_it(tmp_path, monkeypatch):
     a_release().write(tmp_path / "out")
-    rmtree, calls = module.shutil.rmtree, []
+    rmtree, calls = folder_module.shutil.rmtree, []
 
     def interrupted(folder, **options):
         calls.append(folder)
@@ -319,7 +323,7 @@ def test_ctrl_c_while_the_old_release_is_removed_does_not_leave_half_of_it(tmp_p
             raise KeyboardInterrupt
         rmtree(folder, **options)
 
-    monkeypatch.setattr(module.shutil, "rmtree", interrupted)
+    monkeypatch.setattr(folder_module.shutil, "rmtree", interrupted)
     with pytest.raises(KeyboardInterrupt):
         a_release(report="new").write(tmp_path / "out", overwrite=True)
     assert names(tmp_path) == ["out"]
@@ -328,7 +332,7 @@ def test_ctrl_c_while_the_old_release_is_removed_does_not_leave_half_of_it(tmp_p
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks Linux which file is synced")
 def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
-    synced, rename, fsync = [], module.rename_new, os.fsync
+    synced, rename, fsync = [], folder_module.rename_new, os.fsync
 
     def remember_sync(descriptor):
         synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
@@ -338,8 +342,8 @@ def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
         synced.append("rename")
         return rename(source, target)
 
-    monkeypatch.setattr(module.os, "fsync", remember_sync)
-    monkeypatch.setattr(module, "rename_new", remember_rename)
+    monkeypatch.setattr(folder_module.os, "fsync", remember_sync)
+    monkeypatch.setattr(folder_module, "rename_new", remember_rename)
     a_release().write(tmp_path / "out")
     last = synced.index("rename")
     before = {Path(path).name for path in synced[:last]}
@@ -491,8 +495,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
 import sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from sfumato.release.release import _put_in_place
-with _put_in_place(Path({str(tmp_path / "out")!r}), overwrite=False) as folder:
+from sfumato.release.release import put_in_place
+with put_in_place(Path({str(tmp_path / "out")!r}), overwrite=False) as folder:
     (folder / "release.csv").write_text("half")
     {code}
 """
@@ -628,11 +632,11 @@ def test_any_cut_of_a_certificate_is_refused():
 
 def test_the_version_is_known_or_said_to_be_unknown(monkeypatch):
     def not_found(name):
-        raise module.metadata.PackageNotFoundError(name)
+        raise certificate_module.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(module.metadata, "version", not_found)
+    monkeypatch.setattr(certificate_module.metadata, "version", not_found)
     assert Certificate.of(POLICY, CLAIMS).version == "0+unknown"
-    monkeypatch.setattr(module.metadata, "version", lambda name: "1.2.3")
+    monkeypatch.setattr(certificate_module.metadata, "version", lambda name: "1.2.3")
     assert Certificate.of(POLICY, CLAIMS).version == "1.2.3"
 
 

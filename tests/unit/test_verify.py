@@ -22,7 +22,9 @@ from sfumato.policy.document import Policy
 from sfumato.publishing import publish_to
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
-from sfumato.release.release import Certificate, Release, hashes_of
+from sfumato.release.certificate import Certificate
+from sfumato.release.folder import hashes_of
+from sfumato.release.release import Release
 from sfumato.table.source import open_table
 from sfumato.verify import folder as verify
 from sfumato.verify import portions

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from sfumato.errors import InputError, TableError
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.release import Certificate, Release, sha256_of
+from sfumato.release.certificate import Certificate
+from sfumato.release.folder import sha256_of
+from sfumato.release.release import Release
 from sfumato.table.source import write_table
 from sfumato.table.stored import FiledRows
 from sfumato.verify import folder as verify

@@ -15,7 +15,7 @@ from tampering import edit_certificate, rehash
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.release.release import Certificate
+from sfumato.release.certificate import Certificate
 from sfumato.verify.folder import verify_folder, verify_table
 
 PEOPLE = people()

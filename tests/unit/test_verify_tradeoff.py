@@ -22,7 +22,9 @@ from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.release import Certificate, Claims, Release, hashes_of
+from sfumato.release.certificate import Certificate, Claims
+from sfumato.release.folder import hashes_of
+from sfumato.release.release import Release
 from sfumato.table.source import open_table, write_table
 from sfumato.verify.folder import verify_folder, verify_table
 from sfumato.verify.risk_utility import coverage

@@ -20,7 +20,7 @@ from sfumato.cli import run
 from sfumato.errors import InputError
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.publishing import day_of_making
-from sfumato.release.release import CellsClaim, Certificate
+from sfumato.release.certificate import CellsClaim, Certificate
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import EXACT, MISSING, NARROWED, NOTHING, Detail, DistinctCells, level_of
 from sfumato.verify.folder import examine, measure

@@ -7,7 +7,7 @@ from pathlib import Path
 from sfumato.comparison.picture import draw
 from sfumato.comparison.result import Comparison
 from sfumato.errors import InputError
-from sfumato.release.release import check_outside
+from sfumato.release.folder import check_outside
 from sfumato.table.source import replace_atomically, write_table
 
 

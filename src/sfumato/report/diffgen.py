@@ -22,7 +22,9 @@ from sfumato.errors import InternalError
 from sfumato.policy.options.diffgen import COUNT
 from sfumato.recoding.counts import Lines
 from sfumato.recoding.cuts import Cuts
-from sfumato.release.release import RELEASES, Privacy, Release
+from sfumato.release.certificate import Privacy
+from sfumato.release.folder import RELEASES
+from sfumato.release.release import Release
 from sfumato.report.page import Verdict, listed, options_of, shown, template
 from sfumato.report.svg import shortened, tag
 

@@ -28,7 +28,8 @@ from sfumato.policy.schema import Attribute, Role
 from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
-from sfumato.release.release import Claim, Release
+from sfumato.release.certificate import Claim
+from sfumato.release.release import Release
 from sfumato.table import source as tables
 from sfumato.table.source import Source
 from sfumato.verify.cells import Detail, DistinctCells

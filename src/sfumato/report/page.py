@@ -9,7 +9,8 @@ from typing import Any
 
 import jinja2
 
-from sfumato.release.release import Certificate, Release
+from sfumato.release.certificate import Certificate
+from sfumato.release.release import Release
 from sfumato.report.groups import n_rows
 from sfumato.report.svg import plain
 from sfumato.verify.cells import Detail

@@ -13,7 +13,9 @@ import numpy as np
 
 from sfumato.errors import InternalError
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.release.release import RELEASES, Privacy, Release
+from sfumato.release.certificate import Privacy
+from sfumato.release.folder import RELEASES
+from sfumato.release.release import Release
 from sfumato.report.diffgen import decimal, factor, odds
 from sfumato.report.page import Verdict, options_of, shown, template
 from sfumato.table.stored import distinct_lines

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.release import CellsClaim
+from sfumato.release.certificate import CellsClaim
 from sfumato.table.source import texts
 from sfumato.verify.groups import group, summed, with_missing
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sfumato.errors import InputError, VerificationFailed, number_of
-from sfumato.release.release import CellsClaim, Claims
+from sfumato.release.certificate import CellsClaim, Claims
 
 
 @dataclass(frozen=True, slots=True)

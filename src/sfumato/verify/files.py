@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import number_of
 from sfumato.policy.schema import Attribute, Role
-from sfumato.release.release import CERTIFICATE, CERTIFIED, RELEASES
+from sfumato.release.folder import CERTIFICATE, CERTIFIED, RELEASES
 from sfumato.table.source import Source, as_stored, cells_as_csv, header_as_csv, occurring, plain
 from sfumato.verify.checks import Check
 

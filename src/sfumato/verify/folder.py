@@ -54,17 +54,14 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
-from sfumato.release.release import (
+from sfumato.release.certificate import Certificate, Claim, Claims, missing_rule
+from sfumato.release.folder import (
     CERTIFICATE,
     CERTIFIED,
     POLICY,
     RECODINGS,
     RELEASES,
     REPORT,
-    Certificate,
-    Claim,
-    Claims,
-    missing_rule,
     older_sha256_of,
     read_piece,
     sha256_of,

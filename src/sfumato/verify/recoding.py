@@ -30,7 +30,7 @@ from sfumato.policy.document import Output, Policy
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.release import RECODINGS, read_piece
+from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.source import ordered
 from sfumato.verify.checks import Check
 from sfumato.verify.files import Hidden, check_parquet, read_json

@@ -22,7 +22,7 @@ from sfumato.policy.options.risk_utility import FRAME, PrivateSampling
 from sfumato.policy.options.sampling_plan import plan
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
-from sfumato.release.release import sha256_of
+from sfumato.release.folder import sha256_of
 from sfumato.table.databases import is_address
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source

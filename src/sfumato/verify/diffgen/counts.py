@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, number_of
 from sfumato.policy.document import DiffGenOptions, Policy
 from sfumato.policy.schema import Attribute, Role
-from sfumato.release.release import Certificate, Claims, public_of
+from sfumato.release.certificate import Certificate, Claims, public_of
 from sfumato.table.source import texts
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.verify.checks import Check, equal

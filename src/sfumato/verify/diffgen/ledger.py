@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.policy.document import DiffGenOptions, Policy
-from sfumato.release.release import Privacy
+from sfumato.release.certificate import Privacy
 from sfumato.verify.checks import Check
 from sfumato.verify.diffgen.cuts import Cut, classes_of
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean, of_side_table
 from sfumato.policy.options.risk_utility import DEPTH
-from sfumato.release.release import sha256_of
+from sfumato.release.folder import sha256_of
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, equal

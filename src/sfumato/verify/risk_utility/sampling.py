@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.policy.options.risk_utility import PrivateSampling, RiskUtilityOptions
-from sfumato.release.release import Certificate, Privacy, Sampling, public_of, sha256_of
+from sfumato.release.certificate import Certificate, Privacy, Sampling, public_of
+from sfumato.release.folder import sha256_of
 from sfumato.table.source import open_table
 from sfumato.table.stored import FiledRows
 from sfumato.verify.checks import Check, equal

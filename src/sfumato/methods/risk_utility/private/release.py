@@ -25,7 +25,7 @@ from sfumato.policy.options.sampling_plan import Plan, plan
 from sfumato.privacy.ledger import COMPOSITION, Draw, Ledger
 from sfumato.privacy.mechanisms import BERNOULLI, Coins
 from sfumato.progress import Progress, no_progress
-from sfumato.release.release import Privacy, Sampling, public_of
+from sfumato.release.certificate import Privacy, Sampling, public_of
 from sfumato.table.source import Source
 
 ROWS = "rows"

@@ -24,7 +24,7 @@ from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.counts import Lines
 from sfumato.recoding.cuts import Cuts
-from sfumato.release.release import Claims, Privacy, public_of
+from sfumato.release.certificate import Claims, Privacy, public_of
 from sfumato.table.source import Source
 from sfumato.table.spill import Spill
 
