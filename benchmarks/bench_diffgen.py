@@ -43,7 +43,7 @@ from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.publishing import publish_to
 from sfumato.randomness import seeded
 from sfumato.recoding.axis import OrderedAxis
-from sfumato.table import source
+from sfumato.table import opening
 
 SIZES = (200_000, 400_000, 600_000, 800_000, 1_000_000)
 EPSILON = Fraction(1)
@@ -92,7 +92,7 @@ def asked(variant: str, h: int) -> DiffGenOptions:
 def read_and_draw(path: Path, options: DiffGenOptions) -> tuple[Drawn, float]:
     """The table read, encoded and drawn from; and of that, seconds of noise."""
     how = Clocked(mechanisms.secret())
-    rows = held(source.open_table(path), private.policy(options))
+    rows = held(opening.open_table(path), private.policy(options))
     return draw(rows, rows.domains, len(rows.class_values), options, how), how.noise
 
 

@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 from sfumato.evaluation import show
 from sfumato.evaluation.protocol import evaluate
 from sfumato.policy.document import Policy
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
 def adult(folder: Path) -> pa.Table:
     """The rows without a missing cell."""
-    source = tables.open_table(folder / "adult" / "adult.csv.gz")
+    source = open_table(folder / "adult" / "adult.csv.gz")
     table = pa.table({name: source.column(name).cast(pa.string()) for name in source.names})
     for name in table.column_names:
         table = table.filter(pc.not_equal(pc.utf8_trim_whitespace(table.column(name)), "?"))

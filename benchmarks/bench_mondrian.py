@@ -32,7 +32,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.requirements import KAnonymity, RecursiveDiversity
 from sfumato.policy.workload import Classify, Regress
 from sfumato.randomness import seeded
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 POLICY = """
 attributes:
@@ -70,11 +70,7 @@ def growth(table: pa.Table, k: int, workload=(), *, threads=1, more=(), repeats=
     policy = Policy.parse(POLICY)
     for _ in range(repeats):
         problem = prepare(
-            tables.open_table(table),
-            policy.schema,
-            [KAnonymity(k), *more],
-            workload=workload,
-            threads=threads,
+            open_table(table), policy.schema, [KAnonymity(k), *more], workload=workload, threads=threads
         )
         wall, cpu = time.perf_counter(), time.process_time()
         nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules)

@@ -23,7 +23,7 @@ from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Ints, Mechanisms
 from sfumato.randomness import Random, seeded_block
 from sfumato.recoding.counts import Lines
-from sfumato.table import source
+from sfumato.table import opening, write
 
 NAME = "diffgen_fig5"
 N_ADULT = private.N_TRAIN + private.N_TEST
@@ -105,12 +105,12 @@ def measured(path: Path, policy: Policy, folder: Path, by: Mechanisms) -> dict[s
     """CPU seconds of one release; the grid is counted besides."""
     draws = Clocked(by)
     marks = [time.process_time()]
-    rows = declared.held(source.open_table(path), policy)
+    rows = declared.held(opening.open_table(path), policy)
     marks.append(time.process_time())
     drawn = diffgen.draw(rows, rows.domains, len(rows.class_values), policy.method, draws)  # type: ignore[arg-type]
     marks.append(time.process_time())
     recoding = drawn.grid.recoding(len(drawn.counts), policy.output, policy.schema.left_out)
-    with source.TableWriter(folder / "release.parquet") as writer:
+    with write.TableWriter(folder / "release.parquet") as writer:
         for part in Lines.of(recoding, policy).tables(drawn.counts):
             writer.append(part)
     marks.append(time.process_time())

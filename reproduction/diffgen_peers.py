@@ -33,7 +33,7 @@ from sfumato.methods.specialization import diffgen
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify
-from sfumato.table import source
+from sfumato.table import opening
 
 NAME = "diffgen_peers"
 LEARNERS = "scikit-learn"
@@ -85,7 +85,7 @@ def binned() -> tuple[tuple[Domain, ...], Codes]:
         )
     )
     asked = Policy(schema, workload=(Classify((private.CLASS,)),), method=private.options(1))
-    held = declared.held(source.open_table(rows), asked)
+    held = declared.held(opening.open_table(rows), asked)
     return held.domains, held.rows
 
 

@@ -17,7 +17,7 @@ from sfumato.policy.document import MondrianOptions
 from sfumato.policy.workload import Select
 from sfumato.randomness import seeded_block
 from sfumato.release.query import select
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 NAME = "tods_fig12"
 KS = (2, 5, 10, 25, 50, 100)
@@ -28,7 +28,7 @@ METHODS = ("Median", RESTRICTED, "Selection")
 
 def trial(number: int, k: int, seed: int) -> list[dict[str, Any]]:
     study = studies.agrawal_table(N_ROWS, seeded_block(seed, number))
-    source = tables.open_table(study.table)
+    source = open_table(study.table)
     median = study.policy("Median", k=k)
     policies = {
         "Median": median,

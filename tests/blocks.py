@@ -15,7 +15,7 @@ from sfumato.engines.rows import Layout
 from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
 from sfumato.methods.specialization.tds import Labels
 from sfumato.policy.document import Policy
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 class BlockRows:

@@ -15,7 +15,7 @@ from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.document import Output
 from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.recoding.tree_file import PathStep
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 @dataclass

@@ -20,7 +20,7 @@ from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveD
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress
 from sfumato.recoding.tree import TreeAxis
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 EPOCH = date(1970, 1, 1)
 DIGITS = "0123456789"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sfumato import methods
 from sfumato.policy.document import Policy
 from sfumato.recoding import statistics
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 
 def quoted(value):
@@ -97,7 +97,7 @@ def conditions_on(names):
 
 def published(table, policy):
     """The published quasi-identifiers in the order of the rows of the table, with the recoding."""
-    source = tables.open_table(table)
+    source = open_table(table)
     groups = methods.partition(source, policy)
     columns = groups.columns()
     order = np.argsort(groups.row_numbers)

@@ -17,7 +17,7 @@ from sfumato.methods.mondrian.grow import Problem, prepare, recoding_of
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.policy.document import Output
 from sfumato.recoding.groups import Partition
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 @dataclass(frozen=True)

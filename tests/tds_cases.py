@@ -19,7 +19,7 @@ from sfumato.policy.workload import Classify
 from sfumato.recoding.axis import OrderedAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.groups import Partition
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 @dataclass(frozen=True)

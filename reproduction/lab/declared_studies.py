@@ -31,7 +31,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.randomness import seeded_block
-from sfumato.table import source
+from sfumato.table import opening
 
 Bounds = tuple[int, int, int]
 """Low and high bound of a number, and its step."""
@@ -79,7 +79,7 @@ def _declared(name: str, domain: Any) -> Attribute:
 def encoded(name: str) -> tuple[tuple[Domain, ...], Codes]:
     """The declared domains of a study, and all rows in their codes, the class last."""
     study = STUDIES[name]
-    rows = declared.held(source.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
+    rows = declared.held(opening.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
     return rows.domains, rows.rows
 
 

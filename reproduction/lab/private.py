@@ -40,7 +40,7 @@ from sfumato.privacy import mechanisms as laws
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.randomness import seeded_block
 from sfumato.recoding.axis import OrderedAxis
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -245,7 +245,7 @@ N_FOLDS = 10
 @cache
 def encoded() -> tuple[tuple[Domain, ...], Codes]:
     """The declared domains, and all rows in their codes, the class last."""
-    rows = declared.held(tables.open_table(table()), policy(options(1)))
+    rows = declared.held(open_table(table()), policy(options(1)))
     return rows.domains, rows.rows
 
 
@@ -332,7 +332,7 @@ def _points(grid: Grid, pieces: Sequence[NDArray[Any]]) -> Features:
 
 @cache
 def _as_they_are() -> Features:
-    source = tables.open_table(table())
+    source = open_table(table())
     return columns.features(columns.read([source], study().schema(), COLUMNS))
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lab.studies import data_folder
 from sfumato.encoding.encoders import Codes, TreeDomain, encode_axis
 from sfumato.policy.document import Policy
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 QUASI_IDENTIFIERS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation", "salary-class",
@@ -33,7 +33,7 @@ def adult_policy(n_columns: int = 8) -> dict[str, object]:
 @cache
 def adult_table() -> pa.Table:
     """The complete rows, as texts."""
-    source = tables.open_table(data_folder() / "adult" / "adult.csv.gz")
+    source = open_table(data_folder() / "adult" / "adult.csv.gz")
     table = pa.table({name: source.column(name).cast(pa.string()) for name in source.names})
     for name in table.column_names:
         table = table.filter(pc.not_equal(table[name], "?"))
@@ -45,6 +45,6 @@ def adult_table() -> pa.Table:
 def adult(n_columns: int = 8) -> tuple[tuple[TreeDomain, ...], Codes]:
     """The hierarchies of the first columns, and all complete rows in their codes: what ``problem_of`` takes."""
     policy = Policy.from_dict({"attributes": adult_policy(n_columns), "require": [{"k-anonymity": 2}]})
-    source = tables.open_table(adult_table())
+    source = open_table(adult_table())
     domains, codes = zip(*(encode_axis(source, column) for column in policy.schema.attributes), strict=True)
     return domains, np.stack(codes, axis=1)

@@ -34,7 +34,7 @@ from sfumato.evaluation.models import CLASSIFIERS, learner
 from sfumato.policy.document import Policy, TdsOptions
 from sfumato.randomness import seeded, seeded_block
 from sfumato.recoding.groups import Partition
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -77,7 +77,7 @@ class Recoded:
 
 def recode(train: pa.Table, test: pa.Table, policy: Policy) -> Recoded:
     """Fit the recoding to the training rows alone, and apply it to both."""
-    fitted, others = tables.open_table(train), tables.open_table(test)
+    fitted, others = open_table(train), open_table(test)
     partition = methods.partition(fitted, policy, threads=1)
     boxes = points.boxes(partition.recoding, fitted, [others])
     learn_from = points.VALUES if isinstance(policy.method, TdsOptions) else "corners"
@@ -86,7 +86,7 @@ def recode(train: pa.Table, test: pa.Table, policy: Policy) -> Recoded:
 
 def original(study: Study, train: pa.Table, test: pa.Table, names: Sequence[str]) -> Points:
     """The rows as they are: numbers as numbers, categories as categories."""
-    sources = [tables.open_table(train), tables.open_table(test)]
+    sources = [open_table(train), open_table(test)]
     return Points.of(points.read(sources, study.schema(), names), train.num_rows)
 
 
@@ -99,7 +99,7 @@ class Truth:
 
 
 def truth(study: Study, train: pa.Table, test: pa.Table, name: str) -> Truth:
-    sources = [tables.open_table(train), tables.open_table(test)]
+    sources = [open_table(train), open_table(test)]
     column = points.read(sources, study.schema(), [name])[name]
     return Truth(column.cells[: train.num_rows], column.cells[train.num_rows :])
 
@@ -184,7 +184,7 @@ def folds(study: str, *, quick: bool, seed: int) -> list[Fold]:
 
 def ranked(study: Study, table: pa.Table, target: str) -> tuple[str, ...]:
     """The features, most predictive first: by information gain, numbers cut by MDL, as Weka ranks them."""
-    source = tables.open_table(table)
+    source = open_table(table)
     columns = points.read([source], study.schema(), (*study.features, target))
     label = columns.pop(target).codes
 

@@ -347,7 +347,7 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     """
     from sfumato.profiling.profile import profile as look_at  # noqa: PLC0415
     from sfumato.table.databases import without_secrets  # noqa: PLC0415
-    from sfumato.table.source import check_file_target, replace_atomically  # noqa: PLC0415
+    from sfumato.table.files import check_file_target, replace_atomically  # noqa: PLC0415
 
     if out is not None:
         _check_own_file(out, table)
@@ -700,7 +700,8 @@ def evaluate(
     from sfumato.evaluation import show  # noqa: PLC0415
     from sfumato.evaluation.protocol import evaluate as measure  # noqa: PLC0415
     from sfumato.policy.document import Policy  # noqa: PLC0415
-    from sfumato.table.source import check_file_target, replace_atomically, write_table  # noqa: PLC0415
+    from sfumato.table.files import check_file_target, replace_atomically  # noqa: PLC0415
+    from sfumato.table.write import write_table  # noqa: PLC0415
 
     if folds is not None and test is not None:
         raise InputError("Give --folds or --test, not both.")

@@ -37,11 +37,10 @@ from sfumato.release.certificate import Certificate, Claims, Privacy, Sampling, 
 from sfumato.release.folder import check_target, sha256_of
 from sfumato.release.query import select
 from sfumato.release.release import Release
-from sfumato.table import formulas
-from sfumato.table import source as tables
+from sfumato.table import cells, formulas, opening, write
 from sfumato.table.allowance import TooLarge, allowing, memory_allowed
 from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.source import Source
+from sfumato.table.source import UNKNOWN, Source, release_format
 from sfumato.table.spill import Spill, size_of
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail
@@ -160,13 +159,13 @@ def publish_to(
     if budget is None:
         with allowing(memory), _telling_what_was_charged(job):
             release = job.in_memory()
-            tables.give_back_memory()
+            cells.give_back_memory()
             progress("writing and verifying", 0, 1)
             release.write(folder, overwrite=overwrite)
         return release
     with _telling_what_was_charged(job), Spill(Path(folder)) as spill:
         release = job.on_disk(budget, spill)
-        tables.give_back_memory()
+        cells.give_back_memory()
         progress("writing and verifying", 0, 1)
         release.write(folder, overwrite=overwrite, within=spill.folder)
     if isinstance(release.recoding, LargeRecoding):
@@ -267,14 +266,14 @@ class _Job:
         """About how much memory publishing takes there."""
         if self.path == "-":
             return 0
-        source = self.frame or tables.open_table(
+        source = self.frame or opening.open_table(
             self.path,
             lazy=True,
             may_be_empty=True,
             any_text=self.policy.is_private,
             encoding=self.reading.encoding,
         )
-        if source.n_rows == tables.UNKNOWN:  # of text, which is longer than its codes
+        if source.n_rows == UNKNOWN:  # of text, which is longer than its codes
             path = Path(source.where)
             n_bytes = path.stat().st_size if path.is_file() else 0
             return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
@@ -296,7 +295,7 @@ class _Job:
         policy = self.policy
         _check(policy, source, self.evaluation)
         groups = partition(source, policy, threads=self.threads, progress=self.progress)
-        tables.give_back_memory()
+        cells.give_back_memory()
         self.progress("publishing", 0, 1)
         rows = published_rows(source, policy, groups, generator(self.seed).random(source.n_rows))
         figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
@@ -317,7 +316,7 @@ class _Job:
         source = self.frame or self._open(self.path, lazy=True, spool=spill.path("stdin"))
         policy = self.policy
         _check(policy, source, self.evaluation)
-        file_format = self.file_format or tables.release_format(source)
+        file_format = self.file_format or release_format(source)
         written = write_rows(
             source,
             policy,
@@ -335,7 +334,7 @@ class _Job:
             each = zip(policy.selections, written.returned, written.true, strict=True)
             figures["imprecision"] = [_surplus(task, returned, true) for task, returned, true in each]
         figures["io"] = written.io
-        tables.give_back_memory()
+        cells.give_back_memory()
         rows = FiledRows(written.path, file_format, n_rows=written.n_rows, is_escaped=policy.escapes_formulas)
         self.progress("verifying", 0, 1)
         found = examine(rows, policy, memory=memory, scratch=spill.folder)
@@ -357,17 +356,17 @@ class _Job:
             utility = self.evaluation.as_dict().items()
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         return Release(
-            tables.compact(rows) if isinstance(rows, pa.Table) else rows,
+            write.compact(rows) if isinstance(rows, pa.Table) else rows,
             Certificate.of(self.policy, claims(measures), figures=figures, made=self.made),
             self.policy,
             recoding,
-            format=self.file_format or tables.release_format(source),
+            format=self.file_format or release_format(source),
             kind=source.kind,
             remarks=tuple(_remarks(claims(measures), measures.details)),
         )
 
     def _reported(self, release: Release) -> Release:
-        tables.give_back_memory()
+        cells.give_back_memory()
         self.progress("reporting", 0, 1)
         return release.with_report(report.render(release))
 
@@ -387,9 +386,9 @@ class _PrivateJob(_Job):
         source = self.frame or self._open(self.path, lazy=True, spool=spill.path("stdin"))
         drawn = self._drawn(source, spill=spill, memory=memory)
         self.progress("publishing", 0, 1)
-        file_format = self.file_format or tables.release_format(source)
+        file_format = self.file_format or release_format(source)
         path = spill.path("release").with_suffix(f".{file_format}")
-        with tables.TableWriter(path) as writer:
+        with write.TableWriter(path) as writer:
             for part in drawn.tables():
                 writer.append(formulas.escape(part) if self.policy.escapes_formulas else part)
         rows = FiledRows(path, file_format, n_rows=writer.n_rows, is_escaped=self.policy.escapes_formulas)
@@ -411,13 +410,13 @@ class _PrivateJob(_Job):
         self, drawn: Drawn, source: Source, rows: pa.Table | FiledRows, check: Callable[[Path], None]
     ) -> Release:
         """The release of what was drawn, judged as it will be when it is read again."""
-        tables.give_back_memory()
+        cells.give_back_memory()
         certificate = Certificate.of(self.policy, drawn.claims, privacy=drawn.privacy)
         names = rows.column_names
         self.progress("verifying", 0, 1)
         verdict = counts.checks(self.policy, certificate, drawn.recoding.as_document(), rows, names)
         Verdict(tuple(verdict)).raise_if_failed()
-        file_format = self.file_format or tables.release_format(source)
+        file_format = self.file_format or release_format(source)
         release = Release(
             rows, certificate, self.policy, drawn.recoding, file_format, source.kind, check=check
         )
@@ -456,7 +455,7 @@ class _TradeoffJob(_Job):
         found = outcome_of(
             source, policy, side, random=generator(self.seed), threads=self.threads, progress=self.progress
         )
-        tables.give_back_memory()
+        cells.give_back_memory()
         self.progress("verifying", 0, 1)
         missing = found.encoded.with_missing
         boxes = verify_tradeoff.Boxes.of(found.rows, found.policy, missing)
@@ -486,8 +485,8 @@ class _TradeoffJob(_Job):
     ) -> Release:
         """The release of rows that were judged as they will be when they are read again."""
         Verdict(tuple(verdict)).raise_if_failed()
-        rows = tables.compact(rows)
-        file_format = self.file_format or tables.release_format(source)
+        rows = write.compact(rows)
+        file_format = self.file_format or release_format(source)
         release = Release(rows, certificate, policy, None, file_format, source.kind, check=_verified)
         return self._reported(release)
 
@@ -514,7 +513,7 @@ class _SampledJob(_TradeoffJob):
         drawn = private_sampling.drawn_from(
             source, policy, side, coins=coins, threads=self.threads, progress=self.progress
         )
-        tables.give_back_memory()
+        cells.give_back_memory()
         self.progress("verifying", 0, 1)
         options = verify_tradeoff.options_of(drawn.policy)
         missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
@@ -804,10 +803,7 @@ def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Sou
 
 
 def _check_evaluated_rows(evaluation: Evaluation, n_rows: int) -> None:
-    if "folds" in evaluation.protocol and n_rows not in (
-        tables.UNKNOWN,
-        evaluation.protocol.get("rows", n_rows),
-    ):
+    if "folds" in evaluation.protocol and n_rows not in (UNKNOWN, evaluation.protocol.get("rows", n_rows)):
         raise InputError(
             "The evaluation was made of another table than this release; evaluate this one first."
         )

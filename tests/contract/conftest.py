@@ -12,7 +12,7 @@ from commandline import POLICY, Outcome, command, environment, people, without_c
 
 from sfumato import cli, publish
 from sfumato.policy.document import Policy
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 
 @pytest.fixture(scope="session", autouse=True)

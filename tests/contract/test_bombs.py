@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from commandline import Outcome, command, environment
 
-from sfumato.table import source as tables
 from sfumato.table.allowance import TooLarge, allowing, memory_allowed
+from sfumato.table.opening import open_table
 from sfumato.verify.folder import _is_small
 
 POLICY = """\
@@ -107,14 +107,14 @@ def test_what_a_table_may_take_is_said_once_for_all_that_is_read(tmp_path):
     with allowing(4_000_000):
         assert memory_allowed() == 4_000_000
         with pytest.raises(TooLarge, match="takes more than 4 MB of memory"):
-            tables.open_table(tmp_path / "t.csv")
+            open_table(tmp_path / "t.csv")
         with pytest.raises(TooLarge, match="takes more than 4 MB of memory"):
-            tables.open_table(tmp_path / "t.arrow")
-        source = tables.open_table(tmp_path / "t.parquet")
+            open_table(tmp_path / "t.arrow")
+        source = open_table(tmp_path / "t.parquet")
         for name in source.names:
             with pytest.raises(TooLarge, match="takes more than 4 MB of memory"):
                 source.column(name)
-    assert tables.open_table(tmp_path / "t.csv").n_rows == 1 << 22
+    assert open_table(tmp_path / "t.csv").n_rows == 1 << 22
     assert memory_allowed() > 4_000_000
     with allowing(None):
         assert memory_allowed() > 4_000_000

@@ -27,7 +27,8 @@ from sfumato.kernels.watch import tell
 from sfumato.methods import partition
 from sfumato.policy.document import Policy
 from sfumato.release.folder import hashes_of
-from sfumato.table.source import open_table, write_table
+from sfumato.table.opening import open_table
+from sfumato.table.write import write_table
 
 COMMANDS = ("demo", "profile", "publish", "verify", "apply", "evaluate", "compare", "generate")
 LATER_COMMANDS = ("risk", "serve")

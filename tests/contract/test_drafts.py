@@ -9,7 +9,7 @@ import pytest
 from commandline import names
 
 from sfumato.policy.document import Policy
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 N = 40
 

@@ -10,7 +10,8 @@ from commandline import POLICY, names, on_terminal, people
 
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.document import Policy
-from sfumato.table.source import open_table, write_table
+from sfumato.table.opening import open_table
+from sfumato.table.write import write_table
 
 FEW = ("--models", "decision-tree", "--folds", 2)
 

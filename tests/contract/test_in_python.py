@@ -17,7 +17,7 @@ from sfumato.errors import InputError
 from sfumato.examples.demo import patients
 from sfumato.kernels.watch import tell
 from sfumato.progress import showing
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 POLICY = {
     "title": "Stays & <charges>",

@@ -12,7 +12,7 @@ from people import PEOPLE, REQUIREMENTS, WORKLOADS, people, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 QUASI = ("age", "sex", "city", "born")
 LITTLE = 4_000_000

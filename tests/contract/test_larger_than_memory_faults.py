@@ -16,7 +16,7 @@ import pytest
 from commandline import command, environment, names
 
 from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 QUASI = {"salary", "age", "elevel", "car"}
 

@@ -10,7 +10,8 @@ from commandline import POLICY
 from sfumato import cli
 from sfumato.errors import InputError
 from sfumato.examples.agrawal import write_agrawal
-from sfumato.table.source import TableWriter, check_file_target, replace_atomically
+from sfumato.table.files import check_file_target, replace_atomically
+from sfumato.table.write import TableWriter
 
 CLASSIFY = f"{POLICY}workload: [classify: sex]\n".replace(
     "sex:     {role: quasi-identifier}", "sex: {role: other}"

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.comparison.frontier import compare
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 N = 60
 TABLE = pa.table(

@@ -23,7 +23,8 @@ from sfumato.publishing import promises, publish_to
 from sfumato.randomness import seeded
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
-from sfumato.table.source import open_table, write_table
+from sfumato.table.opening import open_table
+from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
 
 PEOPLE = people()

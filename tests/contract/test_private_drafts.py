@@ -14,7 +14,7 @@ from sfumato.policy.document import DiffGenOptions, Policy
 from sfumato.policy.schema import Role
 from sfumato.profiling.private import MARK
 from sfumato.profiling.profile import profile
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 N = 120
 ODD = pa.table(

@@ -22,7 +22,7 @@ from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
 from sfumato.publishing import promises, publish_to
 from sfumato.release.release import Release
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
 
 PEOPLE = people()

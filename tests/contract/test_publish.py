@@ -24,7 +24,7 @@ import sfumato as sf
 from sfumato.errors import InputError, VerificationFailed
 from sfumato.examples.demo import hierarchies, patients
 from sfumato.policy.document import MondrianOptions
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 publishing = importlib.import_module("sfumato.publishing")  # the name itself is the function
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 import sampled_people as people
 
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 SECRET = "SECRET-CELL"  # a cell that no message may quote, and no file of a release may hold
 PUBLISH = ("publish", "table.csv", "--policy", "policy.yaml", "--out", "out")

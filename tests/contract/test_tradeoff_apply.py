@@ -12,7 +12,7 @@ from tradeoff_releases import POLICY, people, release_of
 from sfumato.errors import InputError
 from sfumato.methods.risk_utility.apply import generalized
 from sfumato.policy.document import Policy
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities
 
 PEOPLE = people()

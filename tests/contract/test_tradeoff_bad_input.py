@@ -9,7 +9,7 @@ import pytest
 from commandline import names
 from rowwise_people import policy_text
 
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 
 SECRET = "SECRET-CELL"  # a cell that no message may quote
 

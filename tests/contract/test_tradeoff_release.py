@@ -32,7 +32,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
 from sfumato.publishing import promises, publish_to
 from sfumato.release.release import Release
-from sfumato.table.source import write_table
+from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
 
 PEOPLE, OTHERS = people(), people(50, seed=2)

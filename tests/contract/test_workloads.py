@@ -14,7 +14,7 @@ from sfumato.errors import InputError
 from sfumato.evaluation.result import ACCURACY, RELEASE, Evaluation, Score
 from sfumato.policy import predicate
 from sfumato.release.query.select import matches
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 CASES = [
     *[("mondrian", workload, required) for workload in WORKLOADS for required in REQUIREMENTS],

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 import sfumato as sf
 from sfumato.examples import demo
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, it finds what the tests share
 

@@ -21,7 +21,7 @@ from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.privacy import mechanisms
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 TABLE_1A = (
     ("Engineer", 34, "Y"),

@@ -29,7 +29,7 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 TARGET = {"role": "other", "kind": "number"}

@@ -13,7 +13,7 @@ from sfumato.recoding.tree import Tree
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.release.query import select
 from sfumato.release.release import Release
-from sfumato.table import source
+from sfumato.table import opening
 
 POLICY = sf.Policy.parse("""
 attributes:
@@ -68,7 +68,7 @@ def test_figure_4_six_rows_match_ten_are_returned_and_the_imprecision_is_four(re
     }
     assert overlapping == {2, 3, 4}
     found = select.imprecision(
-        predicate, source.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
+        predicate, opening.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
     )
     assert found == (10, 6, 4)
     assert (found.returned, found.true, found.imprecision) == (10, 6, 4)
@@ -79,7 +79,7 @@ def test_a_query_that_is_a_union_of_regions_has_no_imprecision(release):
     raw, published = release
     predicate = parse("x >= 3 and y <= 7", POLICY.schema)
     found = select.imprecision(
-        predicate, source.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
+        predicate, opening.open_table(raw), POLICY.schema, published.rows, published.recoding, POLICY
     )
     assert found == (10, 10, 0)
     assert published.query("COUNT(*)", predicate.text) == (10, 10, 10)

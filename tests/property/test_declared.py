@@ -21,7 +21,8 @@ from sfumato.methods.specialization.loop import Grid, Piece, parts_of
 from sfumato.policy.document import Output, Policy
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.recoder import Cells
-from sfumato.table.source import Source, open_table
+from sfumato.table.opening import open_table
+from sfumato.table.source import Source
 
 WORDS = ["a", "b", "c", "aa", "ab", "b c", "01", "1"]
 TREES = [

@@ -17,7 +17,7 @@ from sfumato.encoding.declared import held
 from sfumato.methods.specialization.diffgen import draw, tuned
 from sfumato.policy.document import Policy
 from sfumato.privacy.mechanisms import noiseless
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 SEEDS = st.integers(0, 2**32 - 1)
 variants = pytest.mark.parametrize(("variant", "score"), VARIANTS)

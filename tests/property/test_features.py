@@ -15,7 +15,7 @@ from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 CASES = reachable_cases(workloads=FEATURE_WORKLOADS)
 

@@ -17,7 +17,7 @@ from sfumato.methods.mondrian import splits
 from sfumato.methods.mondrian.grow import Problem, prepare
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.workload import Classify, Regress, Select
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
 FEW = st.sampled_from([1, 2, 5, 64])

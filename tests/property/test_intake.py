@@ -33,7 +33,8 @@ from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveD
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress, Select
 from sfumato.release.query import select
-from sfumato.table.source import Source, open_table
+from sfumato.table.opening import open_table
+from sfumato.table.source import Source
 from sfumato.table.spill import Spill
 
 SALARY_FEATURES = st.sampled_from([["salary"], ["salary", "colour"], ["height", "salary"]])

@@ -37,7 +37,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress
 from sfumato.recoding import tree as recoding_module
 from sfumato.recoding.tree import Recoding
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 # ---- the twin --------------------------------------------------------------------------------------
 

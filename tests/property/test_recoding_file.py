@@ -22,7 +22,7 @@ from sfumato.recoding import tree as recodings
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.tree import Recoding
 from sfumato.recoding.tree_file import NoTree, TreeWriter, spine
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 @st.composite

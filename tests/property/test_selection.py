@@ -24,7 +24,7 @@ from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveD
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress, Select
 from sfumato.release.query.select import imprecision
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 
 @given(selecting())

@@ -23,7 +23,7 @@ from sfumato.policy.schema import Kind
 from sfumato.recoding import tree
 from sfumato.recoding.axis import OrderedAxis
 from sfumato.recoding.cuts import Cuts
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 # ---- what must hold --------------------------------------------------------------------------------
 

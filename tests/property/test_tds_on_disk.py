@@ -16,7 +16,7 @@ from sfumato.methods.specialization.gains import Gains
 from sfumato.methods.specialization.groups import CountedGroups
 from sfumato.methods.specialization.tds import BestScore, Labels, grow_on_disk, in_memory
 from sfumato.randomness import seeded
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
 MEMORY = st.sampled_from([64, 1000, 4000, 20_000, 10**8])

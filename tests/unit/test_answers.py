@@ -25,8 +25,8 @@ from sfumato.release.query import answers
 from sfumato.release.query.select import matches
 from sfumato.release.release import Release
 from sfumato.table import stored
-from sfumato.table.source import write_table
 from sfumato.table.stored import FiledRows
+from sfumato.table.write import write_table
 
 POLICY = """
 attributes:

@@ -23,7 +23,7 @@ from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDG
 from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity
 from sfumato.randomness import seeded
-from sfumato.table import source
+from sfumato.table import opening
 
 POLICY = Policy.parse(
     """
@@ -152,7 +152,7 @@ def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
 
 def test_risk_is_one_over_the_size_of_the_group_on_the_whole_table(found):
     setting = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
-    size = methods.partition(source.open_table(people()), variant(POLICY, {"k": "10"})).size
+    size = methods.partition(opening.open_table(people()), variant(POLICY, {"k": "10"})).size
     of_row = np.repeat(1 / size, size)
     assert len(of_row) == 300
     assert setting.largest_risk == of_row.max() <= 0.1

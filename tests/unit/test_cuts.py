@@ -20,7 +20,7 @@ from sfumato.recoding import tree
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 QUASI = "quasi-identifier"
 SCHEMA = Schema.of(

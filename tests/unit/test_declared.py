@@ -22,7 +22,9 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.axis import OrderedAxis, axis_as_dict
 from sfumato.recoding.cuts import Cuts
-from sfumato.table.source import UNKNOWN, dates, numbers, open_table
+from sfumato.table.cells import dates, numbers
+from sfumato.table.opening import open_table
+from sfumato.table.source import UNKNOWN
 
 CLASS = {"role": "other", "values": ["no", "yes"]}
 JOBS = {"Any": {"Professional": ["Engineer", "Lawyer"], "Artist": ["Dancer", "Writer"]}}

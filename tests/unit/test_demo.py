@@ -18,7 +18,8 @@ from sfumato.examples.demo import MISSING, hierarchies, patients, policy_text, w
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.schema import Role
-from sfumato.table.source import open_table, texts
+from sfumato.table.cells import texts
+from sfumato.table.opening import open_table
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from sfumato.encoding.encoders import (
 from sfumato.errors import HierarchyError, TableError
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 QUASI = Role.QUASI_IDENTIFIER
 PLACES = {"*": {"North": ["a", "b"], "South": {"Isles": ["c"], "d": None}}}

@@ -325,7 +325,7 @@ import sys
 for name in ("sklearn", "scipy", "matplotlib"):
     sys.modules[name] = None
 import pyarrow as pa
-from sfumato.evaluation import evaluate
+from sfumato.evaluation.protocol import evaluate
 from sfumato.errors import MissingExtra
 from sfumato.policy.document import Policy
 rows = pa.table({"age": list(range(30)), "ill": ["no", "yes"] * 15})

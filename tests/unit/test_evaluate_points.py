@@ -17,7 +17,7 @@ from sfumato.evaluation import points
 from sfumato.evaluation.points import Categories, Numbers
 from sfumato.policy.document import Output, Policy
 from sfumato.randomness import seeded
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 POLICY = Policy.parse(
     """
@@ -52,7 +52,7 @@ def source_of(lines):
     columns = list(zip(*lines, strict=True))
     kinds = (pa.int64(), pa.float64(), pa.string(), pa.string(), pa.string())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-    return tables.open_table(pa.table(arrays, ["age", "dose", "day", "town", "class"]))
+    return open_table(pa.table(arrays, ["age", "dose", "day", "town", "class"]))
 
 
 def test_corners_are_the_ends_of_the_published_box_and_the_first_and_last_leaf_of_its_node():
@@ -182,7 +182,7 @@ def test_shared_cuts_are_learned_from_as_one_category_each():
 
 
 def test_columns_of_several_tables_share_their_codes():
-    one, two = (tables.open_table(pa.table({"x": texts})) for texts in (["b", None], ["a", "b", "c"]))
+    one, two = (open_table(pa.table({"x": texts})) for texts in (["b", None], ["a", "b", "c"]))
     schema = Policy.parse("{attributes: {x: {role: quasi-identifier}}, require: []}").schema
     found = points.read([one, two], schema, ["x", "x"])["x"]
     assert (found.codes.tolist(), found.n_values) == ([1, 3, 0, 1, 2], 4)

@@ -14,7 +14,7 @@ from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Eval
 from sfumato.evaluation.trial import trial_of
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 POLICY = """
 attributes:
@@ -54,7 +54,7 @@ def with_column(table, name, values):
 
 
 def counts_of(table, policy, seed=3):
-    source = tables.open_table(table).held()
+    source = open_table(table).held()
     return private.Counts.of(source, source, policy, seed=seed)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.table.source import write_table
 from sfumato.table.stored import FiledRows, distinct_lines
+from sfumato.table.write import write_table
 
 
 @pytest.mark.parametrize("is_filed", [False, True])

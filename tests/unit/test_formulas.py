@@ -14,7 +14,7 @@ from sfumato import cli
 from sfumato.errors import PolicyError
 from sfumato.publishing import publish_to
 from sfumato.table.formulas import columns_with_formulas, escape, read_escaped
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 SIGNS = st.text(alphabet="'=@+-\t.5e", max_size=6)
 

@@ -26,7 +26,7 @@ from sfumato.methods.mondrian.kernels.choose import fill_information
 from sfumato.methods.mondrian.splits import Decision, Shortlist
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity
 from sfumato.policy.workload import Classify, Regress
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 PLENTY = 1 << 30
 

@@ -25,9 +25,9 @@ from sfumato.methods.mondrian.grow import prepare
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
-from sfumato.table import distinct
-from sfumato.table import source as tables
-from sfumato.table.source import UNKNOWN, open_table
+from sfumato.table import arrow_files, distinct
+from sfumato.table.opening import open_table
+from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill
 
 SECRET = "SECRET-CELL"
@@ -134,7 +134,7 @@ def test_a_table_without_rows_is_refused(tmp_path, spill):
 def test_row_groups_too_large_for_the_memory_are_read_in_smaller_parts(tmp_path, spill, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(people(500), path)
-    monkeypatch.setattr(tables, "BATCH_ROWS", 100)
+    monkeypatch.setattr(arrow_files, "BATCH_ROWS", 100)
     sizes = [batch.num_rows for batch in open_table(path).batches(["age", "zip"], memory=1000, rows=1000)]
     assert sizes == [100] * 5
 
@@ -247,7 +247,7 @@ def test_a_parquet_file_that_changes_between_passes_is_an_error(tmp_path, spill)
 
 def test_a_frame_that_changes_between_passes_is_an_error(spill):
     columns = dict(zip(people().column_names, people().columns, strict=True))
-    source = tables.Source(tuple(columns), UNKNOWN, "pyarrow", "a frame", columns.__getitem__)
+    source = Source(tuple(columns), UNKNOWN, "pyarrow", "a frame", columns.__getitem__)
     found = take_in(source, POLICY, spill)
     columns |= {name: column.slice(1) for name, column in columns.items()}
     assert "changed while it was being read" in refusal(list, found.blocks())

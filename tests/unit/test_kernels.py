@@ -49,7 +49,7 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 CODES = st.one_of(
     st.lists(st.integers(0, 5), min_size=1, max_size=30),
@@ -428,7 +428,7 @@ import pyarrow as pa
 from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.policy.workload import Classify, Regress, Select
 
 table = pa.table({

@@ -22,7 +22,8 @@ from sfumato.encoding.declared import DeclaredRows, coded, domains_of, tree_doma
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.table import objects
-from sfumato.table.source import lenient_ordered, lenient_texts, numbers, open_table, texts
+from sfumato.table.cells import lenient_ordered, lenient_texts, numbers, texts
+from sfumato.table.opening import open_table
 
 
 class Colour(enum.Enum):

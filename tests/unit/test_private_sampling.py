@@ -31,7 +31,7 @@ from sfumato.privacy import mechanisms
 from sfumato.publishing import promises
 from sfumato.release.certificate import Certificate
 from sfumato.release.release import Release
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.verify.folder import verify_folder
 from sfumato.verify.risk_utility import sampling as verify_sampling
 
@@ -434,7 +434,7 @@ def test_another_number_of_rows_of_the_same_file_is_found(tmp_path):
 
 
 def test_another_file_of_as_many_rows_is_found(tmp_path):
-    from sfumato.table.source import write_table
+    from sfumato.table.write import write_table
 
     files = [tmp_path / name for name in ("side.csv", "other.csv")]
     for file, seed in zip(files, (2, 3), strict=True):

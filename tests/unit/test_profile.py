@@ -22,7 +22,8 @@ from sfumato.profiling.facts import Facts, Shape, measure
 from sfumato.profiling.guess import outward
 from sfumato.profiling.names import Meaning, hint_of
 from sfumato.profiling.profile import profile
-from sfumato.table.source import dates, numbers, open_table, texts
+from sfumato.table.cells import dates, numbers, texts
+from sfumato.table.opening import open_table
 
 N = 200
 

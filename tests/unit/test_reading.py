@@ -15,8 +15,9 @@ import sfumato as sf
 from sfumato.errors import InputError, Notice, TableError
 from sfumato.policy.schema import Kind, Role, Schema
 from sfumato.profiling.profile import profile
+from sfumato.table.cells import dates, lenient_ordered, numbers, texts
+from sfumato.table.opening import open_table
 from sfumato.table.reading import AS_USUAL, LOOKED_AT, Reading, in_usual_notation, open_as
-from sfumato.table.source import dates, lenient_ordered, numbers, open_table, texts
 from sfumato.table.text_encoding import Utf8Stream, is_western
 
 SCHEMA = Schema.of(

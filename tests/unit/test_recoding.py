@@ -21,7 +21,7 @@ from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify
 from sfumato.recoding import tree as module
 from sfumato.recoding.tree import Recoding
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 QUASI = "quasi-identifier"
 NUMBER = {"role": QUASI, "kind": "number"}

@@ -32,8 +32,10 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.tree_file import TreeWriter, apply_to_file
 from sfumato.table.buckets import Buckets
-from sfumato.table.source import UNKNOWN, open_table, write_table
+from sfumato.table.opening import open_table
+from sfumato.table.source import UNKNOWN
 from sfumato.table.spill import Spill
+from sfumato.table.write import write_table
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 
@@ -285,7 +287,7 @@ import pyarrow.parquet as pq
 
 from sfumato.encoding.encoders import OrderedDomain, TreeDomain
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.methods.mondrian.kernels.problem import Nodes
+from sfumato.kernels.nodes import Nodes
 from sfumato.policy.document import Output
 from sfumato.recoding.tree_file import TreeWriter, apply_to_file
 from sfumato.policy.schema import Schema

@@ -25,9 +25,9 @@ from sfumato.release import release as module
 from sfumato.release.certificate import Certificate, Claim, Claims
 from sfumato.release.folder import check_target, hashes_of, sha256_of
 from sfumato.release.release import Release
-from sfumato.table.source import write_table
 from sfumato.table.spill import Spill
 from sfumato.table.stored import FiledRows
+from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
 
 POLICY = Policy.parse("""

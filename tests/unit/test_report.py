@@ -28,8 +28,9 @@ from sfumato.report import distributions, partition_plot, pictures, render, tick
 from sfumato.report import groups as facts
 from sfumato.report import rows as view
 from sfumato.report.page import share
-from sfumato.table import source as tables
 from sfumato.table import stored as filed_rows
+from sfumato.table import write
+from sfumato.table.opening import open_table
 from sfumato.table.stored import FiledRows
 from sfumato.verify import cells as verify_cells
 
@@ -127,7 +128,7 @@ def grid_release(n_rows=300, *, k=5, columns=("x", "y")) -> Release:
 
 def groups_of(release: Release) -> facts.Groups:
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
-    return facts.groups_of(tables.open_table(release.rows), release.policy, recoding)
+    return facts.groups_of(open_table(release.rows), release.policy, recoding)
 
 
 def plane_of(release: Release) -> partition_plot.Plane:
@@ -316,7 +317,7 @@ def test_groups_are_the_rows_that_agree_in_their_quasi_identifiers(output, is_sh
 
 
 def test_levels_of_detail_are_those_of_the_published_cells(release):
-    source = tables.open_table(release.rows)
+    source = open_table(release.rows)
     told = facts.attributes_of(
         release.policy, source, source, groups_of(release), facts.details_of(release.policy, source, None), {}
     )
@@ -995,7 +996,7 @@ def test_conditions_and_models_that_look_like_html_are_shown_as_text(release):
 
 def filed(release: Release, folder: Path, format_: str) -> Release:
     path = folder / f"rows.{format_}"
-    tables.write_table(release.rows, path)
+    write.write_table(release.rows, path)
     return replace(release, rows=FiledRows(path, format_), format=format_)
 
 
@@ -1057,7 +1058,7 @@ def test_a_sample_is_uniform_and_counts_what_is_missing(tmp_path, monkeypatch):
 attributes: {zip: {role: quasi-identifier}, n: {role: other, type: number}, job: {role: other}}
 require: [k-anonymity: 2]
 """)
-    tables.write_table(table, tmp_path / "rows.parquet")
+    write.write_table(table, tmp_path / "rows.parquet")
     seen = view.view_of(FiledRows(tmp_path / "rows.parquet", "parquet"), rules, "parquet")
     assert (seen.n_rows, seen.rows.n_rows, seen.scale) == (n, 1000, 20.0)
     assert seen.missing == {"n": 0, "job": n // 4}

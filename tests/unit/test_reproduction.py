@@ -16,7 +16,7 @@ from sfumato.examples.agrawal_functions import labels
 from sfumato.policy import predicate
 from sfumato.randomness import seeded, seeded_block
 from sfumato.release.query import select
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
@@ -254,7 +254,7 @@ def test_training_rows_hold_both_classes_however_narrow_the_constants():
 
 def test_the_three_conditions_are_function_c2():
     study = studies.agrawal_table(5_000, seeded(4))
-    source, schema = tables.open_table(study.table), study.schema()
+    source, schema = open_table(study.table), study.schema()
     found = [
         select.matches(predicate.parse(text, schema), source, schema) for text in studies.c2_predicates()
     ]

@@ -22,7 +22,7 @@ from sfumato.policy.requirements import (
     VarianceDiversity,
 )
 from sfumato.policy.schema import Schema
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 
 COUNTS = st.lists(st.integers(0, 12), min_size=4, max_size=4).filter(any)
 SCHEMA = Schema.of(

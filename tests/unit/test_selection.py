@@ -22,7 +22,7 @@ from sfumato.policy.predicate import Interval, parse
 from sfumato.release.query import select
 from sfumato.release.query.overlap import snapped
 from sfumato.release.query.select import code_ranges, group_rows, imprecision, matches, overlap, overlaps
-from sfumato.table import source as tables
+from sfumato.table.opening import open_table
 
 # ---- raw rows: SQLite is the twin ------------------------------------------------------------------
 
@@ -35,9 +35,7 @@ require: []
 """)
 AGES, BORN, SEXES = (None, -1.5, 0.0, 1.0, 2.0), (None, "1969-12-31", "1970-01-02"), (None, "m", "f", "x'y")
 CELLS = list(itertools.product(AGES, BORN, SEXES))
-TABLE = tables.open_table(
-    pa.table({name: [c[i] for c in CELLS] for i, name in enumerate(("age", "born", "sex"))})
-)
+TABLE = open_table(pa.table({name: [c[i] for c in CELLS] for i, name in enumerate(("age", "born", "sex"))}))
 
 
 @st.composite
@@ -98,7 +96,7 @@ def test_missing_values_of_the_policy_are_missing():
 attributes: {age: {role: quasi-identifier, type: number, missing-values: ["-9"]}}
 require: []
 """)
-    source = tables.open_table(pa.table({"age": ["-9", "5", ""]}))
+    source = open_table(pa.table({"age": ["-9", "5", ""]}))
     assert matches(parse("age < 10", policy.schema), source, policy.schema).tolist() == [False, True, False]
     assert matches(parse("age is null", policy.schema), source, policy.schema).tolist() == [True, False, True]
 
@@ -110,7 +108,7 @@ def domain_of(column, **declared):
     name = "x"
     text = ", ".join(f"{key}: {value}" for key, value in declared.items())
     policy = Policy.parse(f"{{attributes: {{{name}: {{role: quasi-identifier, {text}}}}}, require: []}}")
-    domain, _ = encoders.encode_axis(tables.open_table(pa.table({name: column})), policy.schema[name])
+    domain, _ = encoders.encode_axis(open_table(pa.table({name: column})), policy.schema[name])
     return domain, policy.schema
 
 
@@ -302,7 +300,7 @@ def test_the_share_is_that_of_the_values_that_a_box_can_hold(data):
         values = [_values_in(rows.column(name)[i].as_py(), name, recoding) for name in names]
         every = list(itertools.product(*values))
         columns = {name: pa.array([row[j] for row in every], types[name]) for j, name in enumerate(names)}
-        inside = matches(predicate, tables.open_table(pa.table(columns)), policy.schema)
+        inside = matches(predicate, open_table(pa.table(columns)), policy.schema)
         assert found.share[i] == pytest.approx(inside.mean())
         assert (found.may[i], found.surely[i]) == (inside.any(), inside.all())
 

@@ -22,8 +22,9 @@ from sfumato.errors import MissingExtra, Notice, TableError
 from sfumato.policy.schema import Schema
 from sfumato.table.allowance import allowing
 from sfumato.table.databases import Address, is_address, without_secrets
+from sfumato.table.opening import open_table
 from sfumato.table.reading import open_as
-from sfumato.table.source import UNKNOWN, open_table, release_format
+from sfumato.table.source import UNKNOWN, release_format
 
 ODD = 'people"; drop table people; --'
 """The name of a table that has to be quoted."""

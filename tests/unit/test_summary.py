@@ -20,7 +20,7 @@ from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.statistics import OneGroup
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.verify.folder import verify_folder, verify_table
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**54), 2**54) | st.integers(-100, 100)

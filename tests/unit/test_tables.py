@@ -25,19 +25,13 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InternalError, TableError
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table import source as tables
-from sfumato.table.source import (
-    TableWriter,
-    compact,
-    dates,
-    hand_back,
-    numbers,
-    open_table,
-    release_format,
-    replace_atomically,
-    texts,
-    write_table,
-)
+from sfumato.table import csv_file
+from sfumato.table import write as table_write
+from sfumato.table.cells import TEXTS, dates, lenient_texts, numbers, texts
+from sfumato.table.files import replace_atomically
+from sfumato.table.opening import open_table
+from sfumato.table.source import release_format
+from sfumato.table.write import TableWriter, compact, hand_back, write_table
 
 SECRET = "SECRET-CELL"
 
@@ -128,12 +122,12 @@ def test_a_dash_reads_csv_from_stdin(monkeypatch, pack):
 def test_a_column_that_repeats_itself_comes_as_a_dictionary_and_one_that_does_not_as_text(tmp_path):
     rows = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(300))
     source = open_table(write(tmp_path / "t.csv", "id,sex\n" + rows))
-    assert (source.column("id").type, source.column("sex").type) == (pa.string(), tables.TEXTS)
+    assert (source.column("id").type, source.column("sex").type) == (pa.string(), TEXTS)
 
 
 def test_a_table_of_many_blocks_is_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(tables, "HEAD_BYTES", 32)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_file, "HEAD_BYTES", 32)
     path = write(tmp_path / "t.csv", "number,note\n" + "".join(f'{i},"a\n{i % 7}"\n' for i in range(500)))
     assert cells(open_table(path)) == {
         "number": [str(i) for i in range(500)],
@@ -269,7 +263,7 @@ def test_bad_csv_on_stdin_is_refused_in_the_same_words(monkeypatch, case):
 
 
 def test_a_ragged_row_far_into_a_file_is_refused_with_its_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)
     rows = ['1,"x\ny"\n'] * 3000
     rows[2468] = "SECRET-CELL\n"
     said = refusal(open_table, write(tmp_path / "t.csv", "a,b\n" + "".join(rows)))
@@ -277,13 +271,13 @@ def test_a_ragged_row_far_into_a_file_is_refused_with_its_number(tmp_path, monke
 
 
 def test_a_row_longer_than_a_block_is_refused_rather_than_guessed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 64)
     path = write(tmp_path / "t.csv", 'a,b\n1,2\n1,"' + "SECRET-CELL\n" * 99)
     assert refusal(open_table, path) == f"{path} has a row of more than 64 bytes; is a quote never closed?"
 
 
 def test_a_header_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "HEAD_BYTES", 64)
+    monkeypatch.setattr(csv_file, "HEAD_BYTES", 64)
     for text in ("SECRET-CELL" * 99, '"' + "SECRET-CELL\n" * 99):
         path = write(tmp_path / "t.csv", text)
         assert (
@@ -564,7 +558,7 @@ def test_the_text_of_an_object_does_not_depend_on_others_in_its_column(other):
         ],
     ):
         frame = pd.DataFrame({"x": pd.Series([*objects, other], dtype=object)})
-        assert tables.lenient_texts(open_table(frame).column("x"), attribute()).to_pylist()[:2] == words
+        assert lenient_texts(open_table(frame).column("x"), attribute()).to_pylist()[:2] == words
 
 
 def test_pandas_intervals_and_periods_read_as_their_text():
@@ -575,8 +569,8 @@ def test_pandas_intervals_and_periods_read_as_their_text():
     assert texts(source.column("age"), attribute()).to_pylist() == ["(0, 5]", "(5, 10]"]
     assert texts(source.column("when"), attribute()).to_pylist() == ["2024-03", "2024-04"]
     read = open_table(frame, any_text=True).column
-    assert tables.lenient_texts(read("age"), attribute()).to_pylist() == ["(0, 5]", "(5, 10]"]
-    assert tables.lenient_texts(read("when"), attribute()).to_pylist() == ["2024-03", "2024-04"]
+    assert lenient_texts(read("age"), attribute()).to_pylist() == ["(0, 5]", "(5, 10]"]
+    assert lenient_texts(read("when"), attribute()).to_pylist() == ["2024-03", "2024-04"]
 
 
 def test_pandas_columns_with_numbers_for_names_are_named_by_their_text():
@@ -633,13 +627,15 @@ def test_tables_work_where_no_frame_library_is_installed():
                     raise ModuleNotFoundError(name)
         sys.meta_path.insert(0, NotInstalled())
         import pyarrow as pa
-        from sfumato.table.source import hand_back, open_table, texts
+        from sfumato.table.cells import texts
+        from sfumato.table.opening import open_table
+        from sfumato.table.write import hand_back
         from sfumato.policy.schema import Attribute
         source = open_table(pa.table({"a": [1]}))
         column = texts(source.column("a"), Attribute("a", role="other"))
         assert hand_back(pa.table({"a": column}), source).to_pydict() == {"a": ["1"]}
     """
-    environment = {**os.environ, "PYTHONPATH": str(Path(tables.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(csv_file.__file__).parents[2])}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
 
 
@@ -677,7 +673,7 @@ def test_tables_work_where_no_frame_library_is_installed():
 )
 def test_cells_of_every_type_have_a_sensible_text(values, expected):
     found = texts(values, attribute())
-    assert found.type == tables.TEXTS
+    assert found.type == TEXTS
     assert found.to_pylist() == expected
     assert sorted(found.dictionary.to_pylist()) == sorted(set(expected) - {None})
 
@@ -970,7 +966,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, mon
         file.write(b"half a table")
         raise interruption
 
-    monkeypatch.setattr(tables, "_write_csv", fail)
+    monkeypatch.setattr(table_write, "_write_csv", fail)
     expected = TableError if isinstance(interruption, OSError) else interruption
     with pytest.raises(expected):
         write_table(TABLE, path)
@@ -1092,7 +1088,7 @@ FULL_DISK = """
 import resource, sys
 import numpy as np, pyarrow as pa
 from sfumato.errors import InternalError, TableError
-from sfumato.table.source import TableWriter
+from sfumato.table.write import TableWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 numbers = np.random.default_rng(0).integers(0, 2**60, 50_000)
 try:

@@ -19,7 +19,7 @@ from sfumato.methods.specialization.tds import BestScore, Labels, in_memory, par
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.recoding.groups import Partition
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.verify.folder import verify_folder
 
 TABLE_1 = (  # [FWY05, Table 1]: education, sex, weekly hours, how often class Y, how often N

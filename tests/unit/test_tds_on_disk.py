@@ -16,7 +16,7 @@ from sfumato.methods.specialization import tds
 from sfumato.methods.specialization.tds import grow_on_disk, partition
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
 N = 100_000

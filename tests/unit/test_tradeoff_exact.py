@@ -181,7 +181,7 @@ SMALL = """
 import json
 from fractions import Fraction
 from tradeoff_cases import wide_problem
-from sfumato.methods.risk_utility import exact
+from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.problem import LogRisk, Threshold
 import numpy as np
 

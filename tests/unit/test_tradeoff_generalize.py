@@ -16,15 +16,16 @@ from sfumato.policy.document import Policy, RiskUtilityOptions
 from sfumato.policy.options.risk_utility import Weights
 from sfumato.policy.schema import Schema
 from sfumato.randomness import seeded
-from sfumato.table import source as tables
+from sfumato.table import opening
+from sfumato.table.source import Source
 
 NUMBER = {"role": "quasi-identifier", "kind": "number"}
 CATEGORY = {"role": "quasi-identifier"}
 DAY = {"role": "quasi-identifier", "kind": "date"}
 
 
-def source(**columns) -> tables.Source:
-    return tables.open_table(pa.table(columns))
+def source(**columns) -> Source:
+    return opening.open_table(pa.table(columns))
 
 
 def encoded(schema, table, side=None, **options) -> generalize.Encoded:
@@ -226,7 +227,7 @@ def test_weights_of_labels_that_no_leaf_has_are_counted():
 # ---- published cells -----------------------------------------------------------------------------------------
 
 
-def published(text: str, table: tables.Source, level: int) -> pa.Table:
+def published(text: str, table: Source, level: int) -> pa.Table:
     """All rows with all columns at one level (or their root, where that is lower)."""
     policy = Policy.parse(text)
     found = encoded(policy.schema, table)

@@ -138,7 +138,8 @@ import json
 from fractions import Fraction
 from tradeoff_cases import wide_problem
 from sfumato.randomness import seeded
-from sfumato.methods.risk_utility import branch, genetic, probing
+from sfumato.methods.risk_utility.optimizers import branch, probing
+from sfumato.methods.risk_utility.paper import genetic
 from sfumato.methods.risk_utility.problem import Threshold
 
 found = []

@@ -25,7 +25,7 @@ from sfumato.recoding.groups import Partition
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.verify import folder as verify
 from sfumato.verify import portions
 from sfumato.verify.folder import Check, Verdict, claims, measure, verify_folder, verify_table

@@ -24,7 +24,7 @@ from sfumato.policy import yaml
 from sfumato.policy.document import Policy
 from sfumato.release.folder import older_sha256_of, sha256_of
 from sfumato.release.release import Release
-from sfumato.table.source import compact
+from sfumato.table.write import compact
 from sfumato.verify.files import Hidden, _chunks, _dictionary_length
 from sfumato.verify.folder import verify_folder
 

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.table.source import BATCH_ROWS, occurring, open_table
+from sfumato.table.cells import BATCH_ROWS, occurring
+from sfumato.table.opening import open_table
 from sfumato.verify import cells, groups
 from sfumato.verify.groups import Codes, Combinations, group
 from sfumato.verify.portions import Evidence, Judged

@@ -21,8 +21,8 @@ from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import sha256_of
 from sfumato.release.release import Release
-from sfumato.table.source import write_table
 from sfumato.table.stored import FiledRows
+from sfumato.table.write import write_table
 from sfumato.verify import folder as verify
 from sfumato.verify import portions as verify_portions
 from sfumato.verify.folder import examine, measure

@@ -25,7 +25,8 @@ from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
-from sfumato.table.source import open_table, write_table
+from sfumato.table.opening import open_table
+from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder, verify_table
 from sfumato.verify.risk_utility import coverage
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of

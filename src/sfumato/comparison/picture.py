@@ -21,7 +21,7 @@ from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.result import ACCURACY
 from sfumato.report.svg import shortened, tag
 from sfumato.report.ticks import nice_step
-from sfumato.table.source import replace_atomically
+from sfumato.table.files import replace_atomically
 
 INKS = ("#1f6f8b", "#c8553d", "#6a7b3c", "#7a5c99", "#b08900", "#4a4a4a")
 """One for each series, told apart also in grey print by the marks."""

@@ -8,7 +8,8 @@ from sfumato.comparison.picture import draw
 from sfumato.comparison.result import Comparison
 from sfumato.errors import InputError
 from sfumato.release.folder import check_outside
-from sfumato.table.source import replace_atomically, write_table
+from sfumato.table.files import replace_atomically
+from sfumato.table.write import write_table
 
 
 def check_target(folder: Path, *, overwrite: bool = True) -> None:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.encoders import MISSING, values_of
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.table import source
+from sfumato.table.cells import lenient_ordered, lenient_texts, ordered, texts
 
 
 def read_ordered(attribute: Attribute, column: Any, *, leniently: bool = False) -> NDArray[np.float64]:
     """Cells of an ordered column as numbers; missing is -inf, and ``leniently`` so is what cannot be read."""
-    cells = source.lenient_ordered(column, attribute) if leniently else source.ordered(column, attribute)
+    cells = lenient_ordered(column, attribute) if leniently else ordered(column, attribute)
     values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.float64)
     if cells.null_count:
         values[np.asarray(cells.is_null().to_numpy(zero_copy_only=False))] = MISSING
@@ -30,8 +30,8 @@ def distinct_cells(
     ``leniently`` what cannot be read is missing.
     """
     if attribute.kind is Kind.CATEGORY:
-        cells = (source.lenient_texts if leniently else source.texts)(column, attribute)
+        cells = (lenient_texts if leniently else texts)(column, attribute)
     else:
-        read = source.lenient_ordered if leniently else source.ordered
+        read = lenient_ordered if leniently else ordered
         cells = read(column, attribute).dictionary_encode()
     return cells, values_of(cells, attribute)

@@ -24,7 +24,7 @@ from sfumato.policy.hierarchy.declared import declared_tree, leaf_codes, with_mi
 from sfumato.policy.options import diffgen
 from sfumato.policy.options.diffgen import LEAVES, Cut, class_values, grid_of, n_codes
 from sfumato.policy.schema import Attribute, Schema
-from sfumato.table import source as tables
+from sfumato.table.cells import lenient_ordered, lenient_texts
 from sfumato.table.source import UNKNOWN, Source
 
 __all__ = [
@@ -119,7 +119,7 @@ def _codes(domain: Domain, column: Any) -> Codes:
 
 def _ordered_codes(domain: OrderedDomain, column: Any) -> Codes:
     """The code of each cell: the first point of the grid that is not below it; 0 for missing."""
-    cells = tables.lenient_ordered(column, domain.attribute)
+    cells = lenient_ordered(column, domain.attribute)
     values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False))
     low, step = domain.low, domain.grid or 1.0
     if values.dtype.kind == "i" and low.is_integer() and step.is_integer():
@@ -161,7 +161,7 @@ class _Class:
         self._code = {value: code for code, value in enumerate(self.values)}
 
     def codes(self, column: Any) -> Codes:
-        cells = tables.lenient_texts(column, self.attribute)
+        cells = lenient_texts(column, self.attribute)
         other = len(self.values)
         found = [self._code.get(text, other) for text in cells.dictionary.to_pylist()]
         return _spread(cells, np.array(found, dtype=np.int64), other)
@@ -237,12 +237,13 @@ def not_as_declared(source: Source, policy: Policy) -> dict[str, int]:
 
     For the owner alone: it is computed from the rows, and nobody paid for it.
 
+    >>> from sfumato.table.opening import open_table
     >>> policy = Policy.parse('''
     ... attributes: {sex: {role: quasi-identifier, values: [Male, Female]}, ill: {role: other, values: ["yes", "no"]}}
     ... workload: [classify: ill]
     ... method: {diffgen: {epsilon: 1}}
     ... ''')
-    >>> not_as_declared(tables.open_table(pa.table({"sex": ["male", "Male", None], "ill": ["no", "no", None]})), policy)
+    >>> not_as_declared(open_table(pa.table({"sex": ["male", "Male", None], "ill": ["no", "no", None]})), policy)
     {'sex': 1, 'ill': 1}
     """
     rows = DeclaredRows(source, policy)
@@ -261,11 +262,11 @@ def not_as_declared(source: Source, policy: Policy) -> dict[str, int]:
 def _n_strange(domain: Domain, column: Any) -> int:
     """Cells that are there, and unreadable, unknown or outside the bounds."""
     attribute = domain.attribute
-    is_missing = tables.lenient_texts(column, attribute).is_null().to_numpy(zero_copy_only=False)
+    is_missing = lenient_texts(column, attribute).is_null().to_numpy(zero_copy_only=False)
     missing = 0 if isinstance(domain, OrderedDomain) else domain.n_codes - 1
     is_strange = (_codes(domain, column) == missing) & ~is_missing
     if attribute.bounds is not None:
-        values = tables.lenient_ordered(column, attribute).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        values = lenient_ordered(column, attribute).cast(pa.float64()).to_numpy(zero_copy_only=False)
         low, high = attribute.bounds
         is_strange |= (values < low) | (values > high)  # NaN, which is missing, is neither
     return int(is_strange.sum())

@@ -29,7 +29,7 @@ from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.distinct import Dictionary, NumberFile, Numbers, at, places
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill, size_of
@@ -155,7 +155,8 @@ def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
 def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
     """Codes of a class label or sensitive category, and how many there are; missing is a value of its own.
 
-    >>> table = tables.open_table(pa.table({"x": ["b", None, "a", "b"]}))
+    >>> from sfumato.table.opening import open_table
+    >>> table = open_table(pa.table({"x": ["b", None, "a", "b"]}))
     >>> encode_label(table, Attribute("x", role="sensitive"))
     (array([1, 2, 0, 1], dtype=uint32), 3)
     """

@@ -27,7 +27,7 @@ from sfumato.encoding.columns import (
 from sfumato.encoding.encoders import LabelEncoder, NumberEncoder, Scale, Sums
 from sfumato.errors import InputError
 from sfumato.policy.schema import Attribute, Kind, Schema
-from sfumato.table import source
+from sfumato.table.cells import UnreadableCells, ordered
 from sfumato.table.distinct import Numbers
 from sfumato.table.spill import size_of
 
@@ -50,8 +50,8 @@ class Batch:
         """Numbers, or days."""
         if name not in self._cells:
             try:
-                self._cells[name] = source.ordered(self.raw(name), self.schema[name])
-            except source.UnreadableCells as fault:
+                self._cells[name] = ordered(self.raw(name), self.schema[name])
+            except UnreadableCells as fault:
                 raise fault.after(self.first_row) from None
         return self._cells[name]
 

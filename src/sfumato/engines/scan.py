@@ -45,9 +45,9 @@ from sfumato.randomness import Random
 from sfumato.recoding import statistics
 from sfumato.recoding.recoder import passed_on
 from sfumato.release.query import select
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
-from sfumato.table.source import Source
+from sfumato.table.source import Source, changed
 from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
@@ -71,9 +71,10 @@ class Intake:
     ``memory`` is what everything that grows with the table may take here: a row group, dictionaries, values to
     be ranked. A sample comes on top.
 
+    >>> from sfumato.table.opening import open_table
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, require: []}")
     >>> with Spill() as spill:
-    ...     intake = Intake(tables.open_table(pa.table({"age": [30, 20, 40]})), policy, spill=spill, memory=10**8)
+    ...     intake = Intake(open_table(pa.table({"age": [30, 20, 40]})), policy, spill=spill, memory=10**8)
     ...     intake.scan()
     ...     [block.rows.tolist() for block in intake.blocks()]
     [[[1], [0], [2]]]
@@ -269,7 +270,7 @@ class Intake:
                 yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
-            raise tables.changed(self.source.where)
+            raise changed(self.source.where)
         if tally is not None:
             self._true_counts = tally.counts
 
@@ -304,7 +305,7 @@ class Intake:
             n_rows += batch.n_rows
             self.progress(word, n_rows, max(self.n_rows, n_rows))
         if self.n_rows not in (n_rows, 0):
-            raise tables.changed(self.source.where)
+            raise changed(self.source.where)
         return n_rows
 
 

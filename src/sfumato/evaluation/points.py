@@ -28,7 +28,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.source import Source
 
 LEARN_FROM = ("corners", "midpoint", "sample")
@@ -89,7 +89,8 @@ Column = Numbers | Categories
 def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dict[str, Column]:
     """Columns of several tables, one table after the other, under common codes.
 
-    >>> table = tables.open_table(pa.table({"sex": ["m", None, "f"]}))
+    >>> from sfumato.table.opening import open_table
+    >>> table = open_table(pa.table({"sex": ["m", None, "f"]}))
     >>> read([table], Schema.of(sex="other"), ["sex"])["sex"].codes
     array([1, 2, 0])
     """

@@ -18,8 +18,8 @@ from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
-from sfumato.table import source as tables
 from sfumato.table.allowance import Gauge
+from sfumato.table.opening import open_table
 from sfumato.table.reading import AS_USUAL, Reading, in_usual_notation, open_as
 from sfumato.table.source import Source
 from sfumato.table.text_encoding import UTF8
@@ -197,7 +197,7 @@ def trial_of(
 def _opened(table: Any, policy: Policy, reading: Reading) -> Source:
     """The table as ``publish`` reads it: by a private method nothing is recognized."""
     if policy.is_private:
-        source = tables.open_table(table, encoding=reading.encoding or UTF8)
+        source = open_table(table, encoding=reading.encoding or UTF8)
         return in_usual_notation(source, policy.schema, reading)
     return open_as(table, policy.schema, reading)
 

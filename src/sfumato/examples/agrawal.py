@@ -30,7 +30,7 @@ from sfumato.examples.agrawal_functions import (
     labels,
 )
 from sfumato.randomness import Random, fresh_seed, seeded_block
-from sfumato.table.source import replace_atomically
+from sfumato.table.files import replace_atomically
 
 BLOCK_ROWS = 65_536
 """Rows per generator. A different size is a different table: it never changes."""

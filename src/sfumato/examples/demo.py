@@ -20,7 +20,8 @@ from sfumato.errors import InputError
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.randomness import Random, seeded
-from sfumato.table.source import replace_atomically, write_table
+from sfumato.table.files import replace_atomically
+from sfumato.table.write import write_table
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -27,8 +27,9 @@ from sfumato.recoding.rows import published_rows
 from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
 from sfumato.release.query import select
 from sfumato.table import formulas
-from sfumato.table.source import ROW_GROUP, UNKNOWN, Source, TableWriter
+from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill
+from sfumato.table.write import ROW_GROUP, TableWriter
 
 SAMPLE_SEED = 0
 """Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""

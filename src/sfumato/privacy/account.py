@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import BudgetExceeded, InputError
+from sfumato.table.files import replace_atomically
 from sfumato.table.locks import locked, open_plain
-from sfumato.table.source import replace_atomically
 
 _NUMBER = re.compile(
     r"\d{1,4000}(/\d{1,4000})?|\d{0,400}(\.\d{0,400})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE

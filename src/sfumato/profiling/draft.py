@@ -83,7 +83,7 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
     """The draft for a table that is open.
 
     >>> import pyarrow as pa
-    >>> from sfumato.table.source import open_table
+    >>> from sfumato.table.opening import open_table
     >>> table = open_table(pa.table({"age": [31, 31, 45, 45, 60], "disease": ["a", "b", "a", "b", "a"]}))
     >>> draft = draft_of(table, AS_USUAL)
     >>> [(guess.name, guess.role.value) for guess in draft.columns]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role
-from sfumato.table.source import Source, dates, numbers, texts
+from sfumato.table.cells import dates, numbers, texts
+from sfumato.table.source import Source
 
 OFTEN_AN_ANSWER = ("None", "none")
 """Conventional texts for a missing value that are a fair answer too, such as about allergies."""

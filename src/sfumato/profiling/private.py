@@ -26,7 +26,7 @@ from sfumato.policy.yaml import dump, short
 from sfumato.profiling.draft import Draft, comment, counted, entry_lines, look
 from sfumato.profiling.facts import Shape
 from sfumato.profiling.guess import AGES, Guess, K, outward
-from sfumato.table import source
+from sfumato.table import cells
 from sfumato.table.source import Source
 
 EPSILON = 1.0
@@ -199,7 +199,7 @@ def _plain(number: float) -> float:
 def _date(found: Guess, table: Source) -> Declared:
     """From the first day of the first year to the last day of the last: no bound is the day of one person."""
     attribute = Attribute(found.name, Role.OTHER, Kind.DATE, missing_values=found.facts.missing_texts)
-    days = pc.min_max(source.dates(_present(found, table), attribute)).as_py()
+    days = pc.min_max(cells.dates(_present(found, table), attribute)).as_py()
     bounds = [dt.date(days["min"].year, 1, 1), dt.date(days["max"].year, 12, 31)]
     declaration = {
         "role": Role.QUASI_IDENTIFIER.value,
@@ -238,14 +238,14 @@ def _read_values(found: Guess, values: Sequence[str]) -> str:
 
 def _present(found: Guess, table: Source) -> pa.Array:
     """The distinct texts of a column that do not stand for a missing value."""
-    words = source.texts(table.column(found.name), Attribute(found.name, Role.OTHER)).dictionary
+    words = cells.texts(table.column(found.name), Attribute(found.name, Role.OTHER)).dictionary
     missing = pa.array(["", *found.facts.missing_texts])
     return words.filter(pc.invert(pc.is_in(words, value_set=missing)))
 
 
 def _values(found: Guess, table: Source) -> list[str]:
     """The values that at least K rows share, in order, each as it is spelled: blanks around it belong to it."""
-    encoded = source.texts(table.column(found.name), Attribute(found.name, Role.OTHER))
+    encoded = cells.texts(table.column(found.name), Attribute(found.name, Role.OTHER))
     codes = encoded.indices.fill_null(-1).to_numpy()
     counts = np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:]
     missing = {"", *found.facts.missing_texts}

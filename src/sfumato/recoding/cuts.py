@@ -22,7 +22,7 @@ from sfumato.policy.document import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
 from sfumato.recoding.recoder import Boxes, Cells, Places
-from sfumato.table.source import replace_atomically
+from sfumato.table.files import replace_atomically
 
 FORMAT = 1
 KIND = "cuts"

@@ -32,7 +32,8 @@ from sfumato.recoding.axis import Axis, Floats, TreeAxis, axis_from_dict, distin
 from sfumato.recoding.recoder import Cells, Recoder, after, evenly_spelled, known_of, parts_of
 from sfumato.recoding.ways import NODES, Ints, Tree, Ways, bytes_per_node, joined, tree_from, write_document
 from sfumato.table.buckets import Buckets, Records
-from sfumato.table.source import Source, changed, replace_atomically
+from sfumato.table.files import replace_atomically
+from sfumato.table.source import Source, changed
 from sfumato.table.spill import Spill
 
 BATCH_NODES = 1 << 16

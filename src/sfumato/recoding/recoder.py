@@ -36,8 +36,11 @@ from sfumato.recoding.axis import (
     join,
     known_nodes,
 )
-from sfumato.table import source as tables
-from sfumato.table.source import Source, UnreadableCells
+from sfumato.table import cells as tables
+from sfumato.table import opening
+from sfumato.table.cells import UnreadableCells
+from sfumato.table.source import Count, Source
+from sfumato.table.write import compact, hand_back
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer[Any]]
@@ -188,11 +191,11 @@ class Recoder(ABC):
 
         Columns that the release leaves out are left out here too; all others pass through.
         """
-        source = tables.open_table(frame)
-        return tables.hand_back(self.apply_to(source), source)
+        source = opening.open_table(frame)
+        return hand_back(self.apply_to(source), source)
 
     def apply_to(self, source: Source) -> pa.Table:
-        return tables.compact(self.put_together(source, self.recoded(source)))
+        return compact(self.put_together(source, self.recoded(source)))
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""
@@ -324,7 +327,7 @@ def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
         if not is_text(field.type)
     }
 
-    def stream(names: Sequence[str], memory: int | None, count: tables.Count) -> Iterator[pa.RecordBatch]:
+    def stream(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
         others = [name for name in source.names if name not in odd and name in names]
         n_rows = 0
         for batch in source.batches(others or source.names[:1], memory=memory, count=count):

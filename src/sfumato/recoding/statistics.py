@@ -24,7 +24,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.groups import Partition
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.source import Source
 
 SUFFIXES = {"range": ("_min", "_max"), "mean": ("_mean",)}

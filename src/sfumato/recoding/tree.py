@@ -43,7 +43,7 @@ from sfumato.recoding.ways import (
     tree_from,
     write_document,
 )
-from sfumato.table.source import replace_atomically
+from sfumato.table.files import replace_atomically
 
 LARGE = 10_000
 """Nodes beyond which the tree is written as Parquet beside the JSON."""

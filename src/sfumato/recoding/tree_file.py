@@ -36,10 +36,11 @@ from sfumato.recoding.ways import (
     table_of,
 )
 from sfumato.table import formulas
-from sfumato.table import source as tables
+from sfumato.table import write as tables
+from sfumato.table.files import check_file_target
 from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.source import TableWriter, check_file_target
 from sfumato.table.spill import Spill, spilling
+from sfumato.table.write import TableWriter
 
 SMALL = 1_000_000
 """Nodes up to which a tree is kept in memory when it is finished, unless a share of memory is given."""

@@ -17,7 +17,7 @@ from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy.document import Output
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
-from sfumato.table.source import replace_atomically
+from sfumato.table.files import replace_atomically
 
 Ints = NDArray[np.int64]
 

@@ -35,8 +35,10 @@ from sfumato.release.folder import (
 from sfumato.release.query import answers
 from sfumato.release.query.answers import Answer
 from sfumato.table import formulas
-from sfumato.table.source import TEXT_KINDS, UNKNOWN, Source, hand_back, is_text, numbers, write_table
+from sfumato.table.cells import is_text, numbers
+from sfumato.table.source import TEXT_KINDS, UNKNOWN, Source
 from sfumato.table.stored import FiledRows
+from sfumato.table.write import hand_back, write_table
 
 IN_MEMORY = 16
 """Rows are left in their file if so many times its size is more than the memory that is free."""

@@ -22,7 +22,7 @@ from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.report.groups import Groups, Leaves
 from sfumato.report.partition_plot import divisor, line_of, stretches
 from sfumato.report.rows import View
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -30,7 +30,7 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.release.certificate import Claim
 from sfumato.release.release import Release
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.source import Source
 from sfumato.verify.cells import Detail, DistinctCells
 

@@ -19,8 +19,11 @@ from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Role
 from sfumato.randomness import seeded
 from sfumato.report.groups import cells_of
-from sfumato.table.source import Source, as_read_from_csv, compact, open_table, texts
+from sfumato.table.cells import texts
+from sfumato.table.opening import open_table
+from sfumato.table.source import Source, as_read_from_csv
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
+from sfumato.table.write import compact
 from sfumato.verify.portions import Judged, Lines, hashes, lines_of
 
 Ints = NDArray[np.int64]

@@ -1,8 +1,10 @@
 """Any table in and out, as Arrow.
 
-``source`` opens a table, whatever it is kept in, and writes one; :class:`Reading` (``reading``) says how its text is
-written. ``databases``, ``spreadsheets``, ``objects`` (Python values), ``text_encoding`` and ``csv_header`` each know one
-kind of table; ``allowance`` limits the memory that reading may take, ``formulas`` keeps cells from running in a
-spreadsheet. ``spill`` is the folder for what does not fit in memory, with ``stored`` tables, ``distinct`` values,
-``buckets`` and ``counters`` of what was read and written; ``locks`` and ``renames`` make changes of files safe.
+``opening`` has :func:`open_table`, which gives a :class:`Source` (``source``) for whatever a table is kept in:
+``csv_file`` (with ``csv_header`` and ``text_encoding``), ``arrow_files``, ``frames``, ``databases``, ``spreadsheets``.
+:class:`Reading` (``reading``) says how its text is written. ``cells`` gives the cells of a column a meaning, ``objects``
+those that are Python values. ``write`` is the way out, ``files`` lets a file appear whole or not at all (``renames``,
+``locks``), and ``formulas`` keeps cells from running in a spreadsheet. ``allowance`` limits the memory that reading may
+take; ``spill`` is the folder for what does not fit, with ``stored`` tables, ``distinct`` values, ``buckets`` and
+``counters`` of what was read and written.
 """

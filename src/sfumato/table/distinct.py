@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks
 from sfumato.policy.schema import Attribute
-from sfumato.table import source
+from sfumato.table.cells import plain
 from sfumato.table.spill import Spill, size_of, spilling
 
 Floats = NDArray[np.float64]
@@ -257,7 +257,7 @@ class Dictionary:
         """Look at some more cells, which stand in the table from that row on."""
         if self.is_full:
             return
-        for chunk in source.plain(column, self.attribute).chunks:
+        for chunk in plain(column, self.attribute).chunks:
             cells = _with_dictionary(chunk)
             if self._batch is None or not self._batch.has(cells.dictionary):
                 self._put_by()
@@ -341,8 +341,7 @@ class Dictionary:
             np.append(code, np.uint32(0)) if self.n_missing == 0 else code
         )  # the last one is that of missing
         found = [
-            self._codes(_with_dictionary(chunk), known)
-            for chunk in source.plain(column, self.attribute).chunks
+            self._codes(_with_dictionary(chunk), known) for chunk in plain(column, self.attribute).chunks
         ]
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint32), *found])
 

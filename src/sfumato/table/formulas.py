@@ -32,7 +32,7 @@ def escape(rows: pa.Table) -> pa.Table:
 def read_escaped(source: Source) -> Source:
     """The table that a file with escaped cells stands for.
 
-    >>> from sfumato.table.source import open_table
+    >>> from sfumato.table.opening import open_table
     >>> read_escaped(open_table(escape(pa.table({"note": ["=1+1", "'@x", "'fine"]})))).column("note").to_pylist()
     ['=1+1', "'@x", "'fine"]
     """

@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 
 from sfumato.errors import InputError, TableError, notice
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role, Schema
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
+from sfumato.table.cells import BATCH_ROWS, NUMBER
 from sfumato.table.objects import READINGS
-from sfumato.table.source import BATCH_ROWS, NUMBER, Count, Source
+from sfumato.table.opening import open_table
+from sfumato.table.source import Count, Source
 from sfumato.table.text_encoding import check_encoding
 
 DOT, COMMA = ".", ","
@@ -103,7 +105,7 @@ def open_as(
     """
     if is_private:
         options = {"may_be_empty": True, "any_text": True, **options}
-    source = tables.open_table(table, encoding=reading.encoding, **options)
+    source = open_table(table, encoding=reading.encoding, **options)
     schema = schema.expand(source.names)
     if not is_private:
         reading = recognize(source, schema, reading)
@@ -119,8 +121,9 @@ def in_usual_notation(
 ) -> Source:
     """The same table with numbers as 1.5 and dates as 2024-03-05, where they are text and columns are such.
 
+    >>> from sfumato.table.opening import open_table
     >>> schema = Schema.of(bmi={"role": "other", "kind": "number"}, zip="other")
-    >>> rows = tables.open_table(pa.table({"bmi": ["21,5", "1.023,5"], "zip": ["1,5", "2"]}))
+    >>> rows = open_table(pa.table({"bmi": ["21,5", "1.023,5"], "zip": ["1,5", "2"]}))
     >>> read = in_usual_notation(rows, schema, Reading(decimal=","))
     >>> read.column("bmi").to_pylist(), read.column("zip").to_pylist()
     (['21.5', '1023.5'], ['1,5', '2'])
@@ -229,7 +232,7 @@ def _day_of(word: str, form: str) -> str | None:
 
 def open_undeclared(table: Any, reading: Reading = AS_USUAL) -> tuple[Source, Reading]:
     """``open_as`` where no schema says which columns are numbers and dates: those that look like it are; and how."""
-    source = tables.open_table(table, encoding=reading.encoding)
+    source = open_table(table, encoding=reading.encoding)
     reading = replace(reading, encoding=source.encoding or reading.encoding)
     schema = _as_it_looks(source, reading)
     reading = recognize(source, schema, reading)
@@ -244,8 +247,9 @@ def recognize(source: Source, schema: Schema, reading: Reading) -> Reading:
 
     Nothing is recognized that could also mean something else: 1,234 may be a thousand, 03/05/2024 a day in March.
 
+    >>> from sfumato.table.opening import open_table
     >>> import warnings
-    >>> rows = tables.open_table(pa.table({"born": ["31.12.1980", "1.2.1999"]}))
+    >>> rows = open_table(pa.table({"born": ["31.12.1980", "1.2.1999"]}))
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
     ...     recognize(rows, Schema.of(born={"role": "other", "kind": "date"}), Reading()).dates
@@ -391,10 +395,11 @@ def _some(names: Sequence[str]) -> str:
 def notice_lost_zeros(source: Source, schema: Schema) -> None:
     """Say of codes that are stored as numbers of several lengths that zeros may be lost: 2139 was 02139.
 
+    >>> from sfumato.table.opening import open_table
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
-    ...     notice_lost_zeros(tables.open_table(pa.table({"zip": [2139, 53715]})), Schema.of(zip="other"))
+    ...     notice_lost_zeros(open_table(pa.table({"zip": [2139, 53715]})), Schema.of(zip="other"))
     >>> str(said[0].message)[:62]
     "pyarrow.Table: column 'zip' holds numbers of 4 to 5 digits whe"
     """

@@ -27,7 +27,7 @@ from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
-from sfumato.table.source import texts
+from sfumato.table.cells import texts
 from sfumato.verify.groups import group, summed, with_missing
 
 Ints = NDArray[np.int64]

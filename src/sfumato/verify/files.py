@@ -23,7 +23,9 @@ import pyarrow.parquet as pq
 from sfumato.errors import number_of
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.folder import CERTIFICATE, CERTIFIED, RELEASES
-from sfumato.table.source import Source, as_stored, cells_as_csv, header_as_csv, occurring, plain
+from sfumato.table.cells import as_stored, occurring, plain
+from sfumato.table.source import Source
+from sfumato.table.write import cells_as_csv, header_as_csv
 from sfumato.verify.checks import Check
 
 SCHEMA = b"ARROW:schema"

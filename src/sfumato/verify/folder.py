@@ -66,18 +66,12 @@ from sfumato.release.folder import (
     read_piece,
     sha256_of,
 )
+from sfumato.table.cells import as_stored, numbers, texts
+from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
+from sfumato.table.opening import open_table
 from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.source import (
-    INDEX_OF_PANDAS,
-    UNKNOWN,
-    Source,
-    as_stored,
-    numbers,
-    open_own_csv,
-    open_table,
-    texts,
-)
+from sfumato.table.source import INDEX_OF_PANDAS, UNKNOWN, Source
 from sfumato.table.stored import FiledRows
 from sfumato.verify import figures as verify_figures
 from sfumato.verify import files as verify_files

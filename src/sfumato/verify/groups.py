@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table.source import as_stored, dates, numbers, texts
+from sfumato.table.cells import as_stored, dates, numbers, texts
 
 Ints = NDArray[np.int64]
 

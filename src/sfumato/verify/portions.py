@@ -33,7 +33,10 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.policy.schema import Attribute, Role
-from sfumato.table.source import Source, UnreadableCells, as_stored, numbers, open_table, texts, trimmed
+from sfumato.table.cells import UnreadableCells, as_stored, numbers, texts
+from sfumato.table.opening import open_table
+from sfumato.table.source import Source
+from sfumato.table.write import trimmed
 from sfumato.verify.groups import Codes, Groups, cells_of, group, joint, labels_of, summed, with_missing
 
 Ints = NDArray[np.int64]

@@ -31,7 +31,7 @@ from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
-from sfumato.table.source import ordered
+from sfumato.table.cells import ordered
 from sfumato.verify.checks import Check
 from sfumato.verify.files import Hidden, check_parquet, read_json
 from sfumato.verify.groups import Combinations

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table.source import Source, dates, numbers, texts
+from sfumato.table.cells import dates, numbers, texts
+from sfumato.table.source import Source
 from sfumato.verify.portions import Evidence
 
 MEAN_TOLERANCE = 1e-9

@@ -18,8 +18,9 @@ from sfumato.policy.document import MondrianOptions, Output, Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
-from sfumato.table import source as tables
-from sfumato.table.source import Source, array_names
+from sfumato.table.frames import array_names
+from sfumato.table.source import Source
+from sfumato.table.write import hand_back
 
 DEFAULTS: Mapping[str, Any] = {
     "schema": None,
@@ -127,7 +128,7 @@ class Mondrian:
         source = self._as_fitted(opened(X))
         wanted = self._container()
         kind = source.kind if wanted == "default" else wanted
-        return tables.hand_back(self._recoded(source), replace(source, kind=kind))
+        return hand_back(self._recoded(source), replace(source, kind=kind))
 
     def _as_fitted(self, source: Source) -> Source:
         """The table by the names that ``fit`` saw. Arrays have none, so their columns count by their order."""

@@ -13,7 +13,9 @@ from sfumato.errors import InputError, notice, number_of
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Predict, Regress, Task
-from sfumato.table import source as tables
+from sfumato.table import opening
+from sfumato.table.cells import is_text
+from sfumato.table.frames import frame_kind
 from sfumato.table.source import Source
 
 Columns = Mapping[str, pa.ChunkedArray]
@@ -28,10 +30,10 @@ def opened(given: Any) -> Source:
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         raise EstimatorError("A sparse matrix cannot be recoded; give its dense array (toarray).")
     is_array = isinstance(given, list | tuple | np.ndarray) or (
-        hasattr(given, "__array__") and tables.frame_kind(given) is None
+        hasattr(given, "__array__") and frame_kind(given) is None
     )
     if not is_array:
-        return tables.open_table(given)
+        return opening.open_table(given)
     array = np.asarray(given)
     if array.ndim != 2:
         raise EstimatorError(
@@ -44,7 +46,7 @@ def opened(given: Any) -> Source:
             raise EstimatorError(
                 f"0 {word}(s) (shape={array.shape}) while a minimum of 1 is required by Mondrian."
             )
-    return tables.open_table(array)
+    return opening.open_table(array)
 
 
 def with_targets(source: Source, y: Any, workload: tuple[Task, ...]) -> tuple[Source, tuple[Task, ...]]:
@@ -79,7 +81,7 @@ def _is_one_of(name: str, source: Source, targets: Columns) -> bool:
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text of one type, however it is stored; all else as it is."""
     value = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return column.cast(pa.string()) if tables.is_text(value) else column
+    return column.cast(pa.string()) if is_text(value) else column
 
 
 def schema_of(
@@ -130,14 +132,14 @@ def _targets(y: Any, source: Source, wanted: Sequence[str]) -> dict[str, pa.Chun
 
 def _columns_of(y: Any) -> dict[str, pa.ChunkedArray]:
     """The columns of a series, a frame, an array or a list; one without a name is called y."""
-    if tables.frame_kind(y) not in (None, "numpy", "arrow"):  # a series is an arrow exporter, too
-        frame = tables.open_table(y)
+    if frame_kind(y) not in (None, "numpy", "arrow"):  # a series is an arrow exporter, too
+        frame = opening.open_table(y)
         return {name: frame.column(name) for name in frame.names}
     name = getattr(y, "name", None)
     cells = np.asarray(y)
     if cells.ndim not in (1, 2):
         raise EstimatorError("y must be the column of a target, or a frame of several.")
-    table = tables.open_table(cells.reshape(len(cells), -1))
+    table = opening.open_table(cells.reshape(len(cells), -1))
     if len(table.names) > 1:
         return {f"y{i}": table.column(own) for i, own in enumerate(table.names)}
     return {name if isinstance(name, str) and name else "y": table.column("x0")}

@@ -26,7 +26,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.recoding import tree
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.tree import Recoding
-from sfumato.table import source as tables
+from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
 
 
@@ -62,7 +62,7 @@ def prepare(
         domains.append(domain)
     axes = encoders.axes_of(tuple(domains), split_only=options.split_only)
     queries = compile_queries(workload, schema, domains, source.n_rows)
-    tables.give_back_memory()
+    give_back_memory()
     extra = columns.matrix()
     engine = MemoryEngine(codes, extra, threads=threads)
     n_columns = len(quasi) + extra.shape[1]

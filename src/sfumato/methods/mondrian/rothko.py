@@ -45,7 +45,7 @@ from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.tree import Recoding
 from sfumato.recoding.tree_file import AnyTree, PathStep, spine
-from sfumato.table import source
+from sfumato.table import cells
 from sfumato.table.spill import Spill
 
 FULL = 0.8
@@ -602,7 +602,7 @@ class Rothko:
     def _done_with(self, rows: Rows) -> None:
         if isinstance(rows, StoredRows | Kept):
             rows.delete()
-        source.give_back_memory()
+        cells.give_back_memory()
 
     def _divided(self, level: int) -> None:
         self.counters.repartitions += 1

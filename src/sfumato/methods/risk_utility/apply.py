@@ -19,9 +19,9 @@ from sfumato.methods.risk_utility.release import with_side_table
 from sfumato.policy.document import Policy, RiskUtilityOptions
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.progress import Progress, no_progress
-from sfumato.table import formulas
-from sfumato.table import source as tables
+from sfumato.table import files, formulas
 from sfumato.table.reading import AS_USUAL, Reading, open_as
+from sfumato.table.write import write_table
 
 
 def generalized(
@@ -82,9 +82,9 @@ def apply_to_file(
     progress: Progress = no_progress,
 ) -> int:
     """Write further rows to a file, which appears whole or not at all; returns their number."""
-    tables.check_file_target(out, overwrite=overwrite)
+    files.check_file_target(out, overwrite=overwrite)
     rows = generalized(table, policy, side_table, reading=reading, progress=progress)
-    tables.write_table(formulas.escape(rows) if policy.escapes_formulas else rows, out, overwrite=overwrite)
+    write_table(formulas.escape(rows) if policy.escapes_formulas else rows, out, overwrite=overwrite)
     return len(rows)
 
 

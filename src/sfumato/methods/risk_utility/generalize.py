@@ -41,7 +41,7 @@ from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import TreeAxis
 from sfumato.recoding.recoder import is_text, passed_on, tree_column
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.source import Source
 
 Floats = NDArray[np.float64]
@@ -94,7 +94,8 @@ def closed(policy: Policy, source: Source, side: Source | None = None) -> Policy
 def closed_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
     """Columns without a hierarchy get one, and numbers and dates without bounds the range of both tables.
 
-    >>> ages = tables.open_table(pa.table({"age": [23, 41]}))
+    >>> from sfumato.table.opening import open_table
+    >>> ages = open_table(pa.table({"age": [23, 41]}))
     >>> closed_schema(Schema.of(age={"role": "quasi-identifier", "kind": "number"}), ages)["age"].bounds
     (23.0, 41.0)
     """

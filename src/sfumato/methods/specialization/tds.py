@@ -42,7 +42,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.groups import Partition
-from sfumato.table import source as tables
+from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
 from sfumato.table.spill import Spill
 
@@ -72,7 +72,7 @@ def partition(
         progress("encoding", a, len(quasi))
         domain, codes[a] = encoders.encode_axis(source, attribute)
         domains.append(domain)
-    tables.give_back_memory()
+    give_back_memory()
     progress("specializing", 0, source.n_rows)
     chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
     grid = Grid.of(specialize(domains, chooser), domains)

@@ -32,7 +32,7 @@ from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import short
 from sfumato.release.query import select as selection
 from sfumato.release.query.select import Groups, Overlap, group_rows, published_numbers
-from sfumato.table.source import numbers
+from sfumato.table.cells import numbers
 from sfumato.table.stored import FiledRows
 
 Floats = NDArray[np.float64]

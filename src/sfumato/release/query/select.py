@@ -25,7 +25,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.query.overlap import Nodes, Part, Spans, boxes_of, leaf_spans, snapped
-from sfumato.table import source as tables
+from sfumato.table import cells as tables
 from sfumato.table.source import Source
 
 Flags = NDArray[np.bool_]
@@ -46,8 +46,9 @@ TOUCH = 2.0**-1000
 def matches(predicate: Predicate, source: Source, schema: Schema) -> Flags:
     """Which rows of a table as it came in satisfy a predicate.
 
+    >>> from sfumato.table.opening import open_table
     >>> schema = Schema.of(age={"role": "quasi-identifier", "kind": "number"})
-    >>> rows = tables.open_table(pa.table({"age": [39, 40, None]}))
+    >>> rows = open_table(pa.table({"age": [39, 40, None]}))
     >>> [matches(predicates.parse(f"{word} age >= 40", schema), rows, schema).tolist() for word in ("", "not")]
     [[False, True, False], [True, False, False]]
     """

@@ -29,7 +29,7 @@ from sfumato.errors import InputError, number_of
 from sfumato.policy.document import DiffGenOptions, Policy
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Certificate, Claims, public_of
-from sfumato.table.source import texts
+from sfumato.table.cells import texts
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.verify.checks import Check, equal
 from sfumato.verify.diffgen.cuts import Cut, Illegal, classes_of, cuts_of

@@ -32,7 +32,7 @@ from sfumato.policy.hierarchy.files import Label
 from sfumato.policy.options.risk_utility import Absolute, RiskUtilityOptions
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import Claims, UtilityClaim
-from sfumato.table.source import numbers, ordered
+from sfumato.table.cells import numbers, ordered
 from sfumato.table.stored import FiledRows, distinct_lines
 from sfumato.verify.cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
 from sfumato.verify.checks import Check, equal, what_is_left

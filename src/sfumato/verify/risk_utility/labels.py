@@ -22,7 +22,7 @@ from sfumato.policy.hierarchy.files import ROOT, Label
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import DEPTH, HARMONIC, INVERSE, LOG, MODEL_2, Utility, Weights
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.table.source import ordered, texts
+from sfumato.table.cells import ordered, texts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

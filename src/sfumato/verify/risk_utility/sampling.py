@@ -24,7 +24,7 @@ from sfumato.errors import InputError
 from sfumato.policy.options.risk_utility import PrivateSampling, RiskUtilityOptions
 from sfumato.release.certificate import Certificate, Privacy, Sampling, public_of
 from sfumato.release.folder import sha256_of
-from sfumato.table.source import open_table
+from sfumato.table.opening import open_table
 from sfumato.table.stored import FiledRows
 from sfumato.verify.checks import Check, equal
 from sfumato.verify.diffgen.counts import RANDOMNESS, SEEDED
