@@ -65,8 +65,8 @@ PUBLIC_NAMES: tuple[str, ...] = (
 )
 """``sfumato.__all__``, sorted. What stands here is promised to users: change it on purpose only."""
 
-MINIMUM_TESTS = 1000
-"""Test functions under ``tests/``. Raise it now and then: tests must not vanish in silence."""
+MINIMUM_TESTS = 2498
+"""Test functions under ``tests/``. Raise it when there are more: tests must not vanish in silence."""
 
 ALGORITHMS = (
     "sfumato.methods",

@@ -28,7 +28,9 @@ import sfumato as sf
 from sfumato.examples import demo
 from sfumato.table.opening import open_table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, it finds what the tests share
+sys.path.insert(
+    0, str(Path(__file__).parents[1] / "support")
+)  # run as a script, it finds what the tests share
 
 from private_people import people, the_policy
 
