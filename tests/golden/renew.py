@@ -28,9 +28,8 @@ import sfumato as sf
 from sfumato.examples import demo
 from sfumato.table.opening import open_table
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1] / "support")
-)  # run as a script, it finds what the tests share
+# Run as a script, it finds what the tests share.
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from private_people import people, the_policy
 

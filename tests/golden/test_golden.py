@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from golden.renew import (
-    ADULT_QUASI_IDENTIFIERS,
-    OWN,
-    PRIVATE,
-    REAL,
-    adult,
-    private_summary,
-    remembered,
-    summary,
-)
+from renew import ADULT_QUASI_IDENTIFIERS, OWN, PRIVATE, REAL, adult, private_summary, remembered, summary
 
 from sfumato.policy.schema import Role
 
