@@ -121,7 +121,7 @@ import numpy as np
 class FactoredInference:
     def __init__(self, domain, iters, warm_start=False, prng=None):
         self.options = (iters, warm_start)
-        self.left = 16.0
+        self.left = 64.0
     def estimate(self, measurements):
         self.left /= 2
         counts = np.zeros(1)
@@ -186,7 +186,7 @@ def test_the_other_environment_is_talked_to_by_files(few, tmp_path):
         assert pyarrow.csv.read_csv(folder / job.file).equals(few[0])
         taken = ask.taken(job, folder)
         assert taken["CPU seconds"] >= 0
-        assert taken["rounds of the last fit"] == 3  # 1008, 1004, 1002: the last is less than 0.2% lower
+        assert taken["rounds of the last fit"] == 3  # 1032, 1016, 1008: the last is less than 1% lower
     (folder / jobs[1].file).with_suffix(".json").unlink()
     assert synthesize(folder, tmp_path) == [mst]  # and the other is not made again
 
@@ -213,9 +213,9 @@ def test_synthetic_rows_are_judged_on_the_test_rows(few, tmp_path):
 
 def test_the_first_run_of_everything_comes_before_the_second():
     asked = beside.jobs(Namespace(trials=2, quick=False))
-    assert len(set(asked)) == 2 * 2 * 4
-    assert [job.number for job in asked] == [0] * 8 + [1] * 8
-    assert len({job.file for job in asked}) == 16
+    assert len(set(asked)) == 2 * 2 * 2
+    assert [job.number for job in asked] == [0] * 4 + [1] * 4
+    assert len({job.file for job in asked}) == 8
 
 
 # ---- judgement -------------------------------------------------------------------------------------------
