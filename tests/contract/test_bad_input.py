@@ -419,9 +419,9 @@ def test_other_commands_do_not_show_its_words_either(sfumato, release, monkeypat
         raise ValueError(SECRET)
 
     inside, *arguments = {
-        "profile": ("profile_draft.measure", "people.csv"),
-        "verify": ("verify._folder_checks", release),
-        "apply": ("boxes.known_nodes", release, "people.csv", "--out", "more.csv"),
+        "profile": ("profiling.draft.measure", "people.csv"),
+        "verify": ("verify.folder._folder_checks", release),
+        "apply": ("recoding.recoder.known_nodes", release, "people.csv", "--out", "more.csv"),
     }[command]
     monkeypatch.setattr(f"sfumato.{inside}", fail)
     done = sfumato(command, *arguments)
