@@ -9,7 +9,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench constraints clean core evaluate dev browser database
+.PHONY: help demo test quick lint format bench constraints clean core evaluate dev browser database
 
 help:  ## this list
 	@echo "make TARGET [PYTHON=/path/to/python3.11]"
@@ -20,6 +20,9 @@ demo: evaluate  ## install sfumato[evaluate] into .venv, then publish the bundle
 
 test: dev browser database  ## every test; ARGS="-k words" picks some
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+quick: dev  ## layers, the papers' examples, golden releases, documents: under a minute
+	$(BIN)/python -m pytest -n 2 tests/architecture tests/golden tests/paper src docs README.md $(ARGS)
 
 lint: dev  ## ruff, formatting, types
 	$(BIN)/python -m ruff check .

@@ -70,7 +70,9 @@ def test_verify_loads_neither_numba_nor_what_evaluates(sfumato_process, here, ta
     assert "ok    the report is what the release is rendered as\n" in done.stdout
     loaded = done.stdout.splitlines()[-1].split()
     assert "sfumato.report" in loaded
-    assert {"numba", "scipy", "sklearn", "sfumato.evaluation.protocol", "sfumato.publishing"}.isdisjoint(loaded)
+    assert {"numba", "scipy", "sklearn", "sfumato.evaluation.protocol", "sfumato.publishing"}.isdisjoint(
+        loaded
+    )
 
 
 def test_mistakes_go_to_stderr_in_one_line_with_exit_code_2(sfumato_process, here, table, policy):

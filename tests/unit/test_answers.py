@@ -25,6 +25,7 @@ from sfumato.release.query import answers
 from sfumato.release.query.select import matches
 from sfumato.release.release import Release
 from sfumato.table import stored
+from sfumato.table.opening import open_table
 from sfumato.table.stored import FiledRows
 from sfumato.table.write import write_table
 
@@ -82,9 +83,7 @@ def release(request):
     "where", ["age >= 40 and sex = 'm'", "age < 30 or born > '1990-01-01'", "age is null"]
 )
 def test_a_selection_returns_the_rows_whose_boxes_overlap(release, where, tmp_path):
-    true = int(
-        matches(parse(where, release.policy.schema), sf.tables.open_table(TABLE), release.policy.schema).sum()
-    )
+    true = int(matches(parse(where, release.policy.schema), open_table(TABLE), release.policy.schema).sum())
     found = release.select(where)
     assert true <= found.num_rows <= len(AGE)
     assert found.column_names == release.rows.column_names
