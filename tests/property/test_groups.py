@@ -96,3 +96,8 @@ BIG_CASES = {
 @pytest.mark.parametrize("name", BIG_CASES)
 def test_decisions_on_larger_tables_grow_the_same_tree_too(name, memory):
     same_tree(problem_of(big_case(7, *BIG_CASES[name])), memory=memory, block=50)
+
+
+def test_a_gain_that_is_rounded_below_zero_is_no_reason_for_median(monkeypatch):
+    monkeypatch.setattr(splits.Decision, "_gain", lambda *_: -1e-17)
+    same_tree(problem_of(big_case(7, *BIG_CASES["one label"])), memory=1 << 30, block=50)

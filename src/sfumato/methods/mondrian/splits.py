@@ -765,8 +765,7 @@ class Decision:
                 return
             best = self._outcome.setdefault(phase, self._first(phase))
             is_last = phase is Phase.MEDIAN or (
-                phase is Phase.SCORE
-                and (best is None or not self._gain(best) < self.judge.targets.median_below_gain)
+                phase is Phase.SCORE and (best is None or not self._is_left_to_median(best))
             )
             if best is not None and (is_last or phase is Phase.QUERIES):
                 self._split(best, stays=phase is Phase.QUERIES)
@@ -818,6 +817,11 @@ class Decision:
         low, high = int(self.bounds[0, axis]), int(self.bounds[1, axis])
         cover = self._cover(axis) if self.judge.axes.is_tree[axis] else 0
         return float(normalized_width(self.judge.grid, axis, low, high, cover))
+
+    def _is_left_to_median(self, best: Candidate) -> bool:
+        """Does it gain less than Median is preferred below? Never where there is no such limit, however it is rounded."""
+        limit = self.judge.targets.median_below_gain
+        return limit > 0.0 and self._gain(best) < limit
 
     def _gain(self, best: Candidate) -> float:
         judge = self.judge
