@@ -10,6 +10,7 @@ from lab.record import Claim, Finding, Measured
 from lab.trials import Fold, Part, Points
 
 from sfumato.evaluation import points
+from sfumato.table.opening import open_table
 
 NAME = "tods_fig09"
 METHODS = ("Regression", "Median")
@@ -31,7 +32,7 @@ def trial(fold: Fold, k: int, learners: tuple[str, ...]) -> list[dict[str, Any]]
 def trial_of_original(fold: Fold, learners: tuple[str, ...]) -> list[dict[str, Any]]:
     """Region enters as its code, a number: as a category it would be 810 columns to a linear regression."""
     part = fold.open()
-    sources = [trials.tables.open_table(table) for table in (part.train, part.test)]
+    sources = [open_table(table) for table in (part.train, part.test)]
     columns = points.read(sources, part.study.schema(), part.study.features)
     columns["region"] = points.Numbers(columns["region"].cells.astype(float))
     seen = {"Original": Points.of(columns, part.train.num_rows)}

@@ -65,7 +65,7 @@ PUBLIC_NAMES: tuple[str, ...] = (
 )
 """``sfumato.__all__``, sorted. What stands here is promised to users: change it on purpose only."""
 
-MINIMUM_TESTS = 2498
+MINIMUM_TESTS = 2501
 """Test functions under ``tests/``. Raise it when there are more: tests must not vanish in silence."""
 
 ALGORITHMS = (

@@ -1,12 +1,15 @@
 """The scripts of the figures: their tables, their judgement, their records; and small trials of each, Weka included."""
 
+import ast
 import doctest
+import importlib
 import json
 import re
 import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +41,35 @@ SCRIPTS = (
     tods_fig06, tods_fig07, tods_fig08, tods_fig09, tods_fig10, tods_fig11, tods_fig12, tods_fig13,
 )  # fmt: skip
 LEARNERS = ("scikit-learn", "weka")
+
+
+def lacking(script: ModuleType, text: str) -> list[str]:
+    """What a script asks of modules, step by step, that they do not have."""
+    out = []
+    for node in ast.walk(ast.parse(text)):
+        names, inner = [], node
+        while isinstance(inner, ast.Attribute):
+            names, inner = [inner.attr, *names], inner.value
+        found = getattr(script, inner.id, None) if isinstance(inner, ast.Name) else None
+        for name in names:
+            if not isinstance(found, ModuleType):
+                break
+            if not hasattr(found, name):
+                out.append(f"{script.__name__}, line {node.lineno}: {found.__name__} has no {name}")
+                break
+            found = getattr(found, name)
+    return sorted(set(out))  # a.b.c holds a.b
+
+
+@pytest.mark.parametrize("path", sorted(REPRODUCTION.glob("*.py")), ids=lambda path: path.stem)
+def test_scripts_ask_modules_for_what_they_have(path):
+    assert lacking(importlib.import_module(path.stem), path.read_text(encoding="utf-8")) == []
+
+
+def test_what_a_module_lacks_is_found():
+    assert lacking(tods_fig09, "points.Numbers(1)\ntrials.tables.open_table(2)\n") == [
+        "tods_fig09, line 2: lab.trials has no tables"
+    ]
 
 
 def small_fold(study="Census"):
