@@ -29,7 +29,7 @@ from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, Numbers, at, places
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill, size_of
@@ -148,7 +148,7 @@ def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
     """Domain and codes of one quasi-identifier."""
     column = source.column(attribute.name)
     if attribute.is_ordered:
-        return _encode_ordered(tables.ordered(column, attribute), attribute)
+        return _encode_ordered(table_cells.ordered(column, attribute), attribute)
     return _encode_tree(column, attribute)
 
 
@@ -165,7 +165,7 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
 
 def _label_codes(column: Any, attribute: Attribute) -> tuple[Codes, int]:
     if attribute.kind is Kind.CATEGORY:
-        cells = tables.texts(column, attribute)
+        cells = table_cells.texts(column, attribute)
         if (
             attribute.role is Role.SENSITIVE
         ):  # what looks alike makes no diversity, and what is not seen is missing
@@ -173,7 +173,7 @@ def _label_codes(column: Any, attribute: Attribute) -> tuple[Codes, int]:
             plain = pc.if_else(pc.equal(seen, ""), None, seen).dictionary_encode()
             cells = pa.DictionaryArray.from_arrays(plain.indices.take(cells.indices), plain.dictionary)
     else:  # one number is one value, however its cells spell it
-        cells = tables.ordered(column, attribute).dictionary_encode()
+        cells = table_cells.ordered(column, attribute).dictionary_encode()
     ranks = pc.rank(cells.dictionary, sort_keys="ascending", tiebreaker="dense").to_numpy(
         zero_copy_only=False
     )
@@ -203,7 +203,7 @@ def _without_format(text: str | None) -> str | None:
 
 def encode_number(source: Source, attribute: Attribute, *, missing: int | None = None) -> Measure:
     """A number as 32-bit code: exactly where its decimals allow. Missing becomes ``missing``, or the mean."""
-    cells = tables.numbers(source.column(attribute.name), attribute)
+    cells = table_cells.numbers(source.column(attribute.name), attribute)
     present = _present(cells)
     if len(present) == 0:
         return Measure(0.0, 1.0, True, np.full(len(cells), missing or 0, dtype=np.uint32))
@@ -496,8 +496,8 @@ def _is_whole(bounds: tuple[float, float]) -> bool:
 
 def _encode_tree(column: Any, attribute: Attribute) -> tuple[TreeDomain, Codes]:
     if attribute.kind is Kind.CATEGORY:
-        return _tree_of(tables.texts(column, attribute), attribute)
-    raw = tables.ordered(column, attribute)
+        return _tree_of(table_cells.texts(column, attribute), attribute)
+    raw = table_cells.ordered(column, attribute)
     extent = Extent(replace(attribute, step=None))
     extent.add_cells(raw)
     return _tree_of(raw.dictionary_encode(), with_bounds(attribute, extent))
@@ -559,7 +559,7 @@ class TreeEncoder:
         self.dictionary.add(column, first_row)
 
     def finish(self) -> TreeDomain:
-        cells = tables.texts(self.dictionary.column(), self.attribute)
+        cells = table_cells.texts(self.dictionary.column(), self.attribute)
         self.domain, self._code = _tree_of(cells, self.attribute, self.dictionary.count)
         return self.domain
 
@@ -686,7 +686,7 @@ class LabelEncoder:
         column = words.column()
         try:
             self._code, n = _label_codes(column, self.attribute)
-        except tables.UnreadableCells as fault:
+        except table_cells.UnreadableCells as fault:
             raise fault.among(words.count, words.first) from None
         self.count = np.zeros(n, dtype=np.int64)
         np.add.at(self.count, self._code, words.count)

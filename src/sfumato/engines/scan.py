@@ -45,7 +45,7 @@ from sfumato.randomness import Random
 from sfumato.recoding import statistics
 from sfumato.recoding.recoder import passed_on
 from sfumato.release.query import select
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
 from sfumato.table.source import Source, changed
 from sfumato.table.spill import Spill
@@ -139,7 +139,7 @@ class Intake:
         self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
         if reservoir is not None:
             self.sample = self._codes(reservoir.batch(self.schema))
-        tables.give_back_memory()
+        table_cells.give_back_memory()
 
     def _look_again(self) -> None:
         """Those that could not foresee what they need to know."""
@@ -525,7 +525,7 @@ class Words:
 
     def __init__(self, dictionary: Dictionary, attribute: Attribute) -> None:
         self.dictionary = dictionary
-        self.labels = tables.texts(dictionary.column(), attribute).to_pylist()
+        self.labels = table_cells.texts(dictionary.column(), attribute).to_pylist()
 
     def test(self, column: pa.Array) -> Callable[[Any], NDArray[np.bool_]]:
         def is_inside(side: Any) -> NDArray[np.bool_]:

@@ -28,7 +28,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 LEARN_FROM = ("corners", "midpoint", "sample")
@@ -103,7 +103,7 @@ def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dic
 def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
     if attribute.kind is not Kind.CATEGORY:
         return Numbers(np.concatenate([_numbers(part, attribute) for part in parts]))
-    decoded = [tables.texts(part, attribute).dictionary_decode() for part in parts]
+    decoded = [table_cells.texts(part, attribute).dictionary_decode() for part in parts]
     cells = pa.chunked_array(decoded, pa.string()).combine_chunks().dictionary_encode()
     n_texts, order = len(cells.dictionary), pc.sort_indices(cells.dictionary)
     rank = np.empty(n_texts + 1, dtype=np.int64)
@@ -115,7 +115,7 @@ def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
 
 
 def _numbers(column: Any, attribute: Attribute) -> Floats:
-    cells = tables.ordered(column, attribute)
+    cells = table_cells.ordered(column, attribute)
     numbers = np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     if np.any(np.abs(numbers) > LARGEST):
         raise TableError(

@@ -36,7 +36,7 @@ from sfumato.recoding.axis import (
     join,
     known_nodes,
 )
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table import opening
 from sfumato.table.cells import UnreadableCells
 from sfumato.table.source import Count, Source
@@ -322,7 +322,7 @@ def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
         return source
     first = next(source.batches([attribute.name for attribute in categories], rows=1))
     odd = {
-        attribute.name: tables.texts(source.column(attribute.name), attribute)
+        attribute.name: table_cells.texts(source.column(attribute.name), attribute)
         for attribute, field in zip(categories, first.schema, strict=True)
         if not is_text(field.type)
     }

@@ -24,7 +24,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.groups import Partition
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 SUFFIXES = {"range": ("_min", "_max"), "mean": ("_mean",)}
@@ -106,7 +106,7 @@ class OneGroup:
     def add(self, batch: pa.RecordBatch) -> None:
         """Some rows of the group."""
         for name, column in self.columns.items():
-            column.add(tables.ordered(batch.column(name), column.attribute))
+            column.add(table_cells.ordered(batch.column(name), column.attribute))
 
     def cells(self) -> dict[str, pa.Scalar]:
         """What all rows of the group carry."""
@@ -205,7 +205,7 @@ class _Parts:
 
 def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict[str, pa.Array]:
     column = source.column(attribute.name)
-    parts = _parts(tables.ordered(column, attribute), groups)
+    parts = _parts(table_cells.ordered(column, attribute), groups)
     least, most = (which.reduceat(parts.values, parts.starts) for which in (np.minimum, np.maximum))
     is_date = attribute.kind is Kind.DATE
     if is_date:

@@ -36,7 +36,7 @@ from sfumato.recoding.ways import (
     table_of,
 )
 from sfumato.table import formulas
-from sfumato.table import write as tables
+from sfumato.table import write as table_write
 from sfumato.table.files import check_file_target
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.spill import Spill, spilling
@@ -361,7 +361,9 @@ def apply_to_file(
     check_file_target(out, overwrite=overwrite)
     recoding = recodings.read(folder, schema, memory=memory)
     row_group = (
-        tables.ROW_GROUP if memory is None else int(np.clip(memory // ROW_BYTES, 1 << 13, tables.ROW_GROUP))
+        table_write.ROW_GROUP
+        if memory is None
+        else int(np.clip(memory // ROW_BYTES, 1 << 13, table_write.ROW_GROUP))
     )
     with Spill(out) as spill, TableWriter(out, row_group=row_group, overwrite=overwrite) as writer:
         source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))

@@ -54,15 +54,6 @@ class WritableRecoding(Protocol):
     def write(self, folder: Path) -> None: ...
 
 
-# ---- the certificate -------------------------------------------------------------------------------
-
-
-# ---- hashes ----------------------------------------------------------------------------------------
-
-
-# ---- the release -----------------------------------------------------------------------------------
-
-
 def _with_numbers(rows: pa.Table, schema: Schema) -> pa.Table:
     """The rows with numbers where a column of numbers is published as it is, and all of its texts are such."""
     for attribute in schema:
@@ -251,6 +242,3 @@ def _bring(path: Path, target: Path, within: Path | None) -> None:
 
 def _write_text(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8"))  # no line ends of the platform: same release, same bytes
-
-
-# ---- a folder that appears whole or not at all -----------------------------------------------------

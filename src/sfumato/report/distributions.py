@@ -22,7 +22,7 @@ from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.report.groups import Groups, Leaves
 from sfumato.report.partition_plot import divisor, line_of, stretches
 from sfumato.report.rows import View
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
 
 
 def _of_values(column: Any, attribute: Attribute) -> Density | Labels:
-    cells = tables.ordered(column, attribute)
+    cells = table_cells.ordered(column, attribute)
     values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(values):
         return Labels(((None, len(cells)),))
@@ -177,7 +177,7 @@ def _of_labels(
     column: Any, attribute: Attribute, leaves: Leaves | None, weight: Ints | None, scale: float
 ) -> Labels:
     """Rows by label; each row stands for ``weight`` others, and all of them for ``scale`` times as many."""
-    cells = tables.texts(column, Attribute(attribute.name, Role.OTHER))
+    cells = table_cells.texts(column, Attribute(attribute.name, Role.OTHER))
     texts = [*cells.dictionary.to_pylist(), None]
     at = pc.fill_null(cells.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
     counts = np.bincount(at, weight, minlength=len(texts))

@@ -30,7 +30,7 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.release.certificate import Claim
 from sfumato.release.release import Release
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 from sfumato.verify.cells import Detail, DistinctCells
 
@@ -362,7 +362,7 @@ def attributes_of(
 
 
 def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
-    cells = tables.texts(column, attribute)
+    cells = table_cells.texts(column, attribute)
     return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
 
 

@@ -20,8 +20,9 @@ from sfumato.policy.schema import Attribute, Role
 from sfumato.randomness import seeded
 from sfumato.report.groups import cells_of
 from sfumato.table.cells import texts
+from sfumato.table.csv_file import as_read_from_csv
 from sfumato.table.opening import open_table
-from sfumato.table.source import Source, as_read_from_csv
+from sfumato.table.source import Source
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.table.write import compact
 from sfumato.verify.portions import Judged, Lines, hashes, lines_of

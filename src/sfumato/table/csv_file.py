@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from sfumato.errors import TableError
+from sfumato.policy.schema import Attribute, Role
 from sfumato.table.allowance import Gauge
-from sfumato.table.cells import NUMBER, TEXTS, NotUtf8, count_of
+from sfumato.table.cells import NUMBER, TEXTS, NotUtf8, count_of, decode, is_text, texts
 from sfumato.table.csv_header import lacks_header, looks_like_json
 from sfumato.table.source import (
     UNKNOWN,
@@ -389,3 +390,20 @@ def _check_quotes(last: Any, tail: bytes, layout: _Layout, where: str) -> None:
 
     if ends_with_cell(tail, opened) and not ends_with_cell(tail.rstrip(b"\r\n"), opened + b'"'):
         raise TableError(f"{where} ends inside a quoted cell: it is cut short, or a quote is never closed.")
+
+
+def as_read_from_csv(table: pa.Table) -> pa.Table:
+    """The table as it is read back from a CSV file: all cells are text, and empty ones are missing.
+
+    >>> as_read_from_csv(pa.table({"ill": ["flu", ""], "charge": [1.5, 2.0]})).to_pylist()
+    [{'ill': 'flu', 'charge': '1.5'}, {'ill': None, 'charge': '2'}]
+    """
+    columns = [
+        texts(column if is_text(column.type) else _as_csv_text(column), Attribute(name, Role.OTHER))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _as_csv_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([decode(chunk).cast(pa.string()) for chunk in column.chunks], pa.string())

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from sfumato.errors import InputError, TableError, notice
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role, Schema
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.cells import BATCH_ROWS, NUMBER
 from sfumato.table.objects import READINGS
 from sfumato.table.opening import open_table
@@ -172,9 +172,9 @@ def _rewritten(
     if column.type == READINGS:
         objects = [_each_object(chunk, change, attribute.missing_values) for chunk in column.chunks]
         return pa.chunked_array(objects, READINGS)
-    if not tables.is_text(column.type):
+    if not table_cells.is_text(column.type):
         return column
-    cells = (tables.lenient_plain if is_private else tables.plain)(column, attribute)
+    cells = (table_cells.lenient_plain if is_private else table_cells.plain)(column, attribute)
     chunks = [_each_text(chunk, change, attribute.missing_values) for chunk in cells.chunks]
     return pa.chunked_array(chunks, cells.type)
 
@@ -319,10 +319,10 @@ def _is_missing(words: pa.Array, missing: Iterable[str]) -> pa.Array:
 
 
 def _distinct_texts(chunks: list[pa.Array]) -> pa.Array | None:
-    if not chunks or not all(tables.is_text(chunk.type) for chunk in chunks):
+    if not chunks or not all(table_cells.is_text(chunk.type) for chunk in chunks):
         return None
     attribute = Attribute("", Role.OTHER)
-    words = [tables.lenient_plain(chunk, attribute).unique() for chunk in chunks]
+    words = [table_cells.lenient_plain(chunk, attribute).unique() for chunk in chunks]
     plain = [word.dictionary_decode() if isinstance(word, pa.DictionaryArray) else word for word in words]
     return pc.utf8_trim_whitespace(
         pa.concat_arrays([word.cast(pa.string()) for word in plain]).drop_null()
@@ -425,11 +425,13 @@ def _is_code(attribute: Attribute) -> bool:
 def _lengths_of_numbers(column: pa.ChunkedArray) -> list[int]:
     """The lengths of whole numbers; none where cells are no such, or where some begin with a zero."""
     if not (
-        tables.is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        table_cells.is_text(column.type)
+        or pa.types.is_integer(column.type)
+        or pa.types.is_floating(column.type)
     ):
         return []
     try:
-        words = tables.texts(column, Attribute("", Role.OTHER)).dictionary
+        words = table_cells.texts(column, Attribute("", Role.OTHER)).dictionary
     except TableError:
         return []
     present = _without(pc.utf8_trim_whitespace(words), MISSING_TEXTS)

@@ -19,9 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean
-from sfumato.policy.schema import Attribute, Role
 from sfumato.table.allowance import Gauge
-from sfumato.table.cells import BATCH_ROWS, decode, is_text, texts
+from sfumato.table.cells import BATCH_ROWS
 
 PARQUET_NAMES = (".parquet", ".pq")
 BINARY_NAMES = (*PARQUET_NAMES, ".arrow", ".feather", ".ipc")
@@ -43,9 +42,6 @@ Count = Callable[[int], None]
 """Told how many bytes of the input were read."""
 
 INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
-
-
-# ---- a table, column by column ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +220,6 @@ def while_reading(where: str, what: str) -> Iterator[None]:
         ) from None
 
 
-# ---- paths -----------------------------------------------------------------------------------------
-
-
 def signature_of(path: Path) -> tuple[int, ...]:
     """What changes when a file does."""
     status = path.stat()
@@ -240,35 +233,3 @@ def source_of(table: pa.Table, kind: str, where: str) -> Source:
 def without_index(names: Sequence[str]) -> tuple[str, ...]:
     """A row number that pandas stored along is no column: published, it would link back."""
     return tuple(name for name in names if not INDEX_OF_PANDAS.fullmatch(name))
-
-
-# ---- frames ----------------------------------------------------------------------------------------
-
-
-# ---- CSV in ----------------------------------------------------------------------------------------
-
-
-# ---- what cells mean -------------------------------------------------------------------------------
-
-
-def as_read_from_csv(table: pa.Table) -> pa.Table:
-    """The table as it is read back from a CSV file: all cells are text, and empty ones are missing.
-
-    >>> as_read_from_csv(pa.table({"ill": ["flu", ""], "charge": [1.5, 2.0]})).to_pylist()
-    [{'ill': 'flu', 'charge': '1.5'}, {'ill': None, 'charge': '2'}]
-    """
-    columns = [
-        texts(column if is_text(column.type) else _as_csv_text(column), Attribute(name, Role.OTHER))
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, names=table.column_names)
-
-
-def _as_csv_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([decode(chunk).cast(pa.string()) for chunk in column.chunks], pa.string())
-
-
-# ---- columns as Arrow stores them ------------------------------------------------------------------
-
-
-# ---- the way out -----------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.table.csv_file import open_own_csv
+from sfumato.table.csv_file import as_read_from_csv, open_own_csv
 from sfumato.table.formulas import read_escaped
 from sfumato.table.opening import open_table
-from sfumato.table.source import Source, as_read_from_csv
+from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
 

@@ -41,7 +41,7 @@ from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import TreeAxis
 from sfumato.recoding.recoder import is_text, passed_on, tree_column
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def closed(policy: Policy, source: Source, side: Source | None = None) -> Policy
 
 
 def closed_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
-    """Columns without a hierarchy get one, and numbers and dates without bounds the range of both tables.
+    """Columns without a hierarchy get one, and numbers and dates without bounds the range of both table_cells.
 
     >>> from sfumato.table.opening import open_table
     >>> ages = open_table(pa.table({"age": [23, 41]}))
@@ -112,11 +112,11 @@ def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attrib
     if isinstance(attribute.hierarchy, Hierarchy) or attribute.hierarchy == "flat":
         return attribute
     extent = Extent(replace(attribute, step=None))
-    extent.add_cells(tables.ordered(source.column(attribute.name), attribute))
+    extent.add_cells(table_cells.ordered(source.column(attribute.name), attribute))
     extent.outer_ends()  # raises if the table has a cell outside its bounds
     if side is not None:
         with of_side_table():
-            extent.add_cells(tables.ordered(side.column(attribute.name), attribute))
+            extent.add_cells(table_cells.ordered(side.column(attribute.name), attribute))
             extent.outer_ends()
     if attribute.kind is Kind.DATE:
         first = int(extent.least) if extent.n_present else 0
@@ -258,8 +258,8 @@ def _cells_of_both(
 
 def _cells(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     if attribute.kind is Kind.CATEGORY:
-        return tables.texts(column, attribute)
-    return tables.ordered(column, attribute).dictionary_encode()
+        return table_cells.texts(column, attribute)
+    return table_cells.ordered(column, attribute).dictionary_encode()
 
 
 # ---- weights of rows ---------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def _broadcast(given: Floats, shape: tuple[int, int]) -> Floats:
 
 def _numbers(source: Source, attribute: Attribute) -> Floats:
     """A column of personal weights: numbers of at least 0, none missing."""
-    cells = tables.numbers(source.column(attribute.name), attribute)
+    cells = table_cells.numbers(source.column(attribute.name), attribute)
     if cells.null_count:
         raise TableError(
             f"Column {attribute.name!r} holds personal weights and is missing in {number_of(cells.null_count, 'row')}; "

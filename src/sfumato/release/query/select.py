@@ -25,7 +25,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.query.overlap import Nodes, Part, Spans, boxes_of, leaf_spans, snapped
-from sfumato.table import cells as tables
+from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 Flags = NDArray[np.bool_]
@@ -71,7 +71,7 @@ def _test(column: Any, attribute: Attribute) -> Any:
     """A function from a side to the rows whose cells lie in it; the column is read once."""
     if attribute.kind is not Kind.CATEGORY:
         return number_test(read_ordered(attribute, column))
-    cells = tables.texts(column, attribute)
+    cells = table_cells.texts(column, attribute)
     labels = [*cells.dictionary.to_pylist(), None]
     at = cells.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
     return lambda side: np.array([label in side for label in labels], dtype=np.bool_)[at]
@@ -329,7 +329,7 @@ def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Poli
     else:
         number_of = {text: i for i, text in enumerate(dict.fromkeys(labels.to_pylist()))}
         label = np.array([number_of[text] for text in labels.to_pylist()], dtype=np.int64)
-        column = tables.texts(_column(rows, name), Attribute(name, Role.OTHER))
+        column = table_cells.texts(_column(rows, name), Attribute(name, Role.OTHER))
         texts = [*column.dictionary.to_pylist(), None]
         at = column.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
         row = np.array([number_of.get(text, -1) for text in texts], dtype=np.int64)[at]
