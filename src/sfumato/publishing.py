@@ -22,6 +22,7 @@ from sfumato.errors import InputError, InternalError, number_of
 from sfumato.evaluation.result import Evaluation
 from sfumato.methods import partition
 from sfumato.policy import predicate
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import DiffGenOptions, Policy, RiskUtilityOptions
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute
 from sfumato.policy.schema import Role
@@ -785,7 +786,7 @@ def _check_names(policy: Policy) -> None:
     if not policy.output.has_bounds:
         return
     for attribute in policy.schema.quasi_identifiers:
-        for name in (f"{attribute.name}_low", f"{attribute.name}_high"):
+        for name in bound_names(attribute.name):
             if attribute.is_ordered and name in policy.schema:
                 raise InputError(
                     f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."

@@ -38,6 +38,7 @@ from sfumato.engines.rows import Layout
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
 from sfumato.policy import predicate
+from sfumato.policy.column_names import MEAN
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.progress import Progress, no_progress
@@ -199,7 +200,7 @@ class Intake:
     def statistic_types(self) -> dict[str, pa.DataType]:
         """The types of the published statistics: what is whole in one group need not be so in all."""
         return {
-            name: pa.float64() if name.endswith("_mean") and not pa.types.is_date(kind) else kind
+            name: pa.float64() if name.endswith(MEAN) and not pa.types.is_date(kind) else kind
             for column, kind in self._payload.kinds.items()
             for name in statistics.names_of(self.schema[column], self.policy)
         }

@@ -12,9 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import date, timedelta
 from enum import StrEnum
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -23,6 +21,9 @@ from sfumato import notebook
 from sfumato.errors import PolicyError, nearest, number_of
 from sfumato.policy import file as policy_file
 from sfumato.policy import predicate, yaml
+from sfumato.policy.column_names import COUNT, bound_names
+from sfumato.policy.days import as_date, read_day
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.file import (
     BrokenAttribute,
     Document,
@@ -35,7 +36,7 @@ from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import diffgen, risk_utility
-from sfumato.policy.options.diffgen import COUNT, COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
+from sfumato.policy.options.diffgen import COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
@@ -73,7 +74,6 @@ MAX_TITLE = 200
 
 T = TypeVar("T")
 
-_EPOCH = date(1970, 1, 1)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -504,7 +504,7 @@ def _bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, 
 def _days(text: Any, path: Where) -> int:
     try:
         if _ISO_DATE.fullmatch(text):
-            return (date.fromisoformat(text) - _EPOCH).days
+            return read_day(text)
     except (TypeError, ValueError):
         pass
     raise Misfit(path, "must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31].")
@@ -647,7 +647,7 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
 
 
 def _bound_as_plain(bound: float, kind: Kind) -> float | str:
-    return (_EPOCH + timedelta(days=int(bound))).isoformat() if kind is Kind.DATE else bound
+    return as_date(bound).isoformat() if kind is Kind.DATE else bound
 
 
 # --- what must hold of the values -------------------------------------------------------------------------
@@ -754,12 +754,12 @@ def _check_bounds(attribute: Attribute, path: Where) -> None:
 def _check_step(attribute: Attribute, step: float, path: Where) -> None:
     if not is_number(step) or step <= 0:
         raise Misfit(path, "must be a number above 0.")
-    if attribute.kind is Kind.DATE and _exact(step).denominator != 1:
+    if attribute.kind is Kind.DATE and read_exactly(step).denominator != 1:
         raise Misfit(path, "the step of a date must be a whole number of days.")
     if attribute.bounds is None:
         raise Misfit(path, "a step is counted from the lower bound; add bounds, or leave it out.")
     low, high = attribute.bounds
-    if ((_exact(high) - _exact(low)) / _exact(step)).denominator != 1:
+    if ((read_exactly(high) - read_exactly(low)) / read_exactly(step)).denominator != 1:
         raise Misfit(
             path,
             "must divide the distance between the bounds; change it or the bounds. Values need no common step: for "
@@ -934,7 +934,7 @@ def _published_by_diffgen(policy: Policy) -> list[str]:
             policy.output.has_bounds and attribute.is_ordered and attribute.role is Role.QUASI_IDENTIFIER
         )
         names += [attribute.name] if policy.output.has_labels or not has_bounds else []
-        names += [f"{attribute.name}_low", f"{attribute.name}_high"] if has_bounds else []
+        names += bound_names(attribute.name) if has_bounds else ()
     return [*names, COUNT] if policy.rows == COUNTS else names
 
 
@@ -972,8 +972,3 @@ def _check_splittable(name: str, schema: Schema, path: Where) -> None:
             f"column {short(name)} has the role {attribute.role}, and only quasi-identifiers are split; "
             "leave it out.",
         )
-
-
-def _exact(number: float) -> Fraction:
-    """The number that its decimal text says, so that 0.1 goes ten times into 1."""
-    return Fraction(str(number))

@@ -18,11 +18,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import PolicyError, did_you_mean
+from sfumato.policy.days import read_day
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.yaml import short
@@ -35,8 +35,6 @@ LEAST, GREATEST = -math.nextafter(math.inf, 0), math.nextafter(math.inf, 0)
 MAX_RECTANGLES = 1_000
 MAX_PAIRS = 250_000
 MAX_DEPTH = 100
-
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,7 +528,7 @@ def _read(token: _Token, attribute: Attribute) -> Any:
 def _days(token: _Token, attribute: Attribute) -> float:
     try:
         if token.kind == "text" and re.fullmatch(r"\d{4}-\d{2}-\d{2}", token.text):
-            return float((date.fromisoformat(token.text) - _EPOCH).days)
+            return float(read_day(token.text))
     except ValueError:
         pass
     what = f"compares the date {attribute.name!r} with what is no date"

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError, number_of
+from sfumato.policy.decimals import read_exactly
 
 ENTROPY_TOLERANCE = 1e-12
 """Entropies (in nats) closer than this are equal: the roundoff of a sum of logarithms, no more."""
@@ -185,7 +186,7 @@ class RecursiveDiversity:
 
         Beyond 2^32, more than all rows, one c is as good as another. So products with counts fit 64 bits.
         """
-        c = min(Fraction(str(self.c)), Fraction(2**32))
+        c = min(read_exactly(self.c), Fraction(2**32))
         finest = min(10**9, 2**33 // math.ceil(c))
         return c if c.denominator <= finest else Fraction(math.floor(c * finest), finest)
 

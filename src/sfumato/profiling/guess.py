@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import Facts, Shape
 from sfumato.profiling.names import Hint, Meaning, hint_of
@@ -317,7 +318,7 @@ def outward(facts: Facts) -> Bounds:
     >>> outward(Facts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
     (0.0, 0.7)
     """
-    low, high = (Fraction(str(end)) for end in facts.ends)  # as written: 0.7 is seven tenths
+    low, high = map(read_exactly, facts.ends)  # as written: 0.7 is seven tenths
     unit = _unit(facts)
     often = max(10, facts.n_rows / 100)
     first, last = math.floor(low / unit), math.ceil(high / unit)

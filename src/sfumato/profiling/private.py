@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from sfumato import notebook
 from sfumato.errors import InputError, TableError, number_of
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
@@ -166,7 +167,7 @@ def _with_missing(declared: Declared) -> Declared:
 
 def _number(found: Guess) -> Declared:
     low, high = found.bounds or outward(found.facts)
-    step = _step(found, Fraction(str(high)) - Fraction(str(low)))
+    step = _step(found, read_exactly(high) - read_exactly(low))
     declaration = {
         "role": Role.QUASI_IDENTIFIER.value,
         "type": Kind.NUMBER.value,

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.policy.column_names import COUNT
 from sfumato.policy.document import Policy
-from sfumato.policy.options.diffgen import COUNT, EXPANDED, class_values, target_of
+from sfumato.policy.options.diffgen import EXPANDED, class_values, target_of
 from sfumato.recoding.cuts import Cuts
 from sfumato.table.stored import FiledRows
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Output
 from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import (
@@ -214,7 +215,7 @@ class Recoder(ABC):
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
         """Those of the published columns that stand for attribute ``name``."""
-        names = (name, f"{name}_low", f"{name}_high") if self.output.has_bounds else (name,)
+        names = (name, *bound_names(name)) if self.output.has_bounds else (name,)
         return {key: columns[key] for key in names if key in columns}
 
     def _ordered_columns(
@@ -226,9 +227,8 @@ class Recoder(ABC):
         if self.output.has_labels:
             out[name] = _labelled(at, axis.labels(low, high))
         if self.output.has_bounds:
-            first, last = axis.bounds(low, high)
-            out[f"{name}_low"] = first.take(pa.array(at))
-            out[f"{name}_high"] = last.take(pa.array(at))
+            for own, ends in zip(bound_names(name), axis.bounds(low, high), strict=True):
+                out[own] = ends.take(pa.array(at))
         return out
 
 

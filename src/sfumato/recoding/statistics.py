@@ -21,14 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.policy.column_names import MAX, MEAN, MIN, statistic_names
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.groups import Partition
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
-
-SUFFIXES = {"range": ("_min", "_max"), "mean": ("_mean",)}
-"""What each statistic adds to the name of its column."""
 
 HALF = 32
 LOW_HALF = 2**HALF - 1
@@ -54,7 +52,7 @@ def names_of(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
     has_statistics = attribute.kind is Kind.NUMBER or (is_quasi and attribute.kind is Kind.DATE)
     if not (attribute.role.is_published and has_statistics):
         return ()
-    return tuple(attribute.name + suffix for word in policy.statistics for suffix in SUFFIXES[word])
+    return statistic_names(attribute.name, policy.statistics)
 
 
 def check_names(policy: Policy) -> None:
@@ -147,21 +145,17 @@ class _Running:
         else:
             mean_kind = pa.float64()
         if self.n == 0:
-            return {
-                "_min": pa.scalar(None, kind),
-                "_max": pa.scalar(None, kind),
-                "_mean": pa.scalar(None, mean_kind),
-            }
+            return {MIN: pa.scalar(None, kind), MAX: pa.scalar(None, kind), MEAN: pa.scalar(None, mean_kind)}
         if self.attribute.kind is Kind.DATE:
             total = int(self.total)
             days = self.least, self.most, (2 * total + self.n) // (2 * self.n)
             low, high, mean = (pa.scalar(day, pa.int32()).cast(pa.date32()) for day in days)
-            return {"_min": low, "_max": high, "_mean": mean}
+            return {MIN: low, MAX: high, MEAN: mean}
         mean = int(self.total) / self.n if self.is_whole else _mean_of(self.total, self.n)
         return {
-            "_min": pa.scalar(self.least if self.is_whole else float(self.least), kind),
-            "_max": pa.scalar(self.most if self.is_whole else float(self.most), kind),
-            "_mean": pa.scalar(float(np.clip(mean, self.least, self.most)), mean_kind),
+            MIN: pa.scalar(self.least if self.is_whole else float(self.least), kind),
+            MAX: pa.scalar(self.most if self.is_whole else float(self.most), kind),
+            MEAN: pa.scalar(float(np.clip(mean, self.least, self.most)), mean_kind),
         }
 
 
@@ -212,7 +206,7 @@ def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict
         means: NDArray[Any] = _mean_days(parts)
     else:
         means = np.clip(_means(parts), least, most)  # a float's sum is rounded, and so is its share
-    found = {"_min": pa.array(least), "_max": pa.array(most), "_mean": pa.array(means)}
+    found = {MIN: pa.array(least), MAX: pa.array(most), MEAN: pa.array(means)}
     if is_date:
         found = {suffix: days.cast(pa.int32()).cast(pa.date32()) for suffix, days in found.items()}
     return {suffix: of_group.take(parts.place) for suffix, of_group in found.items()}

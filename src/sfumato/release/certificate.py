@@ -7,13 +7,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from importlib import metadata
 from typing import Any
 
 from sfumato import notebook
 from sfumato.errors import InputError, InternalError, number_of
+from sfumato.policy.days import as_date
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import Absolute, AtLeast, RiskUtilityOptions
@@ -49,7 +50,6 @@ USEFUL = 0.5
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FRACTION = re.compile(r"(-?\d{1,4000})(?:/([1-9]\d{0,3999}))?", re.ASCII)
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +430,7 @@ def _declared(attribute: Attribute) -> str:
     if attribute.is_ordered and attribute.bounds is not None:
         low, high = attribute.bounds
         if attribute.kind is Kind.DATE:
-            first, last = (_EPOCH + timedelta(days=int(day)) for day in (low, high))
+            first, last = map(as_date, (low, high))
             return f"days from {first} to {last} in steps of {attribute.step or 1:g}"
         return f"numbers from {low:.15g} to {high:.15g} in steps of {attribute.step:.15g}"
     if attribute.hierarchy is None or attribute.hierarchy == "flat":

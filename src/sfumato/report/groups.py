@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import (
     EntropyDiversity,
@@ -108,7 +109,7 @@ def groups_of(
 
 def cells_of(attribute: Attribute, source: Source) -> list[str]:
     """The published columns that stand for a quasi-identifier."""
-    bounds = [f"{attribute.name}_low", f"{attribute.name}_high"] if attribute.is_ordered else []
+    bounds = bound_names(attribute.name) if attribute.is_ordered else ()
     return [name for name in (attribute.name, *bounds) if name in source.names]
 
 

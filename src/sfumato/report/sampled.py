@@ -12,6 +12,7 @@ import jinja2
 import numpy as np
 
 from sfumato.errors import InternalError
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
@@ -97,7 +98,7 @@ def boxes_of(release: Release) -> Boxes:
 def _shown(release: Release, name: str) -> list[str]:
     """The label of a column, or its bounds where there is none."""
     there = release.rows.column_names
-    return [name] if name in there else [f"{name}_low", f"{name}_high"]
+    return [name] if name in there else list(bound_names(name))
 
 
 def _text(cell: object) -> str:

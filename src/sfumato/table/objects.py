@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfumato.policy.days import count_days
+
 READINGS = pa.struct({"words": pa.string(), "text": pa.string(), "number": pa.float64(), "day": pa.date32()})
 """What each object says: its words if it is text, else its text, its number and its day, if it has them."""
 
-EPOCH = date(1970, 1, 1).toordinal()
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")  # those of pandas are known by name, without importing it
 MOST_DIGITS = 60
 """Digits of a decimal that are spelled out; 1E+999999 keeps its own spelling."""
@@ -154,7 +155,7 @@ def _decimal_text(number: Decimal) -> str:
 
 
 def _of_day(moment: date) -> Reading:
-    day = moment.toordinal() - EPOCH
+    day = count_days(moment)
     if not isinstance(moment, datetime):
         return Reading(text=moment.isoformat(), day=day)
     midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.policy.days import read_day
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -43,7 +43,6 @@ NEARLY_ALL = 0.95
 
 _RANGE = re.compile(r"[\[(](.+), (.+)[\])]")
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d")
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class DistinctCells:
         return Detail.of([level(label) for label in self.columns[0].to_pylist()], self.rows)
 
     def _ends(self, attribute: Attribute) -> Iterable[Range]:
-        read = _days if attribute.kind is Kind.DATE else float
+        read: Callable[[str], float] = read_day if attribute.kind is Kind.DATE else float
         if len(self.columns) != 2:
             return [_parsed(label, read) for label in self.columns[0].to_pylist()]
         lows, highs = (column.to_pylist() for column in self.columns)
@@ -175,10 +174,6 @@ def _from_bounds(low: str | None, high: str | None, least: float, read: Callable
         return (read(low), read(high)) if low else _OrMissing((least, read(high)))
     except ValueError:
         return high
-
-
-def _days(text: str) -> float:
-    return float(date.fromisoformat(text).toordinal() - _EPOCH)
 
 
 def _levels_as_written(labels: pa.Array, attribute: Attribute) -> Ints | None:

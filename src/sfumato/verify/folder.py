@@ -43,6 +43,7 @@ from sfumato.errors import InputError, InternalError, TableError, number_of
 from sfumato.machine import free_memory
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
+from sfumato.policy.column_names import HIGH, LOW, bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.requirements import (
@@ -411,7 +412,7 @@ def claims(found: Measures) -> Claims:
 def _cells(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
     """The columns that hold the cells of each quasi-identifier: itself, its two bounds, or all three."""
     for attribute in schema.quasi_identifiers:
-        bounds = _bounds(attribute)
+        bounds = bound_names(attribute.name)
         has_bounds = all(name in names and name not in schema for name in bounds)
         own = (attribute.name,) if attribute.name in names or not has_bounds else ()
         yield attribute, own + (bounds if has_bounds else ())
@@ -421,10 +422,6 @@ def _statistics(policy: Policy, names: Sequence[str]) -> list[str]:
     """The columns of statistics that are there: they tell rows apart as quasi-identifiers do."""
     expected = [name for a in policy.schema for name in verify_summary.names_of(a, policy.statistics)]
     return [name for name in expected if name in names and name not in policy.schema]
-
-
-def _bounds(attribute: Attribute) -> tuple[str, str]:
-    return f"{attribute.name}_low", f"{attribute.name}_high"
 
 
 # ---- requirements, from their definitions ----------------------------------------------------------
@@ -617,7 +614,7 @@ def _check_columns(names: Sequence[str], policy: Policy) -> None:
         del as_declared[name]
     for attribute, columns in _cells(policy.schema, names):
         if len(columns) > 1:
-            for bound in _bounds(attribute):
+            for bound in bound_names(attribute.name):
                 as_declared.pop(bound, None)
             as_declared[attribute.name] = None
     policy.check_columns([*as_declared, *optional])
@@ -628,11 +625,12 @@ def _names_before(names: Sequence[str], policy: Policy) -> list[str]:
     exact, loose = frozenset(policy.schema.names()), policy.schema.expand(names)
     added = {name for a in loose for name in verify_summary.names_of(a, policy.statistics)}
     added |= {name for _, columns in _cells(policy.schema, names) for name in columns if len(columns) > 1}
-    added |= {name for a in loose.quasi_identifiers for name in _bounds(a) if set(_bounds(a)) <= set(names)}
+    for bounds in (bound_names(attribute.name) for attribute in loose.quasi_identifiers):
+        added |= set(bounds) if set(bounds) <= set(names) else set()
     kept = [name for name in names if name in exact or name not in added]
-    for low in [name for name in kept if name.endswith("_low") and name not in exact]:
-        base = low.removesuffix("_low")
-        high, known = f"{base}_high", policy.schema.expand([base]).find(base)
+    for low in [name for name in kept if name.endswith(LOW) and name not in exact]:
+        base = low.removesuffix(LOW)
+        high, known = base + HIGH, policy.schema.expand([base]).find(base)
         if high in kept and base not in kept and known and known.role is Role.QUASI_IDENTIFIER:
             kept = [name for name in kept if name not in (low, high)] + [base]
     return kept
@@ -1038,7 +1036,11 @@ def _published(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
         or not policy.output.has_bounds
     ):
         return (attribute.name, *statistics)
-    return (attribute.name, *_bounds(attribute)) if policy.output.has_labels else _bounds(attribute)
+    return (
+        (attribute.name, *bound_names(attribute.name))
+        if policy.output.has_labels
+        else bound_names(attribute.name)
+    )
 
 
 def _header(path: Path) -> list[str]:

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Output, Policy
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -94,8 +95,9 @@ class OrderedAxis:
                 label = pc.binary_join_element_wise(label, ending, "")
             out[name] = pc.if_else(pa.array(is_missing), None, label) if is_missing.any() else label
         if output.has_bounds:
-            out[f"{name}_low"] = pa.array(first, mask=is_missing | may_miss)
-            out[f"{name}_high"] = pa.array(last, mask=is_missing)
+            low_name, high_name = bound_names(name)
+            out[low_name] = pa.array(first, mask=is_missing | may_miss)
+            out[high_name] = pa.array(last, mask=is_missing)
         return out
 
     def _after(self, values: Floats) -> Floats:

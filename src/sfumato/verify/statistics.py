@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.policy.column_names import statistic_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -56,8 +57,7 @@ def names_of(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]
     kinds = {Kind.NUMBER, Kind.DATE} if attribute.role is Role.QUASI_IDENTIFIER else {Kind.NUMBER}
     if not attribute.role.is_published or attribute.kind not in kinds:
         return ()
-    ends = ("min", "max") if "range" in statistics else ()
-    return tuple(f"{attribute.name}_{word}" for word in (*ends, *(("mean",) if "mean" in statistics else ())))
+    return statistic_names(attribute.name, statistics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     table,
 )
 from sfumato.policy import predicate
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.document import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
@@ -116,7 +117,7 @@ def _weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool)
     if not units:
         return [target.weight for target in targets]
     return in_proportion(
-        [_exact(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
+        [read_exactly(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
     )
 
 
@@ -251,7 +252,7 @@ def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, fl
     """
     number = _number(requirement)
     scale = columns.scale(number)
-    least = float(Fraction(str(requirement.at_least)) / scale.exact_unit**2)
+    least = float(read_exactly(requirement.at_least) / scale.exact_unit**2)
     if not scale.is_exact:
         least = (math.sqrt(least) + 0.5) ** 2
     return columns.place(number), least
@@ -312,7 +313,7 @@ def whole_weights(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
     >>> whole_weights([1.0, 0.25, 0.1], n_rows=1000).tolist()
     [20, 5, 2]
     """
-    exact = _as_whole([_exact(weight) for weight in weights])
+    exact = _as_whole([read_exactly(weight) for weight in weights])
     room = (2**53 - 1) // max(n_rows, 1)
     total = sum(exact)
     if total > room:
@@ -335,8 +336,3 @@ def _as_whole(weights: Sequence[Fraction]) -> list[int]:
     """The least whole numbers in the same proportions."""
     above, below = math.gcd(*(w.numerator for w in weights)), math.lcm(*(w.denominator for w in weights))
     return [int(w * below / above) for w in weights]
-
-
-def _exact(weight: float) -> Fraction:
-    """A weight as its decimals say it."""
-    return Fraction(str(weight))

@@ -30,6 +30,7 @@ from sfumato.methods.risk_utility.problem import (
     Threshold,
     problem_of,
 )
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Output, Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.builders import Grid
@@ -448,7 +449,7 @@ def generalized(
     if bounds:
         low, high = node_bounds(domain)
         at = pa.array(expand(nodes))
-        out |= {f"{name}_low": low.take(at), f"{name}_high": high.take(at)}
+        out |= zip(bound_names(name), (low.take(at), high.take(at)), strict=True)
     return out
 
 

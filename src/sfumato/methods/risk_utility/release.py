@@ -17,6 +17,7 @@ from sfumato.methods.risk_utility.generalize import Encoded
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.paper import exponential, polytope
 from sfumato.methods.risk_utility.problem import Lagrangian, Problem, distinct_rows
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy, RiskUtilityOptions
 from sfumato.policy.options.risk_utility import FRAME, PrivateSampling
 from sfumato.policy.options.sampling_plan import plan
@@ -158,7 +159,7 @@ def _options(policy: Policy) -> RiskUtilityOptions:
 
 def check_names(policy: Policy) -> None:
     for quasi in generalize.bounds_of(policy.schema, policy.output):
-        for name in (f"{quasi}_low", f"{quasi}_high"):
+        for name in bound_names(quasi):
             if name in policy.schema:
                 raise InputError(
                     f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."

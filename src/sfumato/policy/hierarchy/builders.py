@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError, did_you_mean
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, as_text
 from sfumato.policy.schema import Attribute
 
@@ -215,7 +216,7 @@ def _exact(number: object, what: str) -> Fraction:
         or not math.isfinite(number)
     ):
         raise HierarchyError(f"{what} must be a finite number.")
-    return Fraction(repr(float(number)))
+    return read_exactly(float(number))
 
 
 def _above_zero(number: object, what: str) -> Fraction:

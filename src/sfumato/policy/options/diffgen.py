@@ -9,12 +9,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato.errors import HierarchyError
+from sfumato.policy.days import read_day
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.file import declared_column
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared, with_missing
@@ -37,7 +38,6 @@ LEAVES = "leaves"
 Cut = tuple[Any, ...] | str
 """Where the pieces of a number or date begin, the labels of a hierarchy's nodes, or ``LEAVES``."""
 
-COUNT = "count"
 """The column of the published counts."""
 
 MAX_CODES = 2**31
@@ -46,7 +46,6 @@ MAX_DIGITS = 15
 
 LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 10**9), Fraction(10**12)
 METHOD: Where = ("method", "diffgen")
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def exact_epsilon(number: float) -> Fraction:
     (Fraction(1, 10), Fraction(2, 1))
     """
     try:
-        return Fraction(str(number))
+        return read_exactly(number)
     except ValueError:  # infinite, NaN, or no number at all
         raise _no_epsilon() from None
 
@@ -283,7 +282,7 @@ def grid_of(attribute: Attribute) -> tuple[Fraction, Fraction, Fraction]:
     """
     low, high = attribute.bounds or (0, 0)
     step = 1 if attribute.step is None else attribute.step
-    return Fraction(str(low)), Fraction(str(high)), Fraction(str(step))
+    return read_exactly(low), read_exactly(high), read_exactly(step)
 
 
 def n_codes(attribute: Attribute) -> int:
@@ -356,12 +355,12 @@ def ordered_cut(attribute: Attribute, cut: Iterable[Any]) -> list[int]:
 def _exact(item: Any, attribute: Attribute, path: Where) -> Fraction:
     if attribute.kind is Kind.DATE:
         try:
-            return Fraction((date.fromisoformat(item) - _EPOCH).days)
+            return Fraction(read_day(item))
         except (TypeError, ValueError):
             raise Misfit(path, "must be a list of dates, such as [2020-07-01].") from None
     if isinstance(item, bool) or not isinstance(item, int | float) or not math.isfinite(item):
         raise Misfit(path, "must be a list of numbers, such as [40, 60].")
-    return Fraction(str(item))
+    return read_exactly(item)
 
 
 def tree_cut(attribute: Attribute, tree: Hierarchy, cut: Iterable[Any]) -> list[int]:

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 
 from sfumato.errors import HierarchyError
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.file import declared_column, is_number
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -73,15 +74,6 @@ Factors = str | Mapping[str, str] | Callable[[Any], Any]
 code, a function of an Arrow table that gives a number for each row, or one for each row and quasi-identifier."""
 
 
-def exact(given: float | str) -> Fraction:
-    """The number that is written: a decimal, or a fraction.
-
-    >>> exact(0.1), exact("6/17")
-    (Fraction(1, 10), Fraction(6, 17))
-    """
-    return Fraction(str(given))
-
-
 def plain(number: Fraction) -> int | float | str:
     """A number as a policy writes it: a decimal where it is one.
 
@@ -91,7 +83,7 @@ def plain(number: Fraction) -> int | float | str:
     if number.denominator == 1:
         return int(number)
     near = float(number)
-    return near if exact(near) == number else f"{number.numerator}/{number.denominator}"
+    return near if read_exactly(near) == number else f"{number.numerator}/{number.denominator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +113,7 @@ def at_least_of(given: Any) -> AtLeast:
     >>> at_least_of(0.6), at_least_of({"value": 5})
     (Fraction(3, 5), Absolute(value=Fraction(5, 1)))
     """
-    return Absolute(exact(given["value"])) if isinstance(given, Mapping) else exact(given)
+    return Absolute(read_exactly(given["value"])) if isinstance(given, Mapping) else read_exactly(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +131,9 @@ class ApproximationOptions:
     def of(cls, given: Mapping[str, Any]) -> ApproximationOptions:
         options: dict[str, Any] = {}
         if "epsilon" in given:
-            options["epsilon"] = exact(given["epsilon"])
+            options["epsilon"] = read_exactly(given["epsilon"])
         if "sigma" in given:
-            options["sigma"] = tuple(map(exact, given["sigma"]))
+            options["sigma"] = tuple(map(read_exactly, given["sigma"]))
         return cls(**options)
 
     @property
@@ -238,7 +230,9 @@ class PrivateSampling:
         variant = given.get("variant", REPAIRED)
         if variant != PAPER and "algorithm" in given:
             raise Misfit((*METHOD, "private", "algorithm"), f"only variant: {PAPER} has it; leave it out.")
-        numbers = {word: exact(given[word]) for word in ("epsilon", "delta", "sample") if word in given}
+        numbers = {
+            word: read_exactly(given[word]) for word in ("epsilon", "delta", "sample") if word in given
+        }
         return cls(**numbers, variant=variant, algorithm=int(given.get("algorithm", 3)))
 
     def as_policy(self) -> dict[str, Any]:
@@ -315,7 +309,7 @@ class RiskUtilityOptions:
             options["utility_at_least"] = at_least_of(given["utility-at-least"])
         for word, name in (("lambda", "price"), ("floor", "floor")):
             if word in given:
-                options[name] = exact(given[word])
+                options[name] = read_exactly(given[word])
         if "approximation" in given:
             options["approximation"] = ApproximationOptions.of(given["approximation"])
         if "genetic" in given:

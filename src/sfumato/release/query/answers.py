@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import InputError, did_you_mean
 from sfumato.policy import predicate as predicates
+from sfumato.policy.column_names import COUNT, SUFFIXES, mean_name, range_names
+from sfumato.policy.days import as_date
 from sfumato.policy.document import Policy
-from sfumato.policy.options.diffgen import COUNT
 from sfumato.policy.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import short
@@ -41,8 +42,6 @@ Flags = NDArray[np.bool_]
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 ENDLESS = 1e300
 """Ends beyond this are none: the release does not show where the box ends."""
-
-_EPOCH = date(1970, 1, 1)
 
 
 class Published(Protocol):
@@ -105,10 +104,6 @@ class Asked(NamedTuple):
             weight = counts if weight is None else counts * weight
             rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
         return cls(rows, release.recoding, policy, weight)
-
-
-SUFFIXES = ("_low", "_high", "_min", "_max", "_mean")
-"""Of the columns that may stand beside one, or for it."""
 
 
 def query(release: Published, question: str, where: str | None = None) -> Answer:
@@ -232,7 +227,7 @@ def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values
     present = Rectangle({name: ANY_NUMBER})
     rectangles = [both for rectangle in predicate.rectangles if (both := rectangle & present)]
     mean_of_row = (
-        published_numbers(release.rows, f"{name}_mean", attribute.kind) if "mean" in statistics else None
+        published_numbers(release.rows, mean_name(name), attribute.kind) if "mean" in statistics else None
     )
     beside = [] if mean_of_row is None else [mean_of_row]
     groups = _narrow_groups(release, predicate, name, beside=beside)
@@ -261,7 +256,7 @@ def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups:
     if "range" not in release.policy.statistics:
         return np.zeros(groups.n, dtype=np.bool_)
     has_range = np.zeros(groups.n, dtype=np.bool_)
-    least = published_numbers(release.rows, f"{attribute.name}_min", attribute.kind)
+    least = published_numbers(release.rows, range_names(attribute.name)[0], attribute.kind)
     has_range[groups.of_row] = ~np.isnan(least)
     or_missing = [*predicate.rectangles, Rectangle({attribute.name: MISSING_ALONE})]
     return has_range & groups.overlap(or_missing).surely
@@ -397,4 +392,4 @@ def _answer(value: Any, low: Any, high: Any) -> Answer:
 
 
 def _day(value: Any) -> date | None:
-    return None if value is None else _EPOCH + timedelta(days=round(value))
+    return None if value is None else as_date(round(value))

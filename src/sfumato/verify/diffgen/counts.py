@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
+from sfumato.policy.column_names import COUNT
 from sfumato.policy.document import DiffGenOptions, Policy
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Certificate, Claims, public_of
@@ -37,7 +38,6 @@ from sfumato.verify.diffgen.ledger import ledger_checks
 
 Ints = NDArray[np.int64]
 
-COUNT = "count"
 WHOLE_NUMBER = r"^[0-9]{1,18}$"
 STATEMENT = re.compile(r"secret \(OpenDP \d+(\.\w+)*\)|seeded, not private")
 

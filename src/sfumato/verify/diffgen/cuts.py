@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.policy.column_names import bound_names
+from sfumato.policy.days import as_date, read_day
 from sfumato.policy.document import DiffGenOptions, Output, Policy
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -31,8 +32,6 @@ ANY = object()
 
 NEAR = Fraction(1, 10**6)
 """How far a threshold may lie from its grid point, in steps: it is stored as a float."""
-
-_EPOCH = date(1970, 1, 1)
 
 
 class Illegal(Exception):  # noqa: N818 - reads as a sentence, and never leaves this module
@@ -112,10 +111,8 @@ def _ordered_cut(
         written = [None if last is None else _interval(first, last, attribute.kind) for first, last in ends]
         labels[name] = [f"{written[0]}{OR_MISSING}" if written[0] else None, *written[1:]]
     if output.has_bounds:
-        numbers = {
-            f"{name}_low": [None, *(first for first, _ in ends[1:])],
-            f"{name}_high": [end for _, end in ends],
-        }
+        low_name, high_name = bound_names(name)
+        numbers = {low_name: [None, *(first for first, _ in ends[1:])], high_name: [end for _, end in ends]}
     sizes = np.diff([-2, *places, n_steps])
     return Cut(name, labels, numbers, len(ends), len(points), int(np.sum(sizes == 1)))
 
@@ -136,13 +133,8 @@ def _is_wanted(places: Sequence[int], wanted: Any, low: Fraction, step: Fraction
         return True
     if wanted == LEAVES:
         return list(places) == list(range(-1, n_steps))
-    begins = [_days(begin) if isinstance(begin, str) else begin for begin in wanted or ()]
+    begins = [read_day(begin) if isinstance(begin, str) else begin for begin in wanted or ()]
     return list(places) == [_place(begin, low, step) - 1 for begin in begins]
-
-
-def _days(text: str) -> int:
-    """A date as it is written, in days since 1970-01-01."""
-    return (date.fromisoformat(text) - _EPOCH).days
 
 
 def _place(point: Any, low: Fraction, step: Fraction) -> int:
@@ -168,7 +160,7 @@ def _interval(first: float, last: float, kind: Kind) -> str:
 def _text(number: float, kind: Kind) -> str:
     """A number or date as it is published: 5, 0.25, 2024-03-05."""
     if kind is Kind.DATE:
-        return (_EPOCH + timedelta(days=int(number))).isoformat()
+        return as_date(number).isoformat()
     is_whole = number.is_integer() and abs(number) < 2**53
     return str(int(number)) if is_whole else pa.scalar(number).cast(pa.string()).as_py()
 

@@ -27,6 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.files import Label
 from sfumato.policy.options.risk_utility import Absolute, RiskUtilityOptions
@@ -197,7 +198,7 @@ def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
         and isinstance(attribute.hierarchy, Mapping)
     )
     own = (attribute.name,) if policy.output.has_labels or not has_bounds else ()
-    return (*own, f"{attribute.name}_low", f"{attribute.name}_high") if has_bounds else own
+    return (*own, *bound_names(attribute.name)) if has_bounds else own
 
 
 def _cells(lines: pa.Table, attribute: Attribute, policy: Policy) -> tuple[tuple[Cell, ...], Ints]:
