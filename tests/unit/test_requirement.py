@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError, RequirementUnreachable
 from sfumato.methods.mondrian.grow import partition
+from sfumato.policy.document import json_schema
 from sfumato.policy.requirements import (
+    REQUIREMENTS,
     EntropyDiversity,
     GroupStats,
     KAnonymity,
@@ -147,6 +149,57 @@ def test_c_is_above_0_and_l_of_recursive_diversity_is_whole(c, number):
 def test_a_variance_is_a_finite_number_of_at_least_0(least):
     with pytest.raises(PolicyError, match="variance-diversity at-least: must be a number of at least 0"):
         VarianceDiversity(least, of="salary")
+
+
+@pytest.mark.parametrize("kind", REQUIREMENTS.values(), ids=list(REQUIREMENTS))
+def test_the_part_of_the_policys_schema_is_what_the_class_says(kind):
+    assert json_schema()["$defs"]["requirement"]["properties"][kind.word] == kind.json_schema()
+
+
+@pytest.mark.parametrize("kind", REQUIREMENTS.values(), ids=list(REQUIREMENTS))
+def test_a_requirement_is_read_as_it_is_written(kind):
+    requirement = kind.from_policy(kind.example)
+    written = requirement.as_policy()
+    assert list(written) == [kind.word]
+    assert kind.from_policy(written[kind.word]) == requirement
+
+
+def test_the_number_of_one_parameter_is_varied_and_other_requirements_stay():
+    assert EntropyDiversity(2, of="d").vary("l", 2.5) == EntropyDiversity(2.5, of="d")
+    assert RecursiveDiversity(2, 3, of="d").vary("l", 4.0) == RecursiveDiversity(2, 4, of="d")
+    assert KAnonymity(5).vary("l", 3.0) == KAnonymity(5)
+    with pytest.raises(PolicyError, match="recursive-diversity needs a whole number l"):
+        RecursiveDiversity(2, 3, of="d").vary("l", 2.5)
+
+
+# ---- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_worst_figure_is_the_least_or_the_greatest_as_the_requirement_says():
+    figures = np.array([2.0, 5.0, 3.0])
+    assert (EntropyDiversity(2, of="d").worst(figures), EntropyDiversity(2, of="d").best(figures)) == (2, 5)
+    assert (
+        RecursiveDiversity(2, 3, of="d").worst(figures),
+        RecursiveDiversity(2, 3, of="d").best(figures),
+    ) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "enough", "too_little"),
+    [
+        (KAnonymity(5), 5.0, 4.0),
+        (EntropyDiversity(3, of="d"), 3 * (1 - 1e-10), 2.999),
+        (RecursiveDiversity(2, 3, of="d"), 1.999, 2.001),
+        (RecursiveDiversity(2, 1, of="d"), 9.0, None),
+        (VarianceDiversity(1e8, of="s"), 1e8 * (1 - 1e-10), 0.999e8),
+    ],
+)
+def test_a_promise_holds_if_the_figure_of_a_certificate_is_enough(requirement, enough, too_little):
+    assert requirement.is_met_by(enough)
+    assert requirement.promise(enough).holds
+    if too_little is not None:
+        assert not requirement.is_met_by(too_little)
+        assert not requirement.promise(too_little).holds
 
 
 # ---- monotonicity: what holds of two groups holds of their union -----------------------------------

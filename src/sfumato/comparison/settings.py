@@ -9,10 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeGuard
 
-from sfumato.errors import InputError, PolicyError, did_you_mean
+from sfumato.errors import InputError, did_you_mean
 from sfumato.evaluation.trial import check_method
 from sfumato.policy.document import DiffGenOptions, Method, MondrianOptions, Output, Policy, TdsOptions
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, Requirement
+from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.workload import Aggregate, Select
 
@@ -110,11 +110,9 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
             )
     if others and policy.is_private and "k" not in vary:
         raise InputError(f"The method {others[0]} needs a requirement; say --vary k=5,10, for example.")
-    has_l = any(isinstance(item, EntropyDiversity | RecursiveDiversity) for item in policy.requirements)
-    if "l" in vary and not has_l:
-        raise InputError(
-            "The policy requires no diversity whose l could vary; add entropy-diversity or recursive-diversity."
-        )
+    with_l = [word for word, kind in REQUIREMENTS.items() if "l" in {one.word for one in kind.parameters()}]
+    if "l" in vary and not any(item.word in with_l for item in policy.requirements):
+        raise InputError(f"The policy requires no diversity whose l could vary; add {' or '.join(with_l)}.")
 
 
 def _epsilon_of(policy: Policy) -> str:
@@ -170,17 +168,7 @@ def _with_k(policy: Policy, choice: str) -> Policy:
 
 
 def _with_l(policy: Policy, choice: str) -> Policy:
-    return replace(policy, requirements=tuple(_diversity(item, choice) for item in policy.requirements))
-
-
-def _diversity(item: Requirement, choice: str) -> Requirement:
-    if isinstance(item, EntropyDiversity):
-        return replace(item, l=float(choice))
-    if isinstance(item, RecursiveDiversity):
-        if not float(choice).is_integer():
-            raise PolicyError(f"{item.word} needs a whole number l.")
-        return replace(item, l=int(float(choice)))
-    return item
+    return replace(policy, requirements=tuple(item.vary("l", float(choice)) for item in policy.requirements))
 
 
 def _with_workload(policy: Policy, choice: str) -> Policy:

@@ -18,7 +18,7 @@ from sfumato.encoding import discretize, encoders
 from sfumato.encoding.cells import read_ordered
 from sfumato.encoding.encoders import Measure, Scale, Sums
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.policy.requirements import EntropyDiversity, RecursiveDiversity, Requirement, VarianceDiversity
+from sfumato.policy.requirements import Needs, Requirement
 from sfumato.policy.schema import Kind, Role, Schema
 from sfumato.policy.workload import Classify, Predict, Regress, Task
 from sfumato.table.source import Source
@@ -101,9 +101,11 @@ def cell_of(task: Predict, target: Target, schema: Schema) -> Cell | None:
 
 def sensitive(requirement: Requirement) -> Label | Number | None:
     """The column that a requirement looks at, None if it only counts rows."""
-    if isinstance(requirement, VarianceDiversity):
+    if requirement.of is None:
+        return None
+    if Needs.MOMENTS in requirement.needs:
         return Number(requirement.of, missing=int(NO_NUMBER))
-    return Label(requirement.of) if isinstance(requirement, EntropyDiversity | RecursiveDiversity) else None
+    return Label(requirement.of)
 
 
 def wanted(

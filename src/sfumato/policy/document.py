@@ -38,13 +38,7 @@ from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMis
 from sfumato.policy.options import diffgen, risk_utility
 from sfumato.policy.options.diffgen import COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.policy.requirements import (
-    EntropyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    Requirement,
-    VarianceDiversity,
-)
+from sfumato.policy.requirements import REQUIREMENTS, KAnonymity, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 from sfumato.policy.yaml import Where, short
@@ -544,13 +538,7 @@ def _try_builder(attribute: Attribute) -> None:
 
 def _requirement(item: Mapping[str, Any], _position: int) -> Requirement:
     ((word, given),) = item.items()
-    if word == KAnonymity.word:
-        return KAnonymity(int(given))
-    if word == EntropyDiversity.word:
-        return EntropyDiversity(given["l"], of=given["of"])
-    if word == RecursiveDiversity.word:
-        return RecursiveDiversity(c=given["c"], l=int(given["l"]), of=given["of"])
-    return VarianceDiversity(given["at-least"], of=given["of"])
+    return REQUIREMENTS[word].from_policy(given)
 
 
 def _placed_task(item: Mapping[str, Any], position: int) -> Task:
@@ -805,21 +793,11 @@ def _check_tree(attribute: Attribute, path: Where) -> None:
 
 
 def _check_requirement(requirement: Requirement, schema: Schema, path: Where) -> None:
-    name = requirement.of
-    if name is None:
+    if requirement.of is None:
         return
-    attribute = declared_column(name, schema, (*path, "of"))
-    if attribute.role is not Role.SENSITIVE:
-        raise Misfit(
-            (*path, "of"),
-            f"diversity is of a sensitive attribute, and column {short(name)} has the role {attribute.role}; "
-            "give it the role sensitive, or name another column.",
-        )
-    if isinstance(requirement, VarianceDiversity) and attribute.kind is not Kind.NUMBER:
-        raise Misfit(
-            (*path, "of"),
-            f"column {short(name)} is not a number; add type: number, or ask for entropy-diversity.",
-        )
+    attribute = declared_column(requirement.of, schema, (*path, "of"))
+    if objection := requirement.object_to(attribute):
+        raise Misfit((*path, "of"), objection)
 
 
 def _check_task(task: Task, schema: Schema, path: Where) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sfumato import notebook
 from sfumato.errors import TableError, enumerated, number_of
 from sfumato.policy.document import Policy
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, Requirement, VarianceDiversity
 from sfumato.policy.schema import Kind, Role
 from sfumato.policy.yaml import dump, short
 from sfumato.profiling.facts import Facts, Shape, measure
@@ -304,7 +305,7 @@ def _require_lines(draft: Draft) -> Iterator[str]:
     k = min(K, draft.n_rows)
     yield from comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
     yield "require:"
-    yield f"  - k-anonymity: {k}"
+    yield f"  - {_one_line(KAnonymity(k).as_policy())}"
     sensitive = [
         found for found in draft.columns if found.role is Role.SENSITIVE and found.facts.n_distinct > 1
     ]
@@ -316,9 +317,9 @@ def _require_lines(draft: Draft) -> Iterator[str]:
             "(a variance is in squared units; 1 only holds the place):",
             indent="  ",
         )
-    suggested: list[dict[str, Any]] = [{"entropy-diversity": {"l": 2, "of": found.name}} for found in labels]
-    suggested += [{"variance-diversity": {"at-least": 1, "of": found.name}} for found in amounts]
-    yield from (f"  # - {_one_line(item)}" for item in suggested)
+    suggested: list[Requirement] = [EntropyDiversity(2, of=found.name) for found in labels]
+    suggested += [VarianceDiversity(1, of=found.name) for found in amounts]
+    yield from (f"  # - {_one_line(item.as_policy())}" for item in suggested)
     yield ""
 
 

@@ -12,8 +12,9 @@ from functools import cache
 import jinja2
 import numpy as np
 
+from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
@@ -27,11 +28,9 @@ from sfumato.report.groups import (
     AttributeFacts,
     Counted,
     Groups,
-    Promise,
     attributes_of,
     details_of,
     groups_of,
-    n_rows,
     promises_of,
 )
 from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
@@ -139,7 +138,7 @@ def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
         return Verdict(
             "none",
             "Nothing is promised.",
-            f"The policy requires nothing, so this release of {n_rows(n)} protects nobody by promise. {shared}",
+            f"The policy requires nothing, so this release of {number_of(n, 'row')} protects nobody by promise. {shared}",
         )
     failing = sum(not promise.holds for promise in promises)
     if failing:
@@ -153,9 +152,9 @@ def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
         return Verdict(
             "none",
             f"{every}, but all rows are one group.",
-            f"The quasi-identifiers are the same for all {n_rows(n)}: they tell nobody apart.",
+            f"The quasi-identifiers are the same for all {number_of(n, 'row')}: they tell nobody apart.",
         )
-    return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{n_rows(n)}.", shared)
+    return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{number_of(n, 'row')}.", shared)
 
 
 def caption(plane: Plane, groups: Groups, schema: Schema) -> str:

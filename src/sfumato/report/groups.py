@@ -6,7 +6,6 @@ where a stretch of equal boxes ends and the next one begins; from there on it is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -18,18 +17,11 @@ from numpy.typing import NDArray
 
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
-from sfumato.policy.requirements import (
-    EntropyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    Requirement,
-    VarianceDiversity,
-)
+from sfumato.policy.requirements import Promise
 from sfumato.policy.schema import Attribute, Role
 from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
-from sfumato.release.certificate import Claim
 from sfumato.release.release import Release
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
@@ -200,100 +192,10 @@ def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
 # ---- promises --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """One requirement: what was asked, what the worst group reaches, and how much lies between."""
-
-    name: str
-    meaning: str
-    asked: str
-    achieved: str
-    margin: str
-    holds: bool
-
-
 def promises_of(release: Release) -> list[Promise]:
-    claims = release.certificate.claims.requirements
-    return [_promise(*pair) for pair in zip(release.policy.requirements, claims, strict=True)]
-
-
-def _promise(requirement: Requirement, claim: Claim) -> Promise:
-    achieved = claim.achieved
-    match requirement:
-        case KAnonymity(k=k):
-            return Promise(
-                f"{k:,}-anonymity",
-                f"Every group holds at least {n_rows(k)}: whoever knows all quasi-identifiers of a person is "
-                f"left with {n_rows(k)} or more that could be theirs.",
-                f"at least {n_rows(k)}",
-                n_rows(int(achieved)),
-                "met exactly" if achieved == k else f"{achieved - k:+,.0f} rows",
-                achieved >= k,
-            )
-        case EntropyDiversity(l=least, of=of):
-            return Promise(
-                f"entropy {least:g}-diversity of {of}",
-                f"Within every group, {of} is at least as uncertain as a draw from {least:g} equally frequent values.",
-                f"at least {least:g} values",
-                f"{achieved:.4g} values",
-                _ahead(achieved, least),
-                math.log(max(achieved, 1.0)) >= math.log(least) - 1e-9,
-            )
-        case RecursiveDiversity(c=c, l=rank, of=of):
-            return Promise(
-                f"recursive ({c:g}, {rank})-diversity of {of}",
-                f"Within every group, the most frequent value of {of} has fewer rows than {c:g} times all values "
-                f"from the {_ordinal(rank)} most frequent on.",
-                f"a ratio below {c:g}",
-                f"a ratio of {achieved:.4g}",
-                "always holds" if rank == 1 else _ahead(c, achieved),
-                rank == 1 or achieved < c * (1 + 1e-12),
-            )
-        case VarianceDiversity(at_least=least, of=of):
-            return Promise(
-                f"variance diversity of {of}",
-                f"Within every group, {of} has a variance of at least {_figure(least)}.",
-                f"at least {_figure(least)}",
-                _figure(achieved),
-                _ahead(achieved, least),
-                achieved >= least * (1 - 1e-9),
-            )
-
-
-def n_rows(n: int) -> str:
-    """A number of rows, in words.
-
-    >>> n_rows(1), n_rows(1000)
-    ('1 row', '1,000 rows')
-    """
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"
-
-
-def _figure(value: float) -> str:
-    """A number for people: whole if it is large.
-
-    >>> _figure(2.5e7), _figure(0.123456)
-    ('25,000,000', '0.1235')
-    """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
-
-
-def _ahead(large: float, small: float) -> str:
-    """By how much of the smaller figure the larger one exceeds it."""
-    if small == 0 or not math.isfinite(large / small):
-        return "–"
-    share = large / small - 1
-    return "met exactly" if abs(share) < 5e-4 else f"{100 * share:+,.1f} %"
-
-
-def _ordinal(n: int) -> str:
-    """The number of a place.
-
-    >>> [_ordinal(n) for n in (2, 3, 11, 22)]
-    ['2nd', '3rd', '11th', '22nd']
-    """
-    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-    return f"{n}{ending}"
+    """What each requirement promises, beside the figure of the worst group."""
+    pairs = zip(release.policy.requirements, release.certificate.claims.requirements, strict=True)
+    return [requirement.promise(claim.achieved) for requirement, claim in pairs]
 
 
 # ---- attributes ------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 
 import jinja2
 
+from sfumato.errors import number_of
 from sfumato.release.certificate import Certificate
 from sfumato.release.release import Release
-from sfumato.report.groups import n_rows
 from sfumato.report.svg import plain
 from sfumato.verify.cells import Detail
 
@@ -38,7 +38,12 @@ def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
         lstrip_blocks=True,
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
-    environment.filters |= {"rows": n_rows, "number": number, "share": share, **filters}
+    environment.filters |= {
+        "rows": lambda n: number_of(n, "row"),
+        "number": number,
+        "share": share,
+        **filters,
+    }
     return environment.get_template(name)
 
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import InputError, enumerated
+from sfumato.errors import InputError, enumerated, number_of
 from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
 from sfumato.policy.workload import Aggregate, Classify, Select, Task
-from sfumato.report.groups import n_rows
 
 # ---- what it is for --------------------------------------------------------------------------------
 
@@ -208,8 +207,8 @@ def _protocol(protocol: Mapping[str, Any]) -> str:
     """
     folds, test_rows, rows = (protocol.get(key) for key in ("folds", "test_rows", "rows"))
     how = f"by {folds}-fold cross-validation" if folds else "on a test table"
-    many = f" of {n_rows(int(test_rows))}" if test_rows and not folds else ""
-    of_rows = f" on {n_rows(int(rows))}" if rows and folds else ""
+    many = f" of {number_of(int(test_rows), 'row')}" if test_rows and not folds else ""
+    of_rows = f" on {number_of(int(rows), 'row')}" if rows and folds else ""
     models = f" with models of {protocol['learners']}" if protocol.get("learners") else ""
     return f"Measured {how}{many}{of_rows}{models}."
 

@@ -218,7 +218,7 @@ def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bo
     schema = policy.schema
     boxes = [name for _, cells in _cells(schema, names) for name in cells]
     statistics = _statistics(policy, names)
-    of = {item: schema[item.of] for item in policy.requirements if not isinstance(item, KAnonymity)}
+    of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
     is_mean = {item: isinstance(item, VarianceDiversity) for item in of}
     numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
     bare = [attribute for attribute in undiversified(policy) if attribute.name in names]
@@ -437,6 +437,7 @@ def _judged(requirement: Requirement, evidence: Evidence, schema: Schema) -> tup
     groups = evidence.groups
     if isinstance(requirement, KAnonymity):
         return groups.size.astype(np.float64), groups.size >= requirement.k
+    assert requirement.of is not None
     attribute = schema[requirement.of]
     if isinstance(requirement, VarianceDiversity):
         variance = _variance(evidence, attribute)

@@ -21,6 +21,7 @@ from sfumato.encoding.columns import (
     Pair,
     Target,
     cell_of,
+    sensitive,
     targets_of,
 )
 from sfumato.encoding.encoders import EXACT_LIMIT, Domain, Sums
@@ -221,7 +222,7 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         elif isinstance(requirement, VarianceDiversity):
             variance.append(_variance(requirement, columns))
             least_rows = max(least_rows, 2 if requirement.at_least > 0 else 1)
-        else:
+        elif isinstance(requirement, EntropyDiversity | RecursiveDiversity):
             if requirement.of not in values:
                 label = Label(requirement.of)
                 values[requirement.of] = len(looked_at)
@@ -250,16 +251,12 @@ def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, fl
     Where 32 bits are not exact, every value may be off by half a unit and a standard deviation by as much:
     the limit is raised by that, so that the promise holds of the true values.
     """
-    number = _number(requirement)
+    number = Number(requirement.of, missing=int(NO_NUMBER))
     scale = columns.scale(number)
     least = float(read_exactly(requirement.at_least) / scale.exact_unit**2)
     if not scale.is_exact:
         least = (math.sqrt(least) + 0.5) ** 2
     return columns.place(number), least
-
-
-def _number(requirement: VarianceDiversity) -> Number:
-    return Number(requirement.of, missing=int(NO_NUMBER))
 
 
 def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
@@ -271,13 +268,12 @@ def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
 
 def _whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
     """The statistics of all rows as one group."""
-    count = np.array([columns.n_rows])
-    if isinstance(requirement, KAnonymity):
+    count, column = np.array([columns.n_rows]), sensitive(requirement)
+    if column is None:
         return GroupStats(count)
-    if isinstance(requirement, EntropyDiversity | RecursiveDiversity):
-        return GroupStats(count, values=columns.count(Label(requirement.of))[None, :])
-    number = _number(requirement)
-    variance = _variance_of(columns.sums(number)) * columns.scale(number).exact_unit ** 2
+    if isinstance(column, Label):
+        return GroupStats(count, values=columns.count(column)[None, :])
+    variance = _variance_of(columns.sums(column)) * columns.scale(column).exact_unit ** 2
     return GroupStats(count, variance=np.array([float(variance)]))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.encoders import OrderedDomain, encode_axis, encode_label, encode_number
 from sfumato.policy.document import Policy
-from sfumato.policy.requirements import GroupStats, Needs, RecursiveDiversity, Requirement
+from sfumato.policy.requirements import GroupStats, Needs, Requirement
 from sfumato.policy.schema import Attribute
 from sfumato.recoding.groups import Partition
 from sfumato.table.source import Source
@@ -147,13 +147,12 @@ def _refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
 
 def _nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     """The figure of the worst part of the best split of a group."""
-    is_ratio = isinstance(item, RecursiveDiversity)  # the smaller, the better
     figures = []
     for split in splits:
         own = item.achieved(split.stats)[split.group == group]
         if len(own) > 1:
-            figures.append(float(own.max() if is_ratio else own.min()))
-    return min(figures) if is_ratio else max(figures)
+            figures.append(item.worst(own))
+    return item.best(np.array(figures))
 
 
 __all__ = ["Refusal", "refusals_of"]

@@ -1,108 +1,43 @@
-r"""What must hold of every published group [LDR08, definitions 2.1 to 2.4].
+r"""Diversity of the sensitive values of every group [LDR08, definitions 2.2 to 2.4].
 
-Each requirement is a value: its parameters, the statistics of a group that it ``needs``, whether it
-``holds`` of groups with given statistics, and the figure by which it is judged (``achieved``).
-
-All four are *monotone*: if two disjoint groups satisfy one, so does their union. A partition can
-therefore only be refined until a group fails, and merging groups never breaks a promise.
+All are *monotone*: if two disjoint groups satisfy one, so does their union. So a partition can be refined
+until a group fails, and merging groups never breaks a promise.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Flag, auto
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
-from sfumato.errors import PolicyError, number_of
 from sfumato.policy.decimals import read_exactly
+from sfumato.policy.requirements.group_stats import GroupStats, Needs
+from sfumato.policy.requirements.promise import (
+    FIGURE_TOLERANCE,
+    Promise,
+    format_figure,
+    format_margin,
+    format_ordinal,
+)
+from sfumato.policy.requirements.requirement import Requirement
+from sfumato.policy.schema import Attribute, Kind
+from sfumato.policy.yaml import short
 
 ENTROPY_TOLERANCE = 1e-12
 """Entropies (in nats) closer than this are equal: the roundoff of a sum of logarithms, no more."""
 
-
-class Needs(Flag):
-    """The statistics of a group that a requirement looks at."""
-
-    COUNT = auto()
-    VALUES = auto()  # rows per sensitive value
-    MOMENTS = auto()  # sum and sum of squares of a sensitive number
+RATIO_TOLERANCE = 1e-12
+"""The ratio of a certificate was divided in floating point; ``holds`` compares whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStats:
-    """Statistics of one or more groups, one row each.
-
-    ``values[g, v]`` counts the rows of group ``g`` with sensitive value ``v``;
-    ``variance[g]`` is the population variance of the sensitive number.
-    """
-
-    count: NDArray[np.int64]
-    values: NDArray[np.int64] | None = None
-    variance: NDArray[np.float64] | None = None
-
-
-# The sentences are those of the policy's schema, so that code and command line say the same.
-
-
-def _check_whole(what: str, given: object, example: str = "") -> None:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise PolicyError(f"{what}: must be a whole number of at least 1{example}.")
-
-
-def _check_number(what: str, given: float, *, least: float) -> None:
-    if not _is_number(given) or given < least:
-        raise PolicyError(f"{what}: must be a number of at least {least}.")
-
-
-def _check_column(word: str, given: object) -> None:
-    if not isinstance(given, str):
-        raise PolicyError(f"{word} of: must be the name of one column.")
-
-
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-
-
-@dataclass(frozen=True, slots=True)
-class KAnonymity:
-    """Every published group holds at least ``k`` rows [LDR08, definition 2.1].
-
-    >>> KAnonymity(3).holds(GroupStats(count=np.array([2, 3])))
-    array([False,  True])
-    """
-
-    k: int
-    needs: ClassVar[Needs] = Needs.COUNT
-    word: ClassVar[str] = "k-anonymity"
-    of: ClassVar[str | None] = None
-    figure: ClassVar[str] = "smallest group"
-
-    def __post_init__(self) -> None:
-        _check_whole(self.word, self.k, ", such as 5")
-
-    def __str__(self) -> str:
-        return f"{self.k}-anonymity"
-
-    def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
-        return groups.count >= self.k
-
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
-        return groups.count.astype(np.float64)
-
-    def describe(self, achieved: float) -> str:
-        return number_of(round(achieved), "row")
-
-    def as_policy(self) -> dict[str, Any]:
-        return {self.word: self.k}
-
-
-@dataclass(frozen=True, slots=True)
-class EntropyDiversity:
+class EntropyDiversity(Requirement):
     r"""The sensitive values of every group have entropy of at least :math:`\log l` [LDR08, definition 2.2].
 
     .. math:: -\sum_s p(s) \log p(s) \ge \log l, \qquad 0 \log 0 = 0
@@ -114,15 +49,13 @@ class EntropyDiversity:
     array([ True])
     """
 
-    l: float  # noqa: E741 - the letter of the definition
-    of: str
-    needs: ClassVar[Needs] = Needs.VALUES
+    l: Annotated[float, Ge(1), "The effective number of values, any real number of at least 1."]  # noqa: E741
+    of: Annotated[str, "The sensitive column."]
     word: ClassVar[str] = "entropy-diversity"
+    meaning: ClassVar[str] = "The sensitive values of every group have entropy of at least log l."
+    example: ClassVar[Mapping[str, Any]] = {"l": 3, "of": "disease"}
+    needs: ClassVar[Needs] = Needs.VALUES
     figure: ClassVar[str] = "least entropy, as an effective number of values"
-
-    def __post_init__(self) -> None:
-        _check_column(self.word, self.of)
-        _check_number(f"{self.word} l", self.l, least=1)
 
     def __str__(self) -> str:
         return f"entropy {self.l:g}-diversity of {self.of!r}"
@@ -141,15 +74,26 @@ class EntropyDiversity:
         terms = np.where(counts > 0, counts * np.log(np.maximum(counts, 1)), 0.0)
         return np.asarray(np.log(n) - terms.sum(axis=1) / n)
 
-    def describe(self, achieved: float) -> str:
-        return f"the entropy of {achieved:.4g} equally frequent values"
+    def describe(self, figure: float) -> str:
+        return f"the entropy of {figure:.4g} equally frequent values"
 
-    def as_policy(self) -> dict[str, Any]:
-        return {self.word: {"l": self.l, "of": self.of}}
+    def is_met_by(self, figure: float) -> bool:
+        return math.log(max(figure, 1.0)) >= math.log(self.l) - FIGURE_TOLERANCE
+
+    def promise(self, figure: float) -> Promise:
+        return Promise(
+            name=f"entropy {self.l:g}-diversity of {self.of}",
+            meaning=f"Within every group, {self.of} is at least as uncertain as a draw from {self.l:g} equally "
+            "frequent values.",
+            asked=f"at least {self.l:g} values",
+            achieved=f"{figure:.4g} values",
+            margin=format_margin(figure, self.l),
+            holds=self.is_met_by(figure),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class RecursiveDiversity:
+class RecursiveDiversity(Requirement):
     r"""The most frequent value of a group is not too frequent [LDR08, definition 2.3].
 
     With :math:`x_1 \ge x_2 \ge \dots` the counts of the sensitive values, most frequent first:
@@ -164,18 +108,18 @@ class RecursiveDiversity:
     (array([False]), array([ True]))
     """
 
-    c: float
-    l: int  # noqa: E741 - the letter of the definition
-    of: str
-    needs: ClassVar[Needs] = Needs.VALUES
+    c: Annotated[float, Gt(0), "The factor, above 0: the smaller, the stricter."]
+    l: Annotated[int, Ge(1), "The rank from which values are counted together."]  # noqa: E741
+    of: Annotated[str, "The sensitive column."]
     word: ClassVar[str] = "recursive-diversity"
+    meaning: ClassVar[str] = (
+        "The most frequent sensitive value of every group is less frequent than c times the l-th and all rarer ones "
+        "together."
+    )
+    example: ClassVar[Mapping[str, Any]] = {"c": 2, "l": 3, "of": "disease"}
+    needs: ClassVar[Needs] = Needs.VALUES
     figure: ClassVar[str] = "least c that the groups satisfy (below the c asked for)"
-
-    def __post_init__(self) -> None:
-        _check_column(self.word, self.of)
-        if not _is_number(self.c) or self.c <= 0:
-            raise PolicyError(f"{self.word} c: must be a number above 0.")
-        _check_whole(f"{self.word} l", self.l)
+    is_better_smaller: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"recursive ({self.c:g}, {self.l})-diversity of {self.of!r}"
@@ -206,17 +150,28 @@ class RecursiveDiversity:
         ranked = -np.sort(-groups.values, axis=1)
         return ranked[:, 0], ranked[:, self.l - 1 :].sum(axis=1)
 
-    def describe(self, achieved: float) -> str:
-        if math.isinf(achieved):
+    def describe(self, figure: float) -> str:
+        if math.isinf(figure):
             return f"fewer than {self.l} different values"
-        return f"a diversity that needs a c above {achieved:.4g}"
+        return f"a diversity that needs a c above {figure:.4g}"
 
-    def as_policy(self) -> dict[str, Any]:
-        return {self.word: {"c": self.c, "l": self.l, "of": self.of}}
+    def is_met_by(self, figure: float) -> bool:
+        return self.l == 1 or figure < self.c * (1 + RATIO_TOLERANCE)
+
+    def promise(self, figure: float) -> Promise:
+        return Promise(
+            name=f"recursive ({self.c:g}, {self.l})-diversity of {self.of}",
+            meaning=f"Within every group, the most frequent value of {self.of} has fewer rows than {self.c:g} times "
+            f"all values from the {format_ordinal(self.l)} most frequent on.",
+            asked=f"a ratio below {self.c:g}",
+            achieved=f"a ratio of {figure:.4g}",
+            margin="always holds" if self.l == 1 else format_margin(self.c, figure),
+            holds=self.is_met_by(figure),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class VarianceDiversity:
+class VarianceDiversity(Requirement):
     r"""The sensitive number has a population variance of at least ``at_least`` [LDR08, definition 2.4].
 
     Monotone: let groups 1 and 2 have sizes :math:`n_i`, means :math:`m_i`, variances :math:`v_i \ge v`.
@@ -231,15 +186,13 @@ class VarianceDiversity:
     array([ True])
     """
 
-    at_least: float
-    of: str
-    needs: ClassVar[Needs] = Needs.MOMENTS
+    at_least: Annotated[float, Ge(0), "The least variance, in squared units of the column."]
+    of: Annotated[str, "The sensitive column, a number."]
     word: ClassVar[str] = "variance-diversity"
+    meaning: ClassVar[str] = "The sensitive number has a population variance of at least this in every group."
+    example: ClassVar[Mapping[str, Any]] = {"at-least": 1e8, "of": "salary"}
+    needs: ClassVar[Needs] = Needs.MOMENTS
     figure: ClassVar[str] = "least variance"
-
-    def __post_init__(self) -> None:
-        _check_column(self.word, self.of)
-        _check_number(f"{self.word} at-least", self.at_least, least=0)
 
     def __str__(self) -> str:
         return f"variance diversity of at least {self.at_least:g} of {self.of!r}"
@@ -252,11 +205,28 @@ class VarianceDiversity:
         assert groups.variance is not None
         return groups.variance
 
-    def describe(self, achieved: float) -> str:
-        return f"a variance of {achieved:.6g}"
+    def describe(self, figure: float) -> str:
+        return f"a variance of {figure:.6g}"
 
-    def as_policy(self) -> dict[str, Any]:
-        return {self.word: {"at-least": self.at_least, "of": self.of}}
+    def is_met_by(self, figure: float) -> bool:
+        return figure >= self.at_least * (1 - FIGURE_TOLERANCE)
 
+    def promise(self, figure: float) -> Promise:
+        least = format_figure(self.at_least)
+        return Promise(
+            name=f"variance diversity of {self.of}",
+            meaning=f"Within every group, {self.of} has a variance of at least {least}.",
+            asked=f"at least {least}",
+            achieved=format_figure(figure),
+            margin=format_margin(figure, self.at_least),
+            holds=self.is_met_by(figure),
+        )
 
-Requirement = KAnonymity | EntropyDiversity | RecursiveDiversity | VarianceDiversity
+    def object_to(self, attribute: Attribute) -> str | None:
+        if objection := Requirement.object_to(self, attribute):
+            return objection
+        if attribute.kind is Kind.NUMBER:
+            return None
+        return (
+            f"column {short(attribute.name)} is not a number; add type: number, or ask for entropy-diversity."
+        )

@@ -1,0 +1,34 @@
+"""What must hold of every published group.
+
+A requirement is a value that says everything about itself: its parameters with their words in a policy, the statistics
+it ``needs``, whether it ``holds`` of groups, the figure by which it is measured (``achieved``) and which direction is
+better, whether a figure is enough (``is_met_by``), what it asks of the column, and its ``promise`` in words. To add one,
+write its class and name it in ``REQUIREMENTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sfumato.policy.requirements.diversity import EntropyDiversity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements.group_stats import GroupStats, Needs
+from sfumato.policy.requirements.k_anonymity import KAnonymity
+from sfumato.policy.requirements.promise import Promise
+from sfumato.policy.requirements.requirement import Requirement
+
+REQUIREMENTS: Mapping[str, type[Requirement]] = {
+    kind.word: kind for kind in (KAnonymity, EntropyDiversity, RecursiveDiversity, VarianceDiversity)
+}
+"""Every requirement, by its word in a policy."""
+
+__all__ = [
+    "REQUIREMENTS",
+    "EntropyDiversity",
+    "GroupStats",
+    "KAnonymity",
+    "Needs",
+    "Promise",
+    "RecursiveDiversity",
+    "Requirement",
+    "VarianceDiversity",
+]
