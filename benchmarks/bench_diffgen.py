@@ -37,7 +37,7 @@ from lab import private
 
 from sfumato.encoding.declared import held
 from sfumato.methods.specialization.diffgen import Drawn, draw
-from sfumato.policy.document import DiffGenOptions
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.publishing import publish_to

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.declared import HeldRows
 from sfumato.methods.specialization.diffgen import Drawn, draw
-from sfumato.policy.document import DiffGenOptions
-from sfumato.policy.options.diffgen import LEAVES, PAPER, TUNED, Cut, exact_epsilon
+from sfumato.policy.options.diffgen import LEAVES, PAPER, TUNED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.privacy.mechanisms import Mechanisms, noiseless
 
 NAME = "diffgen_extra"

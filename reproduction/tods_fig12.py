@@ -13,7 +13,7 @@ from lab.record import Claim, Finding, Measured
 
 from sfumato import methods
 from sfumato.policy import predicate
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.workload import Select
 from sfumato.randomness import seeded_block
 from sfumato.release.query import select

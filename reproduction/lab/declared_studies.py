@@ -26,7 +26,8 @@ from sfumato.encoding.encoders import Domain
 from sfumato.examples.agrawal import agrawal
 from sfumato.methods.specialization import diffgen
 from sfumato.methods.specialization.diffgen import Drawn
-from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
 from sfumato.privacy.mechanisms import Mechanisms

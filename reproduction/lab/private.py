@@ -32,8 +32,8 @@ from sfumato.methods.specialization import diffgen
 from sfumato.methods.specialization.diffgen import Drawn
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
 from sfumato.methods.specialization.loop import Grid
-from sfumato.policy.document import DiffGenOptions, Policy
-from sfumato.policy.options.diffgen import exact_epsilon
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions, exact_epsilon
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
 from sfumato.privacy import mechanisms as laws

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from lab import record, trials
 from lab.record import ROOT, Finding, Measured
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
-from sfumato.policy.document import MondrianOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import Requirement
 from sfumato.publishing import publish
 

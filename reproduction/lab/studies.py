@@ -21,8 +21,11 @@ import pyarrow.parquet
 
 from sfumato.examples.agrawal import agrawal, as_column
 from sfumato.examples.agrawal_functions import PRINTED, Columns, Constants, draw_constants, labels
-from sfumato.policy.document import Method, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options import MethodOptions
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import KAnonymity, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress, Task
@@ -72,7 +75,7 @@ class Study:
             "Regression": (Regress(targets),),
             "Median": (),
         }
-        options: Method = TdsOptions() if method == "TDS" else MondrianOptions()
+        options: MethodOptions = TdsOptions() if method == "TDS" else MondrianOptions()
         requirements = (KAnonymity(k),) if require is None else require
         return Policy(self.schema(sensitive=sensitive), requirements, workload[method], options)
 

@@ -31,7 +31,8 @@ from sfumato.evaluation import points
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.measures import conditional_entropy
 from sfumato.evaluation.models import CLASSIFIERS, learner
-from sfumato.policy.document import Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.randomness import seeded, seeded_block
 from sfumato.recoding.groups import Partition
 from sfumato.table.opening import open_table

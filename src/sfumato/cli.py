@@ -591,7 +591,8 @@ def apply(
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
     Recoded rows carry no promise. A risk-utility release has no recoding and needs a --side-table.
     """
-    from sfumato.policy.document import Policy, RiskUtilityOptions  # noqa: PLC0415
+    from sfumato.policy.document import Policy  # noqa: PLC0415
+    from sfumato.policy.options.risk_utility import RiskUtilityOptions  # noqa: PLC0415
 
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")

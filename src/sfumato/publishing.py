@@ -23,8 +23,9 @@ from sfumato.evaluation.result import Evaluation
 from sfumato.methods import partition
 from sfumato.policy import predicate
 from sfumato.policy.column_names import bound_names
-from sfumato.policy.document import DiffGenOptions, Policy, RiskUtilityOptions
-from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Select
 from sfumato.privacy import account, mechanisms

@@ -10,7 +10,8 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.examples.demo import patients
-from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Role
 from sfumato.profiling.private import MARK
 from sfumato.profiling.profile import profile

@@ -23,7 +23,7 @@ from commandline import names
 import sfumato as sf
 from sfumato.errors import InputError, VerificationFailed
 from sfumato.examples.demo import hierarchies, patients
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.table.write import write_table
 
 publishing = importlib.import_module("sfumato.publishing")  # the name itself is the function

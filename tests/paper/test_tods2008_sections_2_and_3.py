@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from sfumato.encoding.declared import DeclaredRows, domains_of, held
 from sfumato.encoding.encoders import Domain, OrderedDomain
 from sfumato.methods.specialization.loop import Grid, Piece, parts_of
-from sfumato.policy.document import Output, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.output import Output
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.recoder import Cells
 from sfumato.table.opening import open_table

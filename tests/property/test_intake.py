@@ -28,7 +28,7 @@ from sfumato.errors import SfumatoError
 from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.problem import Problem, problem_of
 from sfumato.policy import predicate
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress, Select

@@ -31,7 +31,7 @@ from mondrian_cases import (
 from sfumato.errors import RequirementUnreachable
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress

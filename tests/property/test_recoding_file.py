@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mondrian_cases import reachable_cases
 
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.recoding import large_tree, recoder, tree_file
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.large_tree import LargeRecoding

@@ -18,7 +18,8 @@ from selection_cases import Selecting, selecting
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.criteria import whole_weights
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import MondrianOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.predicate import parse
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema

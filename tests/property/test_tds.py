@@ -18,7 +18,7 @@ from tds_cases import Case, cases, noting, spelled
 from sfumato.encoding.encoders import encode_axis
 from sfumato.methods.specialization.loop import specialize
 from sfumato.methods.specialization.tds import Labels, in_memory
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Kind
 from sfumato.recoding import tree
 from sfumato.recoding.axis import OrderedAxis

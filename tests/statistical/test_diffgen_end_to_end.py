@@ -29,7 +29,7 @@ from diffgen_cases import VARIANTS, Case, Told, following, random_case
 from scipy import stats
 
 from sfumato.methods.specialization.diffgen import tuned
-from sfumato.policy.document import DiffGenOptions
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy.mechanisms import secret, seeded
 
 LAWS = {"exponential": laws.exponential, "permute-and-flip": laws.permute_and_flip}

@@ -14,8 +14,8 @@ from blocks import BlockRows
 
 from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
 from sfumato.methods.specialization.diffgen import Drawn, draw
-from sfumato.policy.document import DiffGenOptions
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Kind, Role
 
 VARIANTS = [("paper", "max"), ("paper", "infogain"), ("tuned", "max"), ("tuned", "gini"), ("tuned", "smooth")]

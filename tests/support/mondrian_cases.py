@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sfumato.encoding.discretize import cells, mdl_cuts
 from sfumato.methods.mondrian.grow import Partition, partition
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress

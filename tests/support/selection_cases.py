@@ -15,7 +15,7 @@ from mondrian_cases import Case, reachable_cases
 from sfumato.encoding.encoders import OrderedDomain
 from sfumato.methods.mondrian.grow import Problem, prepare, recoding_of
 from sfumato.methods.mondrian.kernels.problem import Queries
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.recoding.groups import Partition
 from sfumato.table.opening import open_table
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from sfumato.methods.specialization.loop import Candidate
 from sfumato.methods.specialization.tds import BestScore, partition
-from sfumato.policy.document import Output, Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.tds import TdsOptions
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify

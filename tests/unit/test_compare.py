@@ -20,7 +20,9 @@ from sfumato.comparison.settings import variant
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
 from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
-from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity
 from sfumato.randomness import seeded
 from sfumato.table import opening

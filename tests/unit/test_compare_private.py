@@ -15,7 +15,10 @@ from sfumato.comparison import Comparison, Setting, advice, as_text, compare, gu
 from sfumato.comparison.settings import combinations, variant
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
-from sfumato.policy.document import DiffGenOptions, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Role
 from sfumato.randomness import seeded

@@ -13,8 +13,8 @@ import pytest
 import sfumato as sf
 from sfumato import cli
 from sfumato.errors import InputError, TableError
-from sfumato.policy.document import Output
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding import tree
 from sfumato.recoding.axis import OrderedAxis, TreeAxis

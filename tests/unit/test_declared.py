@@ -17,8 +17,9 @@ from sfumato.encoding.declared import DeclaredRows, cut_of, domains_of, held, wi
 from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import TableError
 from sfumato.methods.specialization.loop import Grid, Piece
-from sfumato.policy.document import Output, Policy
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.axis import OrderedAxis, axis_as_dict
 from sfumato.recoding.cuts import Cuts

@@ -25,8 +25,8 @@ from sfumato.methods.specialization.diffgen.tuned import (
 )
 from sfumato.methods.specialization.kernels.purity import add_bin_counts
 from sfumato.methods.specialization.loop import Piece
-from sfumato.policy.document import DiffGenOptions
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.privacy import mechanisms
 from sfumato.privacy.ledger import Ledger

@@ -15,7 +15,8 @@ from sfumato import methods
 from sfumato.encoding import encoders
 from sfumato.evaluation import points
 from sfumato.evaluation.points import Categories, Numbers
-from sfumato.policy.document import Output, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.output import Output
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 

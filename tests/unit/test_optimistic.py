@@ -31,7 +31,7 @@ from sfumato.methods.mondrian.sample import (
     prune,
 )
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 
 

@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import HierarchyError, InputError, NotYet, PolicyError
-from sfumato.policy.document import MondrianOptions, Output, Policy, TdsOptions
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import PolicyMistakes
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Aggregate, Classify, Regress, Select

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from sfumato.errors import PolicyError
 from sfumato.policy import file
-from sfumato.policy.document import json_schema
+from sfumato.policy.file import json_schema
 
 GOOD = "attributes: {age: {role: quasi-identifier}}\nrequire: []\n"
 

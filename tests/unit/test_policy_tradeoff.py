@@ -10,13 +10,14 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import PolicyError
-from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import (
     SERVES,
     Absolute,
     ApproximationOptions,
     GeneticOptions,
     PrivateSampling,
+    RiskUtilityOptions,
     Weights,
 )
 

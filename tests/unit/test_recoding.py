@@ -15,7 +15,7 @@ import pytest
 
 from sfumato.errors import InputError, TableError
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify

@@ -23,7 +23,7 @@ from mondrian_cases import Case, big_case
 
 from sfumato.errors import InputError, TableError
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Schema
 from sfumato.recoding import large_tree, recoder, tree_file
@@ -288,7 +288,7 @@ import pyarrow.parquet as pq
 from sfumato.encoding.encoders import OrderedDomain, TreeDomain
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.kernels.nodes import Nodes
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.recoding.tree_file import TreeWriter, apply_to_file
 from sfumato.policy.schema import Schema
 

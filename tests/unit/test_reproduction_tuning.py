@@ -17,7 +17,7 @@ from lab.declared_studies import STUDIES  # noqa: E402
 from lab.record import Measured  # noqa: E402
 
 from sfumato.encoding.encoders import OrderedDomain  # noqa: E402
-from sfumato.policy.document import DiffGenOptions  # noqa: E402
+from sfumato.policy.options.diffgen import DiffGenOptions  # noqa: E402
 
 # ---- declared tables -------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError, RequirementUnreachable
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import json_schema
+from sfumato.policy.file import json_schema
 from sfumato.policy.requirements import (
     REQUIREMENTS,
     EntropyDiversity,

@@ -12,8 +12,8 @@ import pytest
 from sfumato import publish
 from sfumato.errors import InputError, PolicyError, TableError
 from sfumato.methods.risk_utility import generalize
-from sfumato.policy.document import Policy, RiskUtilityOptions
-from sfumato.policy.options.risk_utility import Weights
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions, Weights
 from sfumato.policy.schema import Schema
 from sfumato.randomness import seeded
 from sfumato.table import opening

@@ -11,13 +11,18 @@ from typing import TypeGuard
 
 from sfumato.errors import InputError, did_you_mean
 from sfumato.evaluation.trial import check_method
-from sfumato.policy.document import DiffGenOptions, Method, MondrianOptions, Output, Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options import MethodOptions
+from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.workload import Aggregate, Select
 
 PRIVATE = DiffGenOptions.name
-METHODS: dict[str, Method] = {"mondrian": MondrianOptions(), "tds": TdsOptions()}
+METHODS: dict[str, MethodOptions] = {"mondrian": MondrianOptions(), "tds": TdsOptions()}
 OF_GROUPS = ("k", "l")
 """Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
 

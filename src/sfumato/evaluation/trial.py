@@ -14,7 +14,9 @@ from sfumato.evaluation import points
 from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
 from sfumato.evaluation.result import ACCURACY, ERROR
-from sfumato.policy.document import Policy, RiskUtilityOptions, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from sfumato.methods.mondrian import grow
-from sfumato.policy.document import MondrianOptions, Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.groups import Partition
 from sfumato.table.source import Source

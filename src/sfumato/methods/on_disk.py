@@ -18,7 +18,9 @@ from sfumato.methods.mondrian.problem import Problem, problem_of
 from sfumato.methods.mondrian.rothko import Chunk, Rothko, Shares
 from sfumato.methods.specialization import tds
 from sfumato.policy import predicate
-from sfumato.policy.document import ROTHKO_S, MondrianOptions, Policy, TdsOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
+from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import KAnonymity
 from sfumato.progress import Progress
 from sfumato.randomness import Random, generator, seeded

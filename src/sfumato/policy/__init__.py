@@ -3,5 +3,5 @@
 A policy is a YAML document. ``document`` has :class:`Policy`, and reads and writes it; ``file`` finds the line of a
 mistake; ``schema`` has :class:`Attribute` and :class:`Schema`; ``requirements`` what every published group must satisfy
 (:class:`KAnonymity`, the diversities); ``workload`` what the release is for; ``hierarchy`` how values are generalized;
-``options`` what each method can be told.
+``output`` what is published; ``options`` what each method can be told.
 """

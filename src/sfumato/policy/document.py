@@ -11,48 +11,28 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from sfumato import notebook
 from sfumato.errors import PolicyError, nearest, number_of
 from sfumato.policy import file as policy_file
 from sfumato.policy import predicate, yaml
-from sfumato.policy.column_names import COUNT, bound_names
 from sfumato.policy.days import as_date, read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import (
-    BrokenAttribute,
-    Document,
-    declared_column,
-    is_number,
-    json_schema,
-    sentence_of,
-)
+from sfumato.policy.file import BrokenAttribute, Document, declared_column, is_number, sentence_of
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
-from sfumato.policy.options import diffgen, risk_utility
-from sfumato.policy.options.diffgen import COUNTS, EXPANDED, Cut, DiffGenOptions, exact_epsilon
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.policy.requirements import REQUIREMENTS, KAnonymity, Requirement
+from sfumato.policy.options import OPTIONS, MethodOptions
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.output import COUNTS, ESCAPE, EXPANDED, KEEP, Output
+from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 from sfumato.policy.yaml import Where, short
-
-__all__ = [
-    "DiffGenOptions",
-    "Method",
-    "MondrianOptions",
-    "Output",
-    "Policy",
-    "RiskUtilityOptions",
-    "TdsOptions",
-    "json_schema",
-]
 
 MISSING = "own-value"
 """How missing quasi-identifiers are matched: they are a value of their own."""
@@ -71,81 +51,6 @@ T = TypeVar("T")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Output(StrEnum):
-    """What the published cell of a number looks like: a label, its two bounds, or both.
-
-    A summary is a label with statistics of the group beside it.
-    """
-
-    LABELS = "labels"
-    BOUNDS = "bounds"
-    BOTH = "both"
-    SUMMARY = "summary"
-
-    @property
-    def has_labels(self) -> bool:
-        return self is not Output.BOUNDS
-
-    @property
-    def has_bounds(self) -> bool:
-        return self in (Output.BOUNDS, Output.BOTH)
-
-
-KEEP, ESCAPE = "keep", "escape"
-ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
-
-
-@dataclass(frozen=True, slots=True)
-class MondrianOptions:
-    """How Mondrian splits, and from ``scale`` on how a table larger than memory is divided [LDR08, section 5].
-
-    A ``sample`` below 1 is a share of the rows.
-
-    >>> MondrianOptions(median_below_gain=0.01).as_policy()
-    {'mondrian': {'median-below-gain': 0.01, 'standardize': False}}
-    >>> MondrianOptions(scale="rothko-s", sample=0.1).as_policy()
-    {'mondrian': {'standardize': False, 'scale': 'rothko-s', 'sample': 0.1}}
-    """
-
-    split_only: tuple[str, ...] | None = None
-    median_below_gain: float | None = None
-    standardize: bool = False
-    scale: str = ROTHKO_T
-    rows_in_memory: int | None = None
-    frequency_groups: int | None = None
-    sample: float | None = None
-    alpha: float = 0.05
-    tests: bool = True
-    max_height: int | None = None
-    fallback: str = ROTHKO_T
-    name: ClassVar[str] = "mondrian"
-
-    def as_policy(self) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        for option in fields(self):
-            given = getattr(self, option.name)
-            if option.name == "standardize" or given != option.default:
-                options[option.name.replace("_", "-")] = list(given) if isinstance(given, tuple) else given
-        return {self.name: options}
-
-
-@dataclass(frozen=True, slots=True)
-class TdsOptions:
-    """Top-down specialization has no options.
-
-    >>> TdsOptions().as_policy()
-    {'tds': {}}
-    """
-
-    name: ClassVar[str] = "tds"
-
-    def as_policy(self) -> dict[str, Any]:
-        return {self.name: {}}
-
-
-Method = MondrianOptions | TdsOptions | DiffGenOptions | RiskUtilityOptions
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Policy:
     """Everything that a release is made by, checked once.
@@ -160,7 +65,7 @@ class Policy:
     schema: Schema
     requirements: tuple[Requirement, ...] = ()
     workload: tuple[Task, ...] = ()
-    method: Method = field(default_factory=MondrianOptions)
+    method: MethodOptions = field(default_factory=MondrianOptions)
     output: Output = Output.LABELS
     keeps_recoding: bool = True
     """Does the release say how further rows are recoded?"""
@@ -204,18 +109,12 @@ class Policy:
     def promise(self) -> str:
         """What its releases promise, in a few words."""
         required = ", ".join(map(str, self.requirements))
-        if isinstance(self.method, DiffGenOptions):
-            return f"epsilon {self.method.epsilon}"
-        if isinstance(self.method, RiskUtilityOptions):
-            return "a utility and a risk for each row"
-        return required or "nothing"
+        return self.method.promise or required or "nothing"
 
     @property
     def is_private(self) -> bool:
         """Is the release differentially private? Then nothing may depend on a table but through a mechanism."""
-        if isinstance(self.method, RiskUtilityOptions):
-            return self.method.is_private
-        return isinstance(self.method, DiffGenOptions)
+        return self.method.is_private
 
     @property
     def escapes_formulas(self) -> bool:
@@ -225,7 +124,7 @@ class Policy:
     @property
     def has_counts(self) -> bool:
         """Does a published row stand for as many rows as its count says?"""
-        return isinstance(self.method, DiffGenOptions) and self.rows == COUNTS
+        return self.method.publishes_counts and self.rows == COUNTS
 
     @property
     def _aggregates(self) -> tuple[Aggregate, ...]:
@@ -294,7 +193,7 @@ class Policy:
             "method": self.method.as_policy(),
             "output": {
                 "values": str(self.output),
-                **({"rows": self.rows} if isinstance(self.method, DiffGenOptions) else {}),
+                **({"rows": self.rows} if self.method.publishes_counts else {}),
                 **({} if self.keeps_recoding else {"recoding": False}),
                 **({} if self.formulas == KEEP else {"formulas": self.formulas}),
             },
@@ -369,12 +268,12 @@ def _policy(document: Document, folder: Path | None) -> Policy:
     """The policy of a document, or one error with everything that is wrong with it."""
     data, mistakes = document.data, document.mistakes
     schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
-    method: Method = MondrianOptions()
+    method: MethodOptions = MondrianOptions()
     with mistakes.collect():
         method = _method(_sound_method(document), schema, folder)
     requirements = _items(document, "require", _requirement)
     tasks = _items(document, "workload", _placed_task)
-    if mistakes.is_broken("workload") and not isinstance(method, MondrianOptions):
+    if mistakes.is_broken("workload") and method.reads_workload:
         method = MondrianOptions()  # what the method asks of its tasks cannot be judged
     output = {} if mistakes.is_broken("output") else data.get("output", {})
     rows = COUNTS
@@ -408,18 +307,12 @@ def _sound_method(document: Document) -> str | Mapping[str, Any]:
     if not mistakes.is_broken("method"):
         return given  # type: ignore[no-any-return]  # the schema holds of it
     name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else ""
-    if name not in (MondrianOptions.name, DiffGenOptions.name) or not isinstance(given[name], dict):
+    if name not in OPTIONS or not isinstance(given[name], dict):
         return MondrianOptions.name
     if mistakes.is_unreadable("method") or mistakes.is_unreadable("method", name):
         return MondrianOptions.name
-    broken = mistakes.broken("method", name)
-    sound = {key: value for key, value in given[name].items() if key not in broken}
-    if name == DiffGenOptions.name:
-        sound = {
-            "epsilon": 1,
-            **{key: value for key, value in sound.items() if key in ("epsilon", "max-cells")},
-        }
-    return {name: sound}
+    sound = OPTIONS[name].keep_sound(given[name], mistakes.broken("method", name))
+    return MondrianOptions.name if sound is None else {name: sound}
 
 
 def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
@@ -564,54 +457,15 @@ def _task(item: Mapping[str, Any]) -> Task:
     return Regress(targets, features=features, weight=weight)
 
 
-def _rows(output: Mapping[str, Any], method: Method) -> str:
-    if "rows" in output and not isinstance(method, DiffGenOptions):
+def _rows(output: Mapping[str, Any], method: MethodOptions) -> str:
+    if "rows" in output and not method.publishes_counts:
         raise Misfit(("output", "rows"), "only diffgen publishes counts or expanded rows; leave it out.")
     return str(output.get("rows", COUNTS))
 
 
-def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> Method:
+def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:
     name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
-    if name == DiffGenOptions.name:
-        return _diffgen(options or {}, schema)
-    if name == RiskUtilityOptions.name:
-        return RiskUtilityOptions.of(options or {}, None if folder is None else str(folder))
-    return TdsOptions() if name == TdsOptions.name else _mondrian(options or {})
-
-
-def _diffgen(options: Mapping[str, Any], schema: Schema) -> DiffGenOptions:
-    given = {name.replace("-", "_"): option for name, option in options.items()}
-    if "epsilon" not in given:
-        raise Misfit(
-            ("method",),
-            "diffgen needs the privacy budget epsilon, such as method: {diffgen: {epsilon: 1.0}}.",
-        )
-    given["epsilon"] = exact_epsilon(given["epsilon"])
-    for name in ("specializations", "max_cells"):
-        if name in given:
-            given[name] = int(given[name])
-    if "cuts" in given:
-        given["cuts"] = {name: _cut(cut, name, schema) for name, cut in given["cuts"].items()}
-    return DiffGenOptions(**given)
-
-
-def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
-    """A cut as it is declared; what a number lists are numbers, and all else are texts."""
-    if isinstance(given, str):
-        return given
-    attribute = declared_column(name, schema, ("method", DiffGenOptions.name, "cuts"))
-    is_number = attribute.kind is Kind.NUMBER and attribute.is_ordered
-    return tuple(yaml.core(item) if is_number and item is not None else item for item in given)
-
-
-def _mondrian(options: Mapping[str, Any]) -> MondrianOptions:
-    given = {name.replace("-", "_"): option for name, option in options.items()}
-    if given.get("split_only") is not None:
-        given["split_only"] = tuple(given["split_only"])
-    for name in ("rows_in_memory", "frequency_groups"):
-        if name in given:
-            given[name] = int(given[name])
-    return MondrianOptions(**given)
+    return OPTIONS[name].of(options or {}, schema, None if folder is None else str(folder))
 
 
 # --- from values to plain data ----------------------------------------------------------------------------
@@ -657,7 +511,7 @@ def _wrong_types(policy: Policy) -> Iterator[Mistake]:
                 yield Mistake((key, position), sentence_of("$defs", item))
     if policy.title is not None and not isinstance(policy.title, str):
         yield Mistake(("title",), sentence_of("properties", "title"))
-    if not isinstance(policy.method, Method):
+    if not isinstance(policy.method, MethodOptions):
         yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
     if not isinstance(policy.output, Output):
         yield Mistake(("output", "values"), f"must be one of {', '.join(Output)}.")
@@ -688,7 +542,7 @@ def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
     with mistakes.collect():
         _check_title(policy.title)
     of_method = Mistakes()
-    _check_method(policy, of_method)
+    policy.method.check(policy, of_method)
     broken = {attribute.name for attribute in schema if isinstance(attribute, BrokenAttribute)}
     known = {mistake.where for mistake in mistakes.found}
     mistakes.found += [
@@ -697,18 +551,6 @@ def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
         if not (mistake.where[:1] == ("attributes",) and mistake.where[1:2] and mistake.where[1] in broken)
         and mistake.where not in known
     ]
-
-
-def _check_method(policy: Policy, mistakes: Mistakes) -> None:
-    """What a method asks of its options and of the rest of the policy."""
-    if isinstance(policy.method, MondrianOptions):
-        _check_mondrian(policy.method, policy.schema, mistakes)
-    elif isinstance(policy.method, TdsOptions):
-        _check_tds(policy, mistakes)
-    elif isinstance(policy.method, DiffGenOptions):
-        _check_diffgen(policy, policy.method, mistakes)
-    else:
-        _check_risk_utility(policy, policy.method, mistakes)
 
 
 def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
@@ -850,103 +692,3 @@ def _check_output(policy: Policy) -> None:
 def _check_title(title: str | None) -> None:
     if title is not None and not (0 < len(title) <= MAX_TITLE and title.isprintable()):
         raise Misfit(("title",), f"must be one line of 1 to {MAX_TITLE} characters, such as Stays of 2024.")
-
-
-def _check_tds(policy: Policy, mistakes: Mistakes) -> None:
-    for position, requirement in enumerate(policy.requirements):
-        with mistakes.collect():
-            if not isinstance(requirement, KAnonymity):
-                raise Misfit(
-                    ("require", position, requirement.word),
-                    "top-down specialization (tds) keeps k-anonymity only; leave this out, or use mondrian.",
-                )
-    with mistakes.collect():
-        if not any(isinstance(task, Classify) for task in policy.workload):
-            raise Misfit(
-                ("workload",),
-                "top-down specialization (tds) needs a task to classify, such as classify: income; "
-                "without one use mondrian.",
-            )
-    with mistakes.collect():
-        if any(task.features is not None for task in policy.predictions):
-            raise Misfit(
-                ("workload",),
-                "top-down specialization (tds) knows no features; leave them out, or use mondrian.",
-            )
-
-
-def _check_diffgen(policy: Policy, method: DiffGenOptions, mistakes: Mistakes) -> None:
-    with mistakes.collect():
-        diffgen.check_options(method)
-    with mistakes.collect():
-        if policy.output is Output.SUMMARY and not policy._aggregates:  # noqa: SLF001 - of this module
-            raise Misfit(
-                ("output", "values"), "diffgen publishes no statistics of groups; use labels, bounds or both."
-            )
-    target = None
-    with mistakes.collect():
-        target = diffgen.target_of(policy.workload)
-    diffgen.check_declarations(
-        policy.schema, policy.requirements, target, _published_by_diffgen(policy), mistakes
-    )
-    if method.cuts is not None and not mistakes.found:
-        with mistakes.collect():
-            diffgen.check_cuts(method.cuts, policy.schema, method.max_cells)
-
-
-def _check_risk_utility(policy: Policy, method: RiskUtilityOptions, mistakes: Mistakes) -> None:
-    risk_utility.check_options(method, policy.schema, mistakes)
-    with mistakes.collect():
-        if policy.output is Output.SUMMARY and not policy.workload:
-            raise Misfit(
-                ("output", "values"), "risk-utility makes no groups to summarize; use labels, bounds or both."
-            )
-    risk_utility.check_rest(method, policy.schema, policy.requirements, policy.workload, mistakes)
-
-
-def _published_by_diffgen(policy: Policy) -> list[str]:
-    """The columns of the release."""
-    names: list[str] = []
-    for attribute in policy.schema.published:
-        has_bounds = (
-            policy.output.has_bounds and attribute.is_ordered and attribute.role is Role.QUASI_IDENTIFIER
-        )
-        names += [attribute.name] if policy.output.has_labels or not has_bounds else []
-        names += bound_names(attribute.name) if has_bounds else ()
-    return [*names, COUNT] if policy.rows == COUNTS else names
-
-
-def _check_mondrian(method: MondrianOptions, schema: Schema, mistakes: Mistakes) -> None:
-    path: Where = ("method", method.name)
-    for name in method.split_only or ():
-        with mistakes.collect():
-            _check_splittable(name, schema, (*path, "split-only"))
-    gain, sample = method.median_below_gain, method.sample
-    wrong: dict[str, str] = {}
-    if gain is not None and not (is_number(gain) and 0 <= gain <= 1e9):
-        wrong["median-below-gain"] = "must be a number from 0 to 1e9, such as 0.01."
-    for word, number in (("rows-in-memory", method.rows_in_memory), ("max-height", method.max_height),
-                         ("frequency-groups", method.frequency_groups)):  # fmt: skip
-        if number is not None and not (is_number(number) and number >= 1):
-            wrong[word] = "must be a whole number of at least 1."
-    if sample is not None and not (
-        is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
-    ):
-        wrong["sample"] = "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1."
-    if not (is_number(method.alpha) and 0 < method.alpha < 1):
-        wrong["alpha"] = "must be between 0 and 1, such as 0.05."
-    for word, choice, choices in (("scale", method.scale, (ROTHKO_T, ROTHKO_S)),
-                                  ("fallback", method.fallback, (ROTHKO_T, NO_FALLBACK))):  # fmt: skip
-        if choice not in choices:
-            wrong[word] = f"must be {' or '.join(choices)}."
-    mistakes.found += [Mistake((*path, word), sentence) for word, sentence in wrong.items()]
-
-
-def _check_splittable(name: str, schema: Schema, path: Where) -> None:
-    attribute = declared_column(name, schema, path)
-    if attribute.role is not Role.QUASI_IDENTIFIER:
-        raise Misfit(
-            path,
-            f"column {short(name)} has the role {attribute.role}, and only quasi-identifiers are split; "
-            "leave it out.",
-        )

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.policy.column_names import COUNT
 from sfumato.policy.document import Policy
-from sfumato.policy.options.diffgen import EXPANDED, class_values, target_of
+from sfumato.policy.options.diffgen import class_values, target_of
+from sfumato.policy.output import EXPANDED
 from sfumato.recoding.cuts import Cuts
 from sfumato.table.stored import FiledRows
 

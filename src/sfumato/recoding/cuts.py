@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.encoders import MISSING
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
 from sfumato.recoding.recoder import Boxes, Cells, Places

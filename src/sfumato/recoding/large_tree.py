@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, TreeAxis, axis_from_dict, distinct_boxes, join
 from sfumato.recoding.recoder import Cells, Recoder, after, evenly_spelled, known_of, parts_of

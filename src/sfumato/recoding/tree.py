@@ -24,7 +24,7 @@ from sfumato.encoding.encoders import Domain, TreeDomain
 from sfumato.errors import InputError
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import free_memory
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_from_dict
 from sfumato.recoding.cuts import KIND as CUTS

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
 from sfumato.kernels.nodes import Nodes
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.axis import Axis

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.encoders import MISSING, Domain, OrderedDomain
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.table.files import replace_atomically
 

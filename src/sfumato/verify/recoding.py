@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
 from sfumato.policy.column_names import bound_names
-from sfumato.policy.document import Output, Policy
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered

@@ -43,7 +43,7 @@ from sfumato.methods.mondrian.kernels.problem import (
 )
 from sfumato.policy import predicate
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sfumato.errors import did_you_mean
 from sfumato.methods.mondrian.estimator_input import EstimatorError, opened, schema_of, with_targets
 from sfumato.methods.mondrian.grow import partition
-from sfumato.policy.document import MondrianOptions, Output, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task

@@ -18,7 +18,8 @@ from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.memory import MemoryEngine
 from sfumato.methods.mondrian.problem import Problem
-from sfumato.policy.document import MondrianOptions, Output
+from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.output import Output
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task

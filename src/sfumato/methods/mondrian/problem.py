@@ -9,7 +9,8 @@ from sfumato.engines.scan import Intake
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets
-from sfumato.policy.document import MondrianOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,8 @@ from sfumato.methods.mondrian.sample import (
     prune,
 )
 from sfumato.methods.mondrian.splits import Decision, shares
-from sfumato.policy.document import ROTHKO_S, ROTHKO_T, MondrianOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding import statistics as summary

@@ -34,7 +34,7 @@ from sfumato.methods.mondrian.kernels.trim import (
 from sfumato.methods.mondrian.memory import Begun, MemoryEngine, Open, Progress, one_node, whole_range
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
-from sfumato.policy.document import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 
 Ints = NDArray[np.int64]
 

@@ -16,7 +16,8 @@ from sfumato.errors import InputError
 from sfumato.methods.risk_utility import generalize
 from sfumato.methods.risk_utility.optimize import optimize
 from sfumato.methods.risk_utility.release import with_side_table
-from sfumato.policy.document import Policy, RiskUtilityOptions
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.progress import Progress, no_progress
 from sfumato.table import files, formulas

@@ -31,13 +31,14 @@ from sfumato.methods.risk_utility.problem import (
     problem_of,
 )
 from sfumato.policy.column_names import bound_names
-from sfumato.policy.document import Output, Policy
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.builders import Grid
 from sfumato.policy.hierarchy.declared import declared_tree
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import TreeAxis

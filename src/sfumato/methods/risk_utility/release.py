@@ -18,8 +18,8 @@ from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.paper import exponential, polytope
 from sfumato.methods.risk_utility.problem import Lagrangian, Problem, distinct_rows
 from sfumato.policy.column_names import bound_names
-from sfumato.policy.document import Policy, RiskUtilityOptions
-from sfumato.policy.options.risk_utility import FRAME, PrivateSampling
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import FRAME, PrivateSampling, RiskUtilityOptions
 from sfumato.policy.options.sampling_plan import plan
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.encoders import Domain, OrderedDomain
-from sfumato.policy.document import Output
+from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, axis_of
 from sfumato.recoding.cuts import Cuts
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato.errors import HierarchyError
+from sfumato.policy.column_names import COUNT, bound_names
 from sfumato.policy.days import read_day
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.file import declared_column
@@ -21,24 +22,22 @@ from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.requirements import Requirement
+from sfumato.policy.options.rest import RestOfPolicy
+from sfumato.policy.output import COUNTS, Output
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.workload import Classify, Task
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.workload import Aggregate, Classify, Task
+from sfumato.policy.yaml import Where, core, short
 
 TUNED, PAPER = "tuned", "paper"
 MAX, INFOGAIN, GINI, SMOOTH = "max", "infogain", "gini", "smooth"
 SCORES = {TUNED: (SMOOTH, MAX, GINI), PAPER: (MAX, INFOGAIN)}
 """Those of each variant; the first is taken where none is asked for."""
-COUNTS, EXPANDED = "counts", "expanded"
 
 LEAVES = "leaves"
 """In place of a list, a cut at every value, missing included."""
 
 Cut = tuple[Any, ...] | str
 """Where the pieces of a number or date begin, the labels of a hierarchy's nodes, or ``LEAVES``."""
-
-"""The column of the published counts."""
 
 MAX_CODES = 2**31
 MAX_DIGITS = 15
@@ -67,6 +66,55 @@ class DiffGenOptions:
     max_cells: int = 1_000_000
     cuts: Mapping[str, Cut] | None = None
     name: ClassVar[str] = "diffgen"
+    is_private: ClassVar[bool] = True
+    publishes_counts: ClassVar[bool] = True
+    reads_workload: ClassVar[bool] = True
+
+    @property
+    def promise(self) -> str:
+        return f"epsilon {self.epsilon}"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], schema: Schema, _folder: str | None) -> DiffGenOptions:
+        """From what a policy says."""
+        options = {name.replace("-", "_"): option for name, option in given.items()}
+        if "epsilon" not in options:
+            raise Misfit(
+                ("method",),
+                "diffgen needs the privacy budget epsilon, such as method: {diffgen: {epsilon: 1.0}}.",
+            )
+        options["epsilon"] = exact_epsilon(options["epsilon"])
+        for name in ("specializations", "max_cells"):
+            if name in options:
+                options[name] = int(options[name])
+        if "cuts" in options:
+            options["cuts"] = {name: _cut(cut, name, schema) for name, cut in options["cuts"].items()}
+        return cls(**options)
+
+    @classmethod
+    def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
+        """As much of the options that fit as the rest of the policy is checked against."""
+        kept = {key: given[key] for key in ("epsilon", "max-cells") if key in given and key not in broken}
+        return {"epsilon": 1, **kept}
+
+    def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
+        """The options make sense together, and everything that is published is declared."""
+        with mistakes.collect():
+            _check_options(self)
+        with mistakes.collect():
+            is_asked = any(isinstance(task, Aggregate) for task in policy.workload)
+            if policy.output is Output.SUMMARY and not is_asked:
+                raise Misfit(
+                    ("output", "values"),
+                    "diffgen publishes no statistics of groups; use labels, bounds or both.",
+                )
+        target = None
+        with mistakes.collect():
+            target = target_of(policy.workload)
+        _check_declarations(policy, target, mistakes)
+        if self.cuts is not None and not mistakes.found:
+            with mistakes.collect():
+                _check_cuts(self.cuts, policy.schema, self.max_cells)
 
     def as_policy(self) -> dict[str, Any]:
         whole = self.epsilon.denominator == 1
@@ -102,7 +150,16 @@ def _no_epsilon() -> Misfit:
     return Misfit((*METHOD, "epsilon"), sentence)
 
 
-def check_options(options: DiffGenOptions) -> None:
+def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
+    """A cut as it is declared; what a number lists are numbers, and all else are texts."""
+    if isinstance(given, str):
+        return given
+    attribute = declared_column(name, schema, (*METHOD, "cuts"))
+    is_number = attribute.kind is Kind.NUMBER and attribute.is_ordered
+    return tuple(core(item) if is_number and item is not None else item for item in given)
+
+
+def _check_options(options: DiffGenOptions) -> None:
     """Raise unless the options make sense together."""
     epsilon = options.epsilon
     if not (isinstance(epsilon, Fraction) and LEAST_EPSILON <= epsilon <= GREATEST_EPSILON):
@@ -171,34 +228,40 @@ def class_values(attribute: Attribute) -> tuple[str, ...]:
     return tuple(label for label in leaves if label is not None)
 
 
-def check_declarations(
-    schema: Schema,
-    requirements: Sequence[Requirement],
-    target: str | None,
-    published: Sequence[str],
-    mistakes: Mistakes,
-) -> None:
+def _check_declarations(policy: RestOfPolicy, target: str | None, mistakes: Mistakes) -> None:
     """Nothing that is published may depend on a table but through counts of declared values.
 
-    ``target`` is the class, if there is one; ``published`` are the columns of the release.
+    ``target`` is the class, if there is one.
     """
     with mistakes.collect():
-        if requirements:
+        if policy.requirements:
             raise Misfit(
                 ("require",),
                 "diffgen promises differential privacy, not anything of groups of rows; leave this out, or write [].",
             )
-    the_class = None if target is None else schema.declaration_of(target)
-    for attribute in schema:
+    the_class = None if target is None else policy.schema.declaration_of(target)
+    for attribute in policy.schema:
         with mistakes.collect():
             _check_column(attribute, is_class=attribute is the_class, has_class=target is not None)
-    for name, count in Counter(published).items():
+    for name, count in Counter(_published(policy)).items():
         with mistakes.collect():
             if count > 1:
                 raise Misfit(
                     ("attributes",),
                     f"the release would have two columns {short(name)}; rename yours, or drop it.",
                 )
+
+
+def _published(policy: RestOfPolicy) -> list[str]:
+    """The columns of the release."""
+    names: list[str] = []
+    for attribute in policy.schema.published:
+        has_bounds = (
+            policy.output.has_bounds and attribute.is_ordered and attribute.role is Role.QUASI_IDENTIFIER
+        )
+        names += [attribute.name] if policy.output.has_labels or not has_bounds else []
+        names += bound_names(attribute.name) if has_bounds else ()
+    return [*names, COUNT] if policy.rows == COUNTS else names
 
 
 def _check_column(attribute: Attribute, *, is_class: bool, has_class: bool) -> None:
@@ -308,7 +371,7 @@ class _at:  # noqa: N801 - reads as a preposition
 # --- cuts that the owner gives ----------------------------------------------------------------------------
 
 
-def check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
+def _check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None:
     """Raise unless these are cuts of quasi-identifiers, in a grid of at most so many cells."""
     n_cells = 1
     for name, cut in cuts.items():

@@ -5,7 +5,7 @@ Everything here looks at declarations alone: nothing depends on a table. Keys: [
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -18,10 +18,10 @@ from sfumato.policy.file import declared_column, is_number
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.options.sampling_plan import NoPlan, plan
-from sfumato.policy.requirements import Requirement
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.workload import Task
 from sfumato.policy.yaml import Where, short
 
 AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING = (
@@ -256,7 +256,7 @@ class RiskUtilityOptions:
     table itself. A policy that is written down tells the name alone: it needs no outside file, and the certificate says
     by a hash which table it was.
 
-    >>> options = RiskUtilityOptions.of({"side-table": "data/voters.csv", "utility-at-least": "6/17"}, "/home")
+    >>> options = RiskUtilityOptions.of({"side-table": "data/voters.csv"}, Schema(()), "/home")
     >>> options.side_path, options.as_policy()["risk-utility"]["side-table"]
     ('/home/data/voters.csv', 'voters.csv')
     """
@@ -276,6 +276,9 @@ class RiskUtilityOptions:
     approximation: ApproximationOptions = field(default_factory=ApproximationOptions)
     genetic: GeneticOptions = field(default_factory=GeneticOptions)
     name: ClassVar[str] = "risk-utility"
+    publishes_counts: ClassVar[bool] = False
+    reads_workload: ClassVar[bool] = True
+    promise: ClassVar[str | None] = "a utility and a risk for each row"
 
     @property
     def promised(self) -> AtLeast | None:
@@ -301,7 +304,7 @@ class RiskUtilityOptions:
         return self.private is not None and self.private.variant == REPAIRED
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], folder: str | None = ".") -> RiskUtilityOptions:
+    def of(cls, given: Mapping[str, Any], _schema: Schema, folder: str | None = ".") -> RiskUtilityOptions:
         """From what a policy says; a side table is sought relative to ``folder``, or not at all without one."""
         words = ("variant", "optimizer", "objective")
         options: dict[str, Any] = {word: given[word] for word in words if word in given}
@@ -334,6 +337,21 @@ class RiskUtilityOptions:
             options["private"] = PrivateSampling.of(given["private"])
         return cls(**options)
 
+    @classmethod
+    def keep_sound(cls, _given: Mapping[str, Any], _broken: Collection[str | int]) -> None:
+        """None: without one of its options another may be wrong."""
+
+    def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
+        """The options make sense together and with the columns, and the rest of the policy is served."""
+        _check_options(self, policy.schema, mistakes)
+        with mistakes.collect():
+            if policy.output is Output.SUMMARY and not policy.workload:
+                raise Misfit(
+                    ("output", "values"),
+                    "risk-utility makes no groups to summarize; use labels, bounds or both.",
+                )
+        _check_rest(self, policy, mistakes)
+
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {"optimizer": self.optimizer, "objective": self.objective}
         if self.optimizer == APPROXIMATION:
@@ -364,7 +382,7 @@ class RiskUtilityOptions:
 # --- what must hold of the options -----------------------------------------------------------------------
 
 
-def check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistakes) -> None:
+def _check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistakes) -> None:
     """The options make sense together, and with the columns."""
     with mistakes.collect():
         _check_words(options)
@@ -652,27 +670,21 @@ def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
     )
 
 
-def check_rest(
-    options: RiskUtilityOptions,
-    schema: Schema,
-    requirements: Sequence[Requirement],
-    workload: Sequence[Task],
-    mistakes: Mistakes,
-) -> None:
+def _check_rest(options: RiskUtilityOptions, policy: RestOfPolicy, mistakes: Mistakes) -> None:
     """The rest of the policy is something that rows with boxes of their own can serve."""
     with mistakes.collect():
-        if requirements:
+        if policy.requirements:
             raise Misfit(
                 ("require",),
                 "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
             )
     with mistakes.collect():
-        if workload:
+        if policy.workload:
             raise Misfit(
                 ("workload",),
                 "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
             )
-    for attribute in schema if options.private is not None else ():
+    for attribute in policy.schema if options.private is not None else ():
         with mistakes.collect():
             if attribute.role in (Role.OTHER, Role.SENSITIVE):
                 raise Misfit(

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
 from sfumato.policy.column_names import COUNT
-from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Certificate, Claims, public_of
 from sfumato.table.cells import texts

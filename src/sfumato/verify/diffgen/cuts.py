@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.days import as_date, read_day
-from sfumato.policy.document import DiffGenOptions, Output, Policy
+from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.verify.risk_utility.labels import declared_tree
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.release.certificate import Privacy
 from sfumato.verify.checks import Check
 from sfumato.verify.diffgen.cuts import Cut, classes_of

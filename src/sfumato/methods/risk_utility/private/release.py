@@ -19,8 +19,8 @@ from sfumato.methods.risk_utility.optimize import Choice, chosen
 from sfumato.methods.risk_utility.private import draw
 from sfumato.methods.risk_utility.problem import Objective, Problem, lattice_of, problem_of
 from sfumato.methods.risk_utility.release import SideTable, check_names
-from sfumato.policy.document import Policy, RiskUtilityOptions
-from sfumato.policy.options.risk_utility import EXACT, PrivateSampling, declared_schema
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import EXACT, PrivateSampling, RiskUtilityOptions, declared_schema
 from sfumato.policy.options.sampling_plan import Plan, plan
 from sfumato.privacy.ledger import COMPOSITION, Draw, Ledger
 from sfumato.privacy.mechanisms import BERNOULLI, Coins

@@ -27,8 +27,7 @@ from sfumato.methods.specialization.diffgen.room import Room
 from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
 from sfumato.methods.specialization.diffgen.tuned import Conditional, cell_counts, mesh_of
 from sfumato.methods.specialization.loop import NO_NODE, Grid, Piece, push_down, specialize
-from sfumato.policy.document import DiffGenOptions
-from sfumato.policy.options.diffgen import PAPER, SMOOTH, Cut
+from sfumato.policy.options.diffgen import PAPER, SMOOTH, Cut, DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
 from sfumato.progress import Progress, no_progress

@@ -18,7 +18,8 @@ from sfumato.encoding.blocks import Rows
 from sfumato.encoding.declared import DeclaredRows, HeldRows, held
 from sfumato.engines.rows import Kept, Layout, Partitions
 from sfumato.methods.specialization.diffgen import draw
-from sfumato.policy.document import DiffGenOptions, Policy
+from sfumato.policy.document import Policy
+from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy.ledger import COMPOSITION
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.progress import Progress, no_progress
