@@ -6,7 +6,7 @@ where a stretch of equal boxes ends and the next one begins; from there on it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.release.release import Release
 from sfumato.table import cells as table_cells
+from sfumato.table.combinations import Combinations, number_combinations
 from sfumato.table.source import Source
 from sfumato.verify.cells import Detail, DistinctCells
 
@@ -85,12 +86,13 @@ def groups_of(
     places = None if recoding is None else _places(recoding, texts)
     if recoding is None or places is None:
         cells = {name: _numbered(text) for name, text in texts.items()}
-        return Groups(_sizes(_joint(list(cells.values())), length), cells, length, None)
+        return Groups(_sizes(_joint(cells.values()).number, length), cells, length, None)
     n_places = len(places)
     known = _texts(recoding, places)
     both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
-    key = _joint(list(both.values()))
-    size = _sizes(key[n_places:], length, n_keys=int(key.max()) + 1)
+    joint = _joint(both.values())
+    key = joint.number
+    size = _sizes(key[n_places:], length, n_keys=joint.n)
     rows = np.zeros(n_places, dtype=np.int64)
     distinct, at = np.unique(key[:n_places], return_index=True)
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
@@ -169,20 +171,8 @@ def _numbered(texts: pa.Array) -> Cells:
     return Cells(encoded.indices.to_numpy().astype(np.int64), empty)
 
 
-def _joint(columns: Sequence[Cells]) -> Ints:
-    """One number for each combination, from 0 without gaps."""
-    key, radix = np.zeros(len(columns[0].code), dtype=np.int64), 1
-    for column in columns:
-        n = int(column.code.max(initial=0)) + 1
-        if radix * n >= 2**62:
-            key, radix = _renumbered(key)
-        key, radix = key * n + column.code, radix * n
-    return _renumbered(key)[0]
-
-
-def _renumbered(key: Ints) -> tuple[Ints, int]:
-    encoded = pa.array(key).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+def _joint(columns: Iterable[Cells]) -> Combinations:
+    return number_combinations([column.code for column in columns])
 
 
 def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
@@ -272,7 +262,7 @@ def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
 def _generalized(attribute: Attribute, source: Source, groups: Groups, detail: Detail) -> AttributeFacts:
     columns = [groups.cells[name] for name in cells_of(attribute, source)]
     is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
-    n_distinct = len(np.unique(_joint(columns))) - bool(is_empty.any())
+    n_distinct = _joint(columns).n - bool(is_empty.any())
     if detail.exact + detail.missing == detail.rows:
         happened = "published as it is"
     else:

@@ -30,6 +30,7 @@ from sfumato.errors import InternalError, PolicyError
 from sfumato.methods.risk_utility import model
 from sfumato.methods.risk_utility.kernels.lattice import Lattice, fill_measures
 from sfumato.policy.options.risk_utility import Absolute, AtLeast, Utility, Weights
+from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -361,15 +362,9 @@ def problem_of(
 
 def distinct_rows(codes: Codes) -> tuple[Codes, Ints, Ints]:
     """Distinct rows in lexicographic order, which of them each row is, and how many there are of each."""
-    codes = np.ascontiguousarray(codes, dtype=np.uint32)
-    if not len(codes):
-        return codes, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    order = np.lexsort(codes.T[::-1])
-    ordered = codes[order]
-    is_new = np.append(True, np.any(ordered[1:] != ordered[:-1], axis=1))
-    at = np.empty(len(codes), dtype=np.int64)
-    at[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], at, np.bincount(at)
+    found = number_combinations(list(codes.T))
+    distinct = np.ascontiguousarray(codes[found.first_rows()], dtype=np.uint32)
+    return distinct, found.number, found.count_rows()
 
 
 def _lacking(rows: Codes, side: Codes) -> Ints:

@@ -43,6 +43,7 @@ from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.groups import Partition
 from sfumato.table.cells import give_back_memory
+from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Source
 from sfumato.table.spill import Spill
 
@@ -141,12 +142,11 @@ def _weights(policy: Policy) -> NDArray[np.float64]:
 
 def _joint_label(source: Source, schema: Schema, names: Sequence[str]) -> tuple[Codes, int]:
     """The vector of these labels as one, and how many there are."""
-    combined, n = encoders.encode_label(source, schema[names[0]])
-    for name in names[1:]:
-        codes, n_values = encoders.encode_label(source, schema[name])
-        distinct, combined = np.unique(combined * np.int64(n_values) + codes, return_inverse=True)
-        n = len(distinct)
-    return combined.astype(np.uint32), n
+    columns = [encoders.encode_label(source, schema[name]) for name in names]
+    if len(columns) == 1:
+        return columns[0]
+    found = number_combinations([codes for codes, _ in columns])
+    return found.number.astype(np.uint32), found.n
 
 
 class BestScore:

@@ -19,6 +19,7 @@ from sfumato.encoding.cells import read_ordered
 from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import predicate as predicates
+from sfumato.policy.column_names import bound_names, range_names
 from sfumato.policy.document import Policy
 from sfumato.policy.predicate import MISSING_ALONE, Interval, Labels, Predicate, Rectangle, Side
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -26,6 +27,7 @@ from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.query.overlap import Nodes, Part, Spans, boxes_of, leaf_spans, snapped
 from sfumato.table import cells as table_cells
+from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Source
 
 Flags = NDArray[np.bool_]
@@ -267,13 +269,13 @@ def group_rows(
             known, row = _narrowed(known, row, rows, name)
         cells[name] = known
         of_row.append(row)
-    group = _numbered([*of_row, *beside]) if of_row or beside else np.zeros(rows.num_rows, dtype=np.int64)
-    n = int(group.max(initial=-1)) + 1
-    _, first = np.unique(group, return_index=True)
+    columns = [*of_row, *beside] or [np.zeros(rows.num_rows, dtype=np.int64)]
+    group = number_combinations(columns)
+    first = group.first_rows()
     at = {
         name: replace(known, at=row[first]) for (name, known), row in zip(cells.items(), of_row, strict=True)
     }
-    return Groups(at, group, n, weight)
+    return Groups(at, group.number, group.n, weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,8 +325,8 @@ def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Poli
     labels, low, high = recoding.pieces(a)
     if isinstance(axis, OrderedAxis) and not policy.output.has_labels:
         ends = [np.asarray(_days(end).fill_null(np.nan)) for end in axis.bounds(low, high)]
-        shown = [published_numbers(rows, f"{name}_{word}", axis.attribute.kind) for word in ("low", "high")]
-        number = _numbered([np.concatenate(pair) for pair in zip(ends, shown, strict=True)])
+        shown = [published_numbers(rows, own, axis.attribute.kind) for own in bound_names(name)]
+        number = number_combinations([np.concatenate(pair) for pair in zip(ends, shown, strict=True)]).number
         label, row = number[: len(low)], number[len(low) :]
     else:
         number_of = {text: i for i, text in enumerate(dict.fromkeys(labels.to_pylist()))}
@@ -344,9 +346,9 @@ def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Poli
 def _narrowed(known: Cells, row: Codes, rows: pa.Table, name: str) -> tuple[Cells, Codes]:
     """Cells told apart by the range of their group, and no wider than it."""
     axis = known.boxes.axis
-    ranges = [published_numbers(rows, f"{name}_{word}", axis.attribute.kind) for word in ("min", "max")]
-    finer = _numbered([row, *ranges])
-    _, first = np.unique(finer, return_index=True)
+    ranges = [published_numbers(rows, own, axis.attribute.kind) for own in range_names(name)]
+    finer = number_combinations([row, *ranges])
+    first = finer.first_rows()
     cells = replace(known, at=row[first])
     low, high = cells.ends()
     spans = Spans(
@@ -355,22 +357,13 @@ def _narrowed(known: Cells, row: Codes, rows: pa.Table, name: str) -> tuple[Cell
         np.minimum(high, ranges[1][first]),
         cells.part(MISSING_ALONE).may,
     )
-    return Cells(spans, np.arange(len(first)), finer), finer
+    return Cells(spans, np.arange(len(first)), finer.number), finer.number
 
 
 def _as_ordered(axis: TreeAxis) -> OrderedAxis:
     """The axis of a number or date whose boxes are told by their least and greatest value."""
     grid = 1.0 if axis.attribute.kind is Kind.DATE else None
     return OrderedAxis(axis.attribute, 0.0, 0.0, grid, axis.has_missing)
-
-
-def _numbered(columns: Sequence[NDArray[Any]]) -> Codes:
-    """Rows of equal cells get equal numbers, from 0 on."""
-    out = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        _, codes = np.unique(column, return_inverse=True)
-        _, out = np.unique(out * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    return out.astype(np.int64)
 
 
 def _column(rows: pa.Table, name: str) -> Any:
