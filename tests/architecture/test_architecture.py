@@ -76,7 +76,6 @@ ALGORITHMS = (
     "sfumato.recoding",
     "sfumato.encoding",
     "sfumato.table.distinct",
-    "sfumato.table.buckets",
     "sfumato.release.query",
 )
 """What ``verify`` must not reach, however indirectly: it would repeat their mistakes instead of finding them."""

@@ -168,7 +168,7 @@ def test_a_tree_that_was_written_whole_needs_no_pieces_to_be_applied_from_disk(g
     whole = tree.recoding()
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(recodings, "LARGE", 0)
-        patch.setattr(large_tree, "LEAST_BLOCK", 1)
+        patch.setattr(large_tree, "LEAST_WINDOW", 1)
         patch.setattr(recoder, "PART_ROWS", 3)
         whole.write(Path(name))
         found = recodings.read(Path(name), case.schema(), memory=1)

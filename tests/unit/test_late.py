@@ -53,7 +53,7 @@ def test_boxes_are_the_same_compiled_and_as_written():
     for fill in (fill_boxes, fill_boxes.plain):
         low, high = np.full((2, 8, 2), np.nan)
         low[0], high[0] = (np.nan, 0.0), (np.inf, 0.0)
-        fill(*tree, low, high)
+        fill(*tree, 0, 8, low, high)
         found.append((low, high))
     np.testing.assert_array_equal(found[0], found[1])
     assert found[0][0][5].tolist()[1] == 9.0

@@ -12,31 +12,37 @@ from sfumato.kernels.late import Late
 
 @Late
 def fill_places(
-    values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, branch, last, out
-):
+    values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, first_branch, branch, last,
+    end, out,
+):  # fmt: skip
     """The deepest node below its own that each row surely belongs to: a leaf, unless the row is a stranger.
 
-    values      (n, ordered) float64, missing -inf, or NaN where the tree knows no missing    IN
-    tree_nodes  (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
-    column      (axes,) column of ``values`` or ``tree_nodes``                                IN
-    last        (hierarchy nodes,) the last descendant of each                                IN
-    out         (n,) int64: the node that the row is at                                       IN+OUT
+    A row that reaches a node from ``end`` on stops there: the rest of its way is for another call. Of the nodes
+    themselves only those before ``end`` are looked at.
+
+    values        (n, ordered) float64, missing -inf, or NaN where the tree knows no missing    IN
+    tree_nodes    (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
+    column        (axes,) column of ``values`` or ``tree_nodes``                                IN
+    first_branch  (nodes,) where the branches of a node's children begin in ``branch``          IN
+    last          (hierarchy nodes,) the last descendant of each                                IN
+    out           (n,) int64: the node that the row is at                                       IN+OUT
     """
     for i in range(out.shape[0]):
         node = out[i]
-        while axis[node] >= 0:
+        while node < end and axis[node] >= 0:
             a = axis[node]
             first, n = np.int64(first_child[node]), np.int64(n_children[node])
             if is_tree[a]:
                 wanted = tree_nodes[i, column[a]]
+                at = np.int64(first_branch[node])
                 low, high = np.int64(0), n - 1
                 while low < high:
                     middle = (low + high + 1) // 2
-                    if branch[first + middle] <= wanted:
+                    if branch[at + middle] <= wanted:
                         low = middle
                     else:
                         high = middle - 1
-                if not branch[first + low] <= wanted <= last[branch[first + low]]:
+                if not branch[at + low] <= wanted <= last[branch[at + low]]:
                     break
                 node = first + low
             else:
@@ -48,14 +54,14 @@ def fill_places(
 
 
 @Late
-def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, low, high):
-    """The box of every node, from the root down.
+def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, start, end, low, high):
+    """The boxes of the children of the nodes from ``start`` up to ``end``, from the root down.
 
     Ordered axes: low < x <= high, a low of NaN meaning that nothing limits it (missing included).
     Tree axes: ``low`` is the hierarchy node.
-    low, high   (nodes, axes) float64, the root's line filled in   IN+OUT
+    low, high   (nodes, axes) float64, the lines of these nodes filled in   IN+OUT
     """
-    for node in range(axis.shape[0]):
+    for node in range(start, end):
         a = axis[node]
         if a < 0:
             continue

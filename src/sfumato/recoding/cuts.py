@@ -21,7 +21,7 @@ from sfumato.encoding.encoders import MISSING
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
-from sfumato.recoding.recoder import Boxes, Cells, Places
+from sfumato.recoding.recoder import Cells, Places, Recoder
 from sfumato.table.files import replace_atomically
 
 FORMAT = 1
@@ -33,7 +33,7 @@ NO_PIECE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cuts(Boxes):
+class Cuts(Recoder):
     """One cut per attribute. ``apply`` recodes any rows and promises nothing.
 
     On an ordered axis ``thresholds`` ascend, and values up to one lie below it (-inf: missing alone does). On a

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.kernels.shuffle import shuffle_leaves
-from sfumato.recoding.recoder import Boxes
+from sfumato.recoding.recoder import Recoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class Partition:
     ``shuffled`` ones.
     """
 
-    recoding: Boxes
+    recoding: Recoder
     leaf: NDArray[np.int64]
     size: NDArray[np.int64]
     row_numbers: NDArray[np.uint32]

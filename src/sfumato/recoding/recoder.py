@@ -1,4 +1,4 @@
-"""What every recoding can do, whichever way it finds a row's box.
+"""Base class of recodings.
 
 A recoding knows where rows belong (their *places*) and the box of each place; from these follow the published
 columns, and those of any further rows:
@@ -98,7 +98,9 @@ def known_of(axes: tuple[Axis, ...]) -> Known:
 
 
 class Recoder(ABC):
-    """The face of a recoding. ``apply`` recodes any rows and promises nothing.
+    """What all recodings share: they know where rows belong, and the box of each place.
+
+    ``apply`` recodes any rows and promises nothing.
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
     of NaN means that nothing limits it, missing included, and a high end of -inf that it is missing alone. On
@@ -124,22 +126,12 @@ class Recoder(ABC):
         """Write the files of the recoding into a release folder."""
 
     @abstractmethod
-    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
-        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
-
-        A missing number where the recoding knows no missing has an unlimited box.
-        """
+    def ends(self, places: Places) -> tuple[Floats, Floats]:
+        """The ends (places, axes) of the boxes of these places."""
 
     @abstractmethod
-    def recoded(self, source: Source) -> dict[str, Any]:
-        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
-
-    @abstractmethod
-    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:
-        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact.
-
-        What does not fit in memory lies ``beside`` a file, or where temporary files belong.
-        """
+    def _locate(self, cells: Cells) -> tuple[Places, Any]:
+        """Places, and which of them each row has."""
 
     @abstractmethod
     def _group_ends(self, a: int) -> tuple[Floats, Floats]:
@@ -231,22 +223,13 @@ class Recoder(ABC):
                 out[own] = ends.take(pa.array(at))
         return out
 
-
-class Boxes(Recoder):
-    """A recoding that is in memory: it knows where rows belong, and the box of each place."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
-        """The ends (places, axes) of the boxes of these places."""
-
-    @abstractmethod
-    def _locate(self, cells: Cells) -> tuple[Places, Any]:
-        """Places, and which of them each row has."""
+    # -- any rows ----------------------------------------------------------------------------------
 
     def box_ends(self, source: Source) -> tuple[Floats, Floats]:
-        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes."""
+        """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
+
+        A missing number where the recoding knows no missing has an unlimited box.
+        """
         cells = Cells.read(source, self.axes)
         places, at = self._locate(cells)
         low, high = (ends[at] for ends in self.ends(places))
@@ -281,12 +264,12 @@ class Boxes(Recoder):
                 )
         return self.hidden(found, cells.strange)
 
-    def ready(self) -> Boxes:
+    def ready(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
         return self
 
-    def stream(self, source: Source, *, beside: Path | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 - for others
-        """``apply_to`` some rows at a time, in their order."""
+    def stream(self, source: Source) -> Iterator[pa.Table]:
+        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact."""
         ready, known, n_rows = self.ready(), known_of(self.axes), 0
         for part in parts_of(evenly_spelled(source, self.axes)):
             with after(n_rows):

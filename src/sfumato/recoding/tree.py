@@ -30,9 +30,10 @@ from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_from
 from sfumato.recoding.cuts import KIND as CUTS
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
-from sfumato.recoding.recoder import Boxes, Cells, Places
+from sfumato.recoding.recoder import Cells, Places, Recoder
 from sfumato.recoding.ways import (
     NODES,
+    Branches,
     Decoder,
     Tree,
     Ways,
@@ -50,7 +51,7 @@ LARGE = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Recoding(Boxes):
+class Recoding(Recoder):
     """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing.
 
     ``left_out`` are the columns that a release never has: identifiers and dropped ones. A place is a node of the tree.
@@ -100,11 +101,11 @@ class Recoding(Boxes):
         ways.fill_places(cells.matrix(self.axes), self.tree, branches, out)
         return out
 
-    def _ways(self) -> tuple[Ways, NDArray[np.int64]]:
+    def _ways(self) -> tuple[Ways, Branches]:
         ways = Ways(self.axes)
         return ways, ways.branches(self.tree)
 
-    def ready(self) -> Boxes:
+    def ready(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
         return _Ready(self.axes, self.tree, self.output, self.left_out, self.boxes(), self._ways())
 
@@ -139,13 +140,13 @@ class _Ready(Recoding):
     """A recoding with all its boxes."""
 
     all_boxes: tuple[Floats, Floats] | None = None
-    ways: tuple[Ways, NDArray[np.int64]] | None = None
+    ways: tuple[Ways, Branches] | None = None
 
     def boxes(self) -> tuple[Floats, Floats]:
         assert self.all_boxes is not None
         return self.all_boxes
 
-    def _ways(self) -> tuple[Ways, NDArray[np.int64]]:
+    def _ways(self) -> tuple[Ways, Branches]:
         assert self.ways is not None
         return self.ways
 
@@ -153,10 +154,13 @@ class _Ready(Recoding):
 AnyRecoding = Recoding | Cuts
 
 
-def read(folder: Path, schema: Schema, *, memory: int | None = None) -> AnyRecoding | LargeRecoding:
-    """The recoding of a release folder; ``schema`` is that of the policy beside it.
+def read(
+    folder: Path, schema: Schema, *, memory: int | None = None, beside: Path | None = None
+) -> AnyRecoding | LargeRecoding:
+    """The recoding of a release folder; ``schema`` is that of the policy in it.
 
-    A tree that would take more than ``memory`` bytes, or a quarter of what is free, is left on disk.
+    A tree that would take more than ``memory`` bytes, or a quarter of what is free, is left on disk. Temporary
+    files of such a tree lie ``beside`` a file, or where temporary files belong.
     """
     path = Path(folder) / "recoding.json"
     try:
@@ -167,7 +171,7 @@ def read(folder: Path, schema: Schema, *, memory: int | None = None) -> AnyRecod
             n_nodes = pq.read_metadata(path.parent / NODES).num_rows
             share = memory or free_memory() // 4
             if n_nodes * bytes_per_node(len(document["attributes"])) > share:
-                return LargeRecoding.from_document(document, schema, path.parent, memory=share)
+                return LargeRecoding.from_document(document, schema, path.parent, memory=share, beside=beside)
         return Recoding.from_document(document, schema, path.parent)
     except FileNotFoundError:
         raise InputError(f"{folder} has no recoding to apply; was it published without one?") from None

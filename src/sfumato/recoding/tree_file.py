@@ -359,7 +359,7 @@ def apply_to_file(
     The file appears whole or not at all; cells that are like formulas are marked in it if it ``is_escaped``.
     """
     check_file_target(out, overwrite=overwrite)
-    recoding = recodings.read(folder, schema, memory=memory)
+    recoding = recodings.read(folder, schema, memory=memory, beside=out)
     row_group = (
         table_write.ROW_GROUP
         if memory is None
@@ -367,6 +367,6 @@ def apply_to_file(
     )
     with Spill(out) as spill, TableWriter(out, row_group=row_group, overwrite=overwrite) as writer:
         source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))
-        for part in recoding.stream(source, beside=out):
+        for part in recoding.stream(source):
             writer.append(formulas.escape(part) if is_escaped else part)
     return writer.n_rows

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -87,6 +87,13 @@ def axis_above(
 # ---- rows on their way -----------------------------------------------------------------------------
 
 
+class Branches(NamedTuple):
+    """The hierarchy nodes that rows are compared with at a split: those of its children, next to each other."""
+
+    first: NDArray[np.integer[Any]]  # (nodes,) where those of each split begin
+    node: Ints
+
+
 class Ways:
     """What sending rows down takes from the axes, worked out once."""
 
@@ -104,13 +111,18 @@ class Ways:
         last = [offset + tree.leaf_nodes[tree.high - 1] for offset, tree in zip(offsets, trees, strict=False)]
         self.last = np.concatenate(last).astype(np.int64) if last else np.zeros(0, dtype=np.int64)
 
-    def branches(self, tree: Tree) -> Ints:
-        """The branch of every node in that one sequence."""
+    def branches(self, tree: Tree) -> Branches:
+        """The branch of every node in that one sequence, in the order of the nodes."""
         above = tree.above()
-        return np.asarray(tree.branch + np.where(above >= 0, self.shift[above], 0), dtype=np.int64)
+        numbered = np.asarray(tree.branch + np.where(above >= 0, self.shift[above], 0), dtype=np.int64)
+        return Branches(tree.first_child, numbered)
 
-    def fill_places(self, cells: Floats, tree: Tree, branches: Ints, out: Ints) -> None:
+    def fill_places(
+        self, cells: Floats, tree: Tree, branches: Branches, out: Ints, *, end: int | None = None
+    ) -> None:
         """Send rows down from where they are: to the deepest node that each surely belongs to.
+
+        A row that reaches a node from ``end`` on stops there.
 
         cells      (rows, axes) as ``Cells.matrix`` gives them                IN
         branches   of ``tree``                                              IN
@@ -119,15 +131,23 @@ class Ways:
         nodes = cells[:, self.is_tree].astype(np.int64, order="C") + self.shift[self.is_tree]
         fill_places(
             np.ascontiguousarray(cells[:, ~self.is_tree]), np.ascontiguousarray(nodes), self.column, self.is_tree,
-            tree.axis, tree.threshold, tree.first_child, tree.n_children, branches, self.last, out,
+            tree.axis, tree.threshold, tree.first_child, tree.n_children, branches.first, branches.node, self.last,
+            tree.n_nodes if end is None else end, out,
         )  # fmt: skip
 
-    def fill_boxes(self, tree: Tree, low: Floats, high: Floats) -> None:
-        """Ends (nodes, axes) of the boxes below those nodes whose ends are filled in."""
+    def fill_boxes(
+        self, tree: Tree, low: Floats, high: Floats, *, start: int = 0, end: int | None = None
+    ) -> None:
+        """Ends (nodes, axes) of the boxes of children, where their parents' ends are filled in.
+
+        The parents are the nodes from ``start`` up to ``end``.
+        """
         fill = fill_boxes.for_few if tree.n_nodes <= FEW_NODES else fill_boxes
+        end = tree.n_nodes if end is None else end
         fill(
-            self.is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, low, high
-        )
+            self.is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, start, end,
+            low, high,
+        )  # fmt: skip
 
     def everything(self) -> tuple[Floats, Floats]:
         """The ends (axes,) of the root's box."""

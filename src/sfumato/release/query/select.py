@@ -232,7 +232,7 @@ class Groups:
         return Overlap(may, surely, share)
 
     def _surely(self, rectangles: Sequence[Rectangle]) -> Flags:
-        """Recoder of which nothing may lie outside all rectangles (in doubt, those that lie within one of them)."""
+        """Boxes of which nothing may lie outside all rectangles (in doubt, those that lie within one of them)."""
         rest = predicates.outside(rectangles, at_most=MAX_PIECES)
         rests = [Rectangle({}).minus(one) for one in rectangles] if rest is None else [rest]
         found = np.zeros(self.n, dtype=np.bool_)
