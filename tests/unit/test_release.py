@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pandas as pd
@@ -18,11 +19,12 @@ import pytest
 
 from sfumato.errors import InputError, InternalError, TableError, VerificationFailed
 from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import Absolute
 from sfumato.publishing import publish
-from sfumato.release import certificate as certificate_module
 from sfumato.release import folder as folder_module
 from sfumato.release import release as module
-from sfumato.release.certificate import Certificate, Claim, Claims
+from sfumato.release.certificate import CellsClaim, Certificate, Claim, Claims, UtilityClaim, document
+from sfumato.release.certificate import certificate as certificate_module
 from sfumato.release.folder import check_target, hashes_of, sha256_of
 from sfumato.release.release import Release
 from sfumato.table.spill import Spill
@@ -621,6 +623,28 @@ def test_rubbish_is_no_certificate(text, sentence):
     assert str(caught.value).startswith("certificate.json is no certificate of a release: ")
     assert sentence in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("at_least", [None, Fraction(3, 5), Absolute(Fraction(5, 2))])
+def test_a_threshold_of_utility_is_written_and_read_as_it_is(at_least):
+    policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, method: {risk-utility: {}}}")
+    utility = UtilityClaim("depth", at_least, 0.75, None, ("age",))
+    certificate = Certificate.of(policy, Claims(4, 2, utility=utility, cells=CellsClaim(1, 2, 4)))
+    written = json.loads(certificate.to_json())["claims"]
+    spelled = {"value": "5/2"} if isinstance(at_least, Absolute) else at_least and "3/5"
+    assert written["utility"] == {"measure": "depth", "at-least": spelled, "mean": 0.75, "least": None}
+    assert list(written) == ["rows", "suppressed", "groups", "cells", "utility", "missing", "sha256"]
+    assert Certificate.from_json(certificate.to_json()) == certificate
+
+
+@pytest.mark.parametrize("kind", [document.GroupClaims, document.CountClaims, document.BoxClaims])
+def test_the_schema_of_a_certificate_is_generated_and_allows_no_other_key(kind):
+    schema = document.CertificateDocument[kind].model_json_schema(by_alias=True)
+    claims = schema["$defs"][kind.__name__]
+    assert schema["additionalProperties"] is claims["additionalProperties"] is False
+    assert {"sfumato", "format", "claims"} < {*schema["required"]}
+    assert "made" not in schema["required"]
+    assert {"rows", "sha256"} < {*claims["required"]} <= {*claims["properties"]}
 
 
 def test_any_cut_of_a_certificate_is_refused():

@@ -23,8 +23,10 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import Certificate, Claims
+from sfumato.release.certificate.document import claims_document
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
+from sfumato.release.strict_json import dump
 from sfumato.table.opening import open_table
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder, verify_table
@@ -153,7 +155,7 @@ def test_a_box_below_its_threshold_is_found_even_if_all_claims_are_made_to_fit(f
     rows = open_table(folder / "release.csv")
     table = pa.table({name: rows.column(name) for name in rows.names})
     missing = certificate.claims.utility.missing
-    claims = claims_of(Boxes.of(table, policy, missing)).as_dict()
+    claims = dump(claims_document(claims_of(Boxes.of(table, policy, missing))))
     edit_certificate(
         folder, lambda document: document["claims"].update({**claims, "sha256": hashes_of(folder)})
     )
