@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 import watch as watching
 from watch import Watched, forget, sfumato
 
-from sfumato.cli import parse_size
+from sfumato.cli.options import parse_size
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
 
 PARTS = ("floor", "memory", "s", "t", "scale", "kill", "faults")

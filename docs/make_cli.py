@@ -33,9 +33,9 @@ def _pages(command: click.Command, name: str, parent: click.Context | None) -> I
     )
     yield f"\n## {context.command_path}\n\n```text\n{context.get_help()}\n```\n"
     if isinstance(command, click.Group):
-        below = {word: command.commands[word] for word in command.list_commands(context)}
-        for word, one in below.items():
-            if not one.hidden:
+        for word in command.list_commands(context):
+            one = command.get_command(context, word)
+            if one is not None and not one.hidden:
                 yield from _pages(one, word, context)
 
 

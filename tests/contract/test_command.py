@@ -236,7 +236,7 @@ def interrupt_at(monkeypatch):
             if now == stage:
                 signal.raise_signal(signal.SIGINT)
 
-        monkeypatch.setattr(cli, "_progress_bar", lambda **_: nullcontext(progress))
+        monkeypatch.setattr("sfumato.cli.publish.progress_bar", lambda **_: nullcontext(progress))
         return seen
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -29,7 +29,9 @@ WRITERS = {
 
 
 def commands_of(group, prefix=""):
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands_of(command, f"{prefix}{name} ")
         else:

@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from commandline import environment, without_compiling
 
+from sfumato import cli
+from sfumato.cli.group import COMMANDS, LATER_COMMANDS
 from sfumato.examples.demo import write_example
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +80,24 @@ def test_the_reference_of_the_command_line_is_what_help_says():
     """Renew it with: python docs/make_cli.py > docs/cli.md."""
     reference = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))["reference"]()
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference
+
+
+def test_the_help_of_all_commands_says_of_each_what_its_own_help_begins_with():
+    context = click.Context(cli.commands)
+    for name, line in COMMANDS.items():
+        command = cli.commands.get_command(context, name)
+        assert command.name == name
+        assert command.help.splitlines()[0] == line
+    assert {*COMMANDS, *LATER_COMMANDS} == set(cli.commands.list_commands(context))
+
+
+def test_the_help_of_all_commands_imports_none_of_them():
+    program = "import sys; from sfumato import cli; cli.run(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "sfumato.cli.group" in loaded
+    assert {f"sfumato.cli.{name}" for name in COMMANDS}.isdisjoint(loaded)
+    assert {"pyarrow", "numpy", "numba"}.isdisjoint(loaded)
 
 
 def test_the_reference_names_every_command_and_option_of_this_version():

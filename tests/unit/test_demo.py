@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import chi2_contingency
 
-from sfumato.cli import DEMO_MARK, commands
+from sfumato.cli import commands
+from sfumato.cli.demo import DEMO_MARK
 from sfumato.errors import InputError
 from sfumato.examples.demo import MISSING, hierarchies, patients, policy_text, write_example
 from sfumato.policy.document import Policy

@@ -1,0 +1,95 @@
+"""``sfumato apply``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.console import progress_bar, say
+from sfumato.cli.options import (
+    check_own_file,
+    memory_option,
+    overwrite_option,
+    reading_options,
+    table_file_option,
+)
+from sfumato.errors import InputError, number_of
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.recoding.tree_file import apply_to_file
+from sfumato.table.reading import Reading
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("table")
+@table_file_option
+@memory_option()
+@click.option(
+    "--side-table",
+    metavar="TABLE",
+    help="For a risk-utility release: further rows are optimized anew against it.",
+)
+@overwrite_option
+@reading_options
+def apply(
+    release: Path,
+    table: str,
+    out: Path,
+    memory: int | None,
+    side_table: str | None,
+    reading: Reading,
+    *,
+    overwrite: bool,
+) -> None:
+    """Recode further rows of TABLE with the recoding of RELEASE, a folder.
+
+    Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
+    Recoded rows carry no promise. A risk-utility release has no recoding and needs a --side-table.
+    """
+    if not release.is_dir():
+        raise InputError(f"{release} is not a release folder.")
+    check_own_file(out, table, side_table)
+    policy = Policy.of_release(release / "policy.yaml")
+    if isinstance(policy.method, RiskUtilityOptions):
+        n_rows = _generalize_anew(
+            policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite
+        )
+        say(f"{out}: {number_of(n_rows, 'row')} generalized anew, without a promise.")
+        return
+    if side_table is not None:
+        raise InputError(
+            "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
+        )
+    n_rows = apply_to_file(
+        release,
+        policy.schema,
+        table,
+        out,
+        memory=memory,
+        reading=reading,
+        overwrite=overwrite,
+        is_escaped=policy.escapes_formulas,
+    )
+    say(f"{out}: {number_of(n_rows, 'row')} recoded, without a promise.")
+
+
+def _generalize_anew(
+    policy: Policy,
+    table: str,
+    out: Path,
+    side_table: str | None,
+    reading: Reading,
+    *,
+    has_memory: bool,
+    overwrite: bool,
+) -> int:
+    from sfumato.methods.risk_utility.apply import apply_to_file as optimize_to_file  # noqa: PLC0415 - numba
+
+    if has_memory:
+        raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
+    with progress_bar(quiet=False) as progress:
+        return optimize_to_file(
+            policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
+        )

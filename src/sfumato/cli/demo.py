@@ -1,0 +1,66 @@
+"""``sfumato demo``: the other commands on a generated table."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from sfumato.cli.console import say
+from sfumato.cli.evaluate import measure
+from sfumato.cli.publish import make_release
+from sfumato.cli.verify import check_folder
+from sfumato.errors import InputError, MissingExtra
+from sfumato.examples.demo import write_example
+
+DEMO_MARK = ".made-by-sfumato-demo"
+
+
+@click.command()
+@click.option(
+    "--out",
+    default="sfumato-demo",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder to make.",
+)
+def demo(out: Path) -> None:
+    """Run the whole job on a generated hospital table."""
+    _claim_folder(out)
+    table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
+    say(f"The table: 10,000 generated hospital stays, {table}")
+    write_example(out)
+    if release.exists():
+        shutil.rmtree(release)
+    say("\nWhat will such a release be good for? Measured on held-out rows:")
+    measured = _measure(str(table), policy, out / "evaluation.json")
+    say("\nThe release, and every claim of it checked again:")
+    make_release(str(table), policy, release, evaluation=measured)
+    check_folder(release)
+    say(
+        f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
+        f"  {release / 'release.csv'}    the rows that can be published\n"
+        f"  {out / 'private.yaml'}    the same patients under differential privacy; see docs/differential-privacy.md\n"
+        f"  {out / 'personal.yaml'}    a box for each patient; see docs/risk-utility.md\n"
+        f"  {policy}    what the owner asked for; change it and run\n"
+        f"  sfumato publish {table} --policy {policy} --out my-release"
+    )
+
+
+def _claim_folder(folder: Path) -> None:
+    if folder.exists() and not (folder / DEMO_MARK).exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} was not made by an earlier demo and stays as it is; give another --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DEMO_MARK).write_text("sfumato demo may overwrite this folder.\n", encoding="utf-8")
+
+
+def _measure(table: str, policy: Path, out: Path) -> Path | None:
+    """The demo goes on without an evaluation where scikit-learn is not installed."""
+    out.unlink(missing_ok=True)
+    try:
+        measure(table, policy, folds=3, out=out)
+    except MissingExtra as error:
+        say(f"  left out here. {error}")
+        return None
+    return out

@@ -1,0 +1,47 @@
+"""``sfumato profile``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from sfumato.cli.console import say
+from sfumato.cli.options import check_own_file, memory_option, overwrite_option, reading_options
+from sfumato.profiling.profile import profile as draft_policy
+from sfumato.table.databases import without_secrets
+from sfumato.table.files import check_file_target, replace_atomically
+from sfumato.table.reading import Reading
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write; else standard output."
+)
+@click.option(
+    "--private",
+    is_flag=True,
+    help="Draft a policy for a private release (DiffGen), with every domain declared.",
+)
+@memory_option(expose_value=False)
+@overwrite_option
+@reading_options
+def profile(table: str, out: Path | None, reading: Reading, *, private: bool, overwrite: bool) -> None:
+    """Look at TABLE and draft a policy for it, each guess with its reason.
+
+    The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
+    values that were read from the table, each marked: replace them by public knowledge.
+    """
+    if out is not None:
+        check_own_file(out, table)
+        check_file_target(out, overwrite=overwrite)
+    draft = draft_policy(table, private=private, reading=reading).to_yaml()
+    if out is None:
+        click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
+        return
+    with replace_atomically(out, overwrite=overwrite) as temporary:
+        temporary.write_text(draft, encoding="utf-8")
+    options = f"--policy {out}{reading.as_options} --out release"
+    say(f"Wrote {out}. Read it, then: sfumato publish {shlex.quote(without_secrets(table))} {options}")

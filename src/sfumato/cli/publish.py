@@ -1,0 +1,164 @@
+"""``sfumato publish``, and what it says of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.console import progress_bar, say
+from sfumato.cli.options import memory_option, policy_option, quiet_option, reading_options, threads_option
+from sfumato.errors import NotYet, number_of
+from sfumato.evaluation.result import Evaluation
+from sfumato.policy.document import Policy
+from sfumato.publishing import columns_with_formulas, promises, publish_to
+from sfumato.release.release import Release
+from sfumato.table.reading import AS_USUAL, Reading
+
+
+@click.command()
+@click.argument("table")
+@policy_option
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the release.")
+@click.option("--engine", type=click.Choice(["auto", "memory", "disk", "spark"]), default="auto", show_default=True,
+              help="Where the rows live while they are worked on; auto is memory where they fit there.")  # fmt: skip
+@memory_option()
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["csv", "parquet"]),
+    help="Of the release; as the input if not given.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Repeat the order of rows exactly; secret otherwise. A differentially private release is not private then.",
+)
+@threads_option
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="A JSON file of yours that adds up the epsilon of all private releases of the table, and keeps a budget.",
+)
+@click.option(
+    "--evaluation",
+    type=click.Path(path_type=Path),
+    help="What `sfumato evaluate --out FILE.json` measured, for certificate and report.",
+)
+@quiet_option
+@click.option("--verbose", is_flag=True, help="Print figures of the run.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier release.")
+@reading_options
+def publish(
+    table: str,
+    policy: Path,
+    out: Path,
+    engine: str,
+    memory: int | None,
+    file_format: str | None,
+    seed: int | None,
+    threads: int | None,
+    ledger: Path | None,
+    evaluation: Path | None,
+    reading: Reading,
+    *,
+    quiet: bool,
+    verbose: bool,
+    overwrite: bool,
+) -> None:
+    """Make a verified release of TABLE."""
+    if engine == "spark":
+        raise NotYet(f"--engine {engine}")
+    make_release(
+        table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
+        verbose=verbose, engine=engine, memory=memory, evaluation=evaluation,
+        ledger=ledger, reading=reading,
+    )  # fmt: skip
+
+
+def make_release(
+    table: str,
+    policy: Path,
+    out: Path,
+    *,
+    seed: int | None = None,
+    threads: int | None = None,
+    file_format: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+    verbose: bool = False,
+    engine: str = "auto",
+    memory: int | None = None,
+    evaluation: Path | None = None,
+    ledger: Path | None = None,
+    reading: Reading = AS_USUAL,
+) -> None:
+    """Publish a table into a folder, and say what the release is."""
+    utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
+    with progress_bar(quiet=quiet) as progress:
+        release = publish_to(
+            out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
+            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger, progress=progress,
+            reading=reading,
+        )  # fmt: skip
+    privacy = release.certificate.privacy
+    if privacy is not None and not privacy.is_secret:
+        say(f"sfumato: {out} is {privacy.randomness}: publish without --seed.", err=True)
+    if not quiet:
+        _describe(release, out, verbose=verbose)
+
+
+def _describe(release: Release, out: Path, *, verbose: bool) -> None:
+    say(f"{out}: {_size_of(release)}")
+    for line in (*promises(release), *release.remarks):
+        say(f"  {line}")
+    for notice in release.notices:
+        say(f"warning: {notice}", err=True)
+    if named := columns_with_formulas(release):
+        columns = ", ".join(map(repr, named))
+        say(
+            f"note: cells of {columns} begin with =, @, +, - or a tab, which spreadsheets run as formulas; "
+            "output: {formulas: escape} puts ' before them.",
+            err=True,
+        )
+    _describe_figures(release, verbose=verbose)
+
+
+def _size_of(release: Release) -> str:
+    """How many rows, groups or counts the release holds."""
+    claims, privacy = release.certificate.claims, release.certificate.privacy
+    if privacy is None:
+        words = ("group",) if claims.utility is None else ("box", "different boxes")
+        return f"{number_of(claims.rows, 'row')} in {number_of(claims.groups, *words)}, verified."
+    if privacy.sampling is not None:
+        rows = number_of(claims.rows, "drawn row")
+        boxes = number_of(claims.groups, "box", "boxes")
+        nothing = "" if claims.rows else " Nothing was drawn often enough to be published."
+        return f"{rows} in {boxes}, verified.{nothing}"
+    return f"counts in {number_of(claims.groups, 'cell')} that sum to {claims.counted:,}, verified."
+
+
+def _describe_figures(release: Release, *, verbose: bool) -> None:
+    figures = dict(release.certificate.figures)
+    for found in figures.pop("imprecision", ()):
+        say(
+            f"  select {found['where']}: {number_of(found['returned'], 'row')} returned for {found['true']:,} "
+            f"(imprecision {found['imprecision']:,})"
+        )
+    for word in ("utility", "tradeoff"):  # the owner has the one already, and the other stands above
+        figures.pop(word, None)
+    if whole := figures.get("io", {}).get("nonminimal"):
+        say(
+            f"  {number_of(whole, 'group')} could perhaps be divided further: the sample was too small to tell."
+        )
+    if not verbose:
+        return
+    for name, figure in figures.items():
+        told = figure
+        if isinstance(figure, dict):
+            told = ", ".join(f"{word} {_plain(number)}" for word, number in figure.items() if number != 0)
+        say(f"  {name}: {told}")
+
+
+def _plain(number: object) -> str:
+    return f"{number:,}" if isinstance(number, int | float) and not isinstance(number, bool) else str(number)
