@@ -43,7 +43,6 @@ from sfumato.errors import InputError, InternalError, TableError, number_of
 from sfumato.machine import free_memory
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
-from sfumato.policy.column_names import HIGH, LOW, bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.requirements import (
@@ -80,6 +79,7 @@ from sfumato.verify import recoding as verify_recoding
 from sfumato.verify import statistics as verify_summary
 from sfumato.verify.cells import Detail, DistinctCells, claim_of
 from sfumato.verify.checks import Check, Verdict, equal, what_is_left, without_stop
+from sfumato.verify.columns import box_columns, check_columns, group_columns, published_names, raw_names
 from sfumato.verify.diffgen import counts as verify_private
 from sfumato.verify.groups import Codes, Groups, codes_of, folded, summed
 from sfumato.verify.portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
@@ -216,8 +216,6 @@ def _examined(
 
 def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> Judged:
     schema = policy.schema
-    boxes = [name for _, cells in _cells(schema, names) for name in cells]
-    statistics = _statistics(policy, names)
     of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
     is_mean = {item: isinstance(item, VarianceDiversity) for item in of}
     numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
@@ -227,7 +225,7 @@ def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bo
         others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
         numbers_of += [a for a in others if {*verify_summary.names_of(a, policy.statistics)} & {*names}]
     return Judged(
-        cells=[*boxes, *statistics],
+        cells=group_columns(policy, names),
         values=list(
             dict.fromkeys(
                 [
@@ -267,7 +265,7 @@ def _found(
 def _distinct_cells(evidence: Evidence, schema: Schema) -> dict[str, DistinctCells]:
     return {
         attribute.name: DistinctCells.of(map(evidence.labels, names), evidence.groups.size)
-        for attribute, names in _cells(schema, evidence.source.names)
+        for attribute, names in box_columns(schema, evidence.source.names)
     }
 
 
@@ -407,21 +405,6 @@ def claims(found: Measures) -> Claims:
         cells=claim_of(found.details.values()),
         one_value=found.one_value,
     )
-
-
-def _cells(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """The columns that hold the cells of each quasi-identifier: itself, its two bounds, or all three."""
-    for attribute in schema.quasi_identifiers:
-        bounds = bound_names(attribute.name)
-        has_bounds = all(name in names and name not in schema for name in bounds)
-        own = (attribute.name,) if attribute.name in names or not has_bounds else ()
-        yield attribute, own + (bounds if has_bounds else ())
-
-
-def _statistics(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns of statistics that are there: they tell rows apart as quasi-identifiers do."""
-    expected = [name for a in policy.schema for name in verify_summary.names_of(a, policy.statistics)]
-    return [name for name in expected if name in names and name not in policy.schema]
 
 
 # ---- requirements, from their definitions ----------------------------------------------------------
@@ -590,8 +573,8 @@ def verify_table(
         tuple(Attribute(a.name, a.role) if a.role is Role.QUASI_IDENTIFIER else a for a in policy.schema)
     )
     source = open_as(table, compared, reading, lazy=not _is_small(table, memory))
-    policy = policy.expand(_names_before(source.names, policy))
-    _check_columns(source.names, policy)
+    policy = policy.expand(raw_names(source.names, policy))
+    check_columns(source.names, policy)
     found = _examined(source, policy, memory, None)
     return Verdict(
         (
@@ -605,36 +588,6 @@ def verify_table(
 
 def _summaries(found: Examined) -> list[Check]:
     return [Check(item.claim, not item.n_wrong, item.detail) for item in found.statistics]
-
-
-def _check_columns(names: Sequence[str], policy: Policy) -> None:
-    needed = {*policy.schema.names(Role.QUASI_IDENTIFIER), *(item.of for item in policy.requirements)}
-    optional = [name for name in policy.schema.names() if name not in needed]
-    as_declared = dict.fromkeys(names)
-    for name in _statistics(policy, names):
-        del as_declared[name]
-    for attribute, columns in _cells(policy.schema, names):
-        if len(columns) > 1:
-            for bound in bound_names(attribute.name):
-                as_declared.pop(bound, None)
-            as_declared[attribute.name] = None
-    policy.check_columns([*as_declared, *optional])
-
-
-def _names_before(names: Sequence[str], policy: Policy) -> list[str]:
-    """The columns that patterns of the policy may stand for: bounds and statistics are none, what they are of is."""
-    exact, loose = frozenset(policy.schema.names()), policy.schema.expand(names)
-    added = {name for a in loose for name in verify_summary.names_of(a, policy.statistics)}
-    added |= {name for _, columns in _cells(policy.schema, names) for name in columns if len(columns) > 1}
-    for bounds in (bound_names(attribute.name) for attribute in loose.quasi_identifiers):
-        added |= set(bounds) if set(bounds) <= set(names) else set()
-    kept = [name for name in names if name in exact or name not in added]
-    for low in [name for name in kept if name.endswith(LOW) and name not in exact]:
-        base = low.removesuffix(LOW)
-        high, known = base + HIGH, policy.schema.expand([base]).find(base)
-        if high in kept and base not in kept and known and known.role is Role.QUASI_IDENTIFIER:
-            kept = [name for name in kept if name not in (low, high)] + [base]
-    return kept
 
 
 def _removed(source: Source, policy: Policy) -> Check:
@@ -1016,7 +969,10 @@ def _suppressed(claimed: int) -> Check:
 
 def _published_columns(names: Sequence[str], policy: Policy) -> Check:
     """Exactly the columns that the policy publishes, in the form that its output says, in any order."""
-    expected = [name for attribute in policy.schema.published for name in _published(attribute, policy)]
+    if isinstance(policy.method, RiskUtilityOptions):
+        expected = [n for a in policy.schema.published for n in verify_tradeoff.published_names(a, policy)]
+    else:
+        expected = published_names(policy)
     lacking = [name for name in expected if name not in names]
     extra = len(names) - len(expected) + len(lacking)
     details = [
@@ -1024,24 +980,6 @@ def _published_columns(names: Sequence[str], policy: Policy) -> Check:
         *([f"{number_of(extra, 'column')} too many"] if extra else []),
     ]
     return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
-
-
-def _published(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
-    """The columns of one attribute: what is split by thresholds has bounds where they are asked for."""
-    if isinstance(policy.method, RiskUtilityOptions):
-        return verify_tradeoff.published_names(attribute, policy)
-    statistics = verify_summary.names_of(attribute, policy.statistics)
-    if (
-        attribute.role is not Role.QUASI_IDENTIFIER
-        or not attribute.is_ordered
-        or not policy.output.has_bounds
-    ):
-        return (attribute.name, *statistics)
-    return (
-        (attribute.name, *bound_names(attribute.name))
-        if policy.output.has_labels
-        else bound_names(attribute.name)
-    )
 
 
 def _header(path: Path) -> list[str]:

@@ -1,0 +1,244 @@
+"""The requirements of a policy as SQL, for a warehouse that holds the published rows in a table ``release``.
+
+Each requirement is one statement, written out below in DuckDB's SQL and translated by sqlglot. It returns the groups that
+fail: no row means that the requirement holds. Nothing is run here, and no row is read.
+
+Ties are decided as ``verify`` decides them: counts are compared as whole numbers, entropy and variance with the
+tolerances of :mod:`sfumato.verify.folder`. Numbers are read in double precision.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InputError
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.requirements import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+    VarianceDiversity,
+)
+from sfumato.policy.schema import Attribute, Kind
+from sfumato.release.certificate import Certificate
+from sfumato.release.folder import CERTIFICATE, read_piece
+from sfumato.table.cells import NUMBER
+from sfumato.table.reading import AS_USUAL, Reading, open_as
+from sfumato.verify.checks import without_stop
+from sfumato.verify.columns import check_columns, group_columns, published_names, raw_names
+from sfumato.verify.folder import ENTROPY_TOLERANCE, VARIANCE_TOLERANCE
+
+DIALECTS = ("duckdb", "spark", "snowflake", "bigquery", "postgres")
+
+HEADER = """\
+-- Requirements of the policy, for a table named release that holds the published rows.
+-- Each statement returns the groups that fail; no row means that the requirement holds.
+-- Cells count as they stand: texts that only look alike are different values here (no NFKC folding; sfumato verify
+-- folds sensitive values and says where that merges some), and 0.0 and -0.0 are one number."""
+
+NO_SQL = "-- The claims of this policy ({}) have no SQL: sfumato verify checks them in the release folder."
+NOTHING_REQUIRED = "-- The policy requires nothing of the groups."
+
+# ---- the definitions -------------------------------------------------------------------------------
+#
+# {cells} are the columns that tell groups apart, {value} is the sensitive value of a row, null where it is missing.
+# {partition} is {cells}, as texts in BigQuery, which divides no rows by floats. Other names are of results, and get
+# another where a published column has the same.
+
+K_ANONYMITY = """
+SELECT {cells}, COUNT(*) AS {n_rows}
+FROM release
+GROUP BY {cells}
+HAVING COUNT(*) < {k}
+"""
+
+ENTROPY_DIVERSITY = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+counts AS (
+  SELECT {cells}, CAST(COUNT(*) AS DOUBLE) AS {n_rows}
+  FROM sensitive
+  GROUP BY {cells}, {sensitive_value}
+),
+entropies AS (
+  SELECT {cells}, LN(SUM({n_rows})) - SUM({n_rows} * LN({n_rows})) / SUM({n_rows}) AS {entropy}
+  FROM counts
+  GROUP BY {cells}
+)
+SELECT {cells}, EXP({entropy}) AS {as_equally_frequent_values}
+FROM entropies
+WHERE {entropy} < LN(CAST({l} AS DOUBLE)) - {tolerance}
+"""
+"""The entropy of values that n_1, n_2, ... of n rows have: ln n - (n_1 ln n_1 + n_2 ln n_2 + ...) / n."""
+
+RECURSIVE_DIVERSITY = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+counts AS (
+  SELECT {cells}, {sensitive_value}, COUNT(*) AS {n_rows}
+  FROM sensitive
+  GROUP BY {cells}, {sensitive_value}
+),
+places AS (
+  SELECT {cells}, {n_rows}, ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {n_rows} DESC) AS {place}
+  FROM counts
+),
+sums AS (
+  SELECT {cells}, MAX({n_rows}) AS {most_frequent}, SUM(CASE WHEN {place} >= {l} THEN {n_rows} ELSE 0 END) AS {tail}
+  FROM places
+  GROUP BY {cells}
+)
+SELECT {cells}, {most_frequent}, {tail}
+FROM sums
+WHERE {most_frequent} * {denominator} >= {tail} * {numerator}
+"""
+"""The most frequent value against c times those from the l-th most frequent on, where c is a fraction."""
+
+VARIANCE_DIVERSITY = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+moved AS (
+  SELECT {cells}, {sensitive_value} - MIN({sensitive_value}) OVER (PARTITION BY {partition}) AS {above_least}
+  FROM sensitive
+),
+variances AS (
+  SELECT {cells}, COALESCE(VAR_POP({above_least}), 0) AS {variance}
+  FROM moved
+  GROUP BY {cells}
+)
+SELECT {cells}, {variance}
+FROM variances
+WHERE {variance} < CAST({at_least} AS DOUBLE) * {almost_one}
+"""
+"""Numbers are moved to begin at 0 in each group: that changes no variance, and keeps small differences of large ones."""
+
+
+def _fraction(requirement: RecursiveDiversity) -> dict[str, Any]:
+    """The numbers of recursive diversity; (c, 1)-diversity always holds, as if c were infinite."""
+    c = requirement.exact_c
+    numerator, denominator = (1, 0) if requirement.l == 1 else (c.numerator, c.denominator)
+    return {"l": requirement.l, "numerator": numerator, "denominator": denominator}
+
+
+DEFINITIONS: Mapping[type[Requirement], tuple[str, Callable[[Any], Mapping[str, Any]]]] = {
+    KAnonymity: (K_ANONYMITY, lambda it: {"k": it.k}),
+    EntropyDiversity: (ENTROPY_DIVERSITY, lambda it: {"l": it.l, "tolerance": ENTROPY_TOLERANCE}),
+    RecursiveDiversity: (RECURSIVE_DIVERSITY, _fraction),
+    VarianceDiversity: (
+        VARIANCE_DIVERSITY,
+        lambda it: {"at_least": it.at_least, "almost_one": 1 - VARIANCE_TOLERANCE},
+    ),
+}
+"""Of each requirement, its statement and the numbers to fill in."""
+
+
+# ---- what is printed -------------------------------------------------------------------------------
+
+
+def sql_of_folder(folder: Path, dialect: str) -> str:
+    """The requirements of the policy that a release was made by."""
+    try:
+        policy = Policy.from_dict(Certificate.from_json(read_piece(folder, CERTIFICATE)).policy, None)
+    except InputError as error:
+        raise InputError(f"The certificate in {folder} cannot be read: {without_stop(error)}.") from None
+    return sql_of(policy, published_names(policy), dialect)
+
+
+def sql_of_table(table: Any, policy: Policy, dialect: str, *, reading: Reading = AS_USUAL) -> str:
+    """The requirements of a policy, of a table that any tool made; only its header is looked at."""
+    names = open_as(table, policy.schema, reading, lazy=True).names
+    policy = policy.expand(raw_names(names, policy))
+    check_columns(names, policy)
+    return sql_of(policy, names, dialect)
+
+
+def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
+    r"""All that is printed of a policy and a release with columns of these names.
+
+    >>> policy = Policy.parse("{attributes: {zip: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
+    >>> print("\n".join(sql_of(policy, ["zip"], "postgres").splitlines()[-9:]))
+    -- requirement: k-anonymity 2
+    SELECT
+      "zip",
+      COUNT(*) AS "n_rows"
+    FROM release
+    GROUP BY
+      "zip"
+    HAVING
+      COUNT(*) < 2
+    """
+    if policy.is_private:
+        return f"{HEADER}\n{NO_SQL.format('differential privacy')}"
+    if isinstance(policy.method, RiskUtilityOptions):
+        return f"{HEADER}\n{NO_SQL.format('risk and utility of single rows')}"
+    if not policy.requirements:
+        return f"{HEADER}\n{NOTHING_REQUIRED}"
+    printed = [f"-- requirement: {name}\n{text}" for name, text in statements(policy, names, dialect)]
+    return f"{HEADER}\n\n" + ";\n\n".join(printed)  # none after the last: dbt takes a statement without
+
+
+def statements(policy: Policy, names: Sequence[str], dialect: str) -> Iterator[tuple[str, str]]:
+    """Each requirement as a line of words, and its statement."""
+    import sqlglot  # noqa: PLC0415 - takes a fifth of a second, and only --sql needs it
+
+    cells = group_columns(policy, names)
+    quoted = [_quote(name) for name in cells]
+    parts = [f"CAST({name} AS TEXT)" for name in quoted] if dialect == "bigquery" else quoted
+    for requirement in policy.requirements:
+        text, numbers = DEFINITIONS[type(requirement)]
+        fields = {word: _quote(_free(word, cells)) for word in re.findall(r"\{(\w+)\}", text)}
+        fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **numbers(requirement)}
+        if requirement.of is not None:
+            fields["value"] = _value(policy.schema[requirement.of])
+        [printed] = sqlglot.transpile(text.format_map(fields), read="duckdb", write=dialect, pretty=True)
+        yield _words(requirement), printed
+
+
+def _words(requirement: Requirement) -> str:
+    r"""The requirement as a policy writes it, on one line whatever its columns are called.
+
+    >>> _words(EntropyDiversity(3, of="ill\nness"))
+    'entropy-diversity l 3, of "ill\\nness"'
+    """
+    [(word, given)] = requirement.as_policy().items()
+    if not isinstance(given, Mapping):
+        return f"{word} {given}"
+    return f"{word} " + ", ".join(f"{key} {json.dumps(item)}" for key, item in given.items())
+
+
+def _value(attribute: Attribute) -> str:
+    """The sensitive value of a row: null where the cell is empty or a text that the policy declares as missing."""
+    text = f"CAST({_quote(attribute.name)} AS TEXT)"
+    if attribute.kind is not Kind.NUMBER:
+        return _without(text, ["", *attribute.missing_values])
+    absent = [float(word) for word in attribute.missing_values if re.fullmatch(NUMBER, word.strip())]
+    words = [word.strip().lower() for word in attribute.missing_values]
+    number = f"CAST({_without(f'LOWER(TRIM({text}))', ['', 'nan', *words])} AS DOUBLE)"
+    for each in absent:
+        number = f"NULLIF({number}, {each!r})"
+    return number
+
+
+def _without(text: str, missing: Sequence[str]) -> str:
+    for word in dict.fromkeys(missing):
+        text = "NULLIF({}, '{}')".format(text, word.replace("'", "''"))
+    return text
+
+
+def _quote(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def _free(word: str, names: Sequence[str]) -> str:
+    """A name for a result that no published column has, in upper or lower case.
+
+    >>> _free("share", ["zip", "Share"])
+    'share_'
+    """
+    taken = {name.lower() for name in names}
+    while word in taken:
+        word += "_"
+    return word
