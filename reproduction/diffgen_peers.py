@@ -27,7 +27,7 @@ from peers.ask import AIM, MST, Job
 
 from sfumato.encoding import declared
 from sfumato.encoding.declared import HeldRows
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.domain import Domain
 from sfumato.evaluation.features import Features
 from sfumato.methods.specialization import diffgen
 from sfumato.policy.document import Policy

@@ -22,7 +22,7 @@ from lab import studies
 from lab.private import Codes
 from sfumato.encoding import declared
 from sfumato.encoding.declared import HeldRows
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.domain import Domain
 from sfumato.examples.agrawal import agrawal
 from sfumato.methods.specialization import diffgen
 from sfumato.methods.specialization.diffgen import Drawn

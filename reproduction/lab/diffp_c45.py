@@ -37,7 +37,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.evaluation.pruning import pessimistic_errors
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, EXPONENTIAL, Mechanisms

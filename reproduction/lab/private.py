@@ -24,7 +24,7 @@ from lab.studies import Study
 from lab.trials import Points
 from sfumato.encoding import declared
 from sfumato.encoding.declared import HeldRows
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.domain import Domain
 from sfumato.evaluation import points as columns
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.models import learner

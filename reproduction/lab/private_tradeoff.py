@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lab.tradeoff_tables import adult
-from sfumato.encoding.encoders import Codes
+from sfumato.encoding.domain import Codes
 from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.private import draw
 from sfumato.methods.risk_utility.problem import Problem, Solution, Threshold, problem_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Codes, TreeDomain
+from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Role
 from sfumato.randomness import Random, seeded_block

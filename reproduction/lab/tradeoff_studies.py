@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab import products, tradeoff_tables
-from sfumato.encoding.encoders import Codes, TreeDomain
+from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.methods.risk_utility.problem import (
     Floats,
     Ints,

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lab.studies import data_folder
-from sfumato.encoding.encoders import Codes, TreeDomain, encode_axis
+from sfumato.encoding.domain import Codes, TreeDomain
+from sfumato.encoding.encoders import encode_axis
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 

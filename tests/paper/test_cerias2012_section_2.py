@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tradeoff_cases import problems
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.methods.risk_utility import model
 from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.problem import Threshold, problem_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility.paper import exponential
 from sfumato.methods.risk_utility.paper.exponential import Extremes, Generalizations, equation_10

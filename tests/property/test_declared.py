@@ -16,7 +16,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from sfumato.encoding.declared import DeclaredRows, domains_of, held
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.loop import Grid, Piece, parts_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Output

@@ -20,8 +20,8 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, WORKLOADS, Case, big_case, reachable_cases
 
-from sfumato.encoding.columns import Number
-from sfumato.encoding.encoders import OrderedDomain
+from sfumato.encoding.domain import OrderedDomain
+from sfumato.encoding.targets import Number
 from sfumato.engines import scan as intake
 from sfumato.engines.scan import Intake
 from sfumato.errors import SfumatoError

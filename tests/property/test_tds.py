@@ -17,7 +17,7 @@ from tds_cases import Case, cases, noting, spelled
 
 from sfumato.encoding.encoders import encode_axis
 from sfumato.methods.specialization.loop import specialize
-from sfumato.methods.specialization.tds import Labels, in_memory
+from sfumato.methods.specialization.tds import ClassLabels, in_memory
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Kind
 from sfumato.recoding import tree
@@ -56,7 +56,7 @@ def test_specializations_come_in_the_order_of_the_twin(case: Case):
     encoded = [encode_axis(source, attribute) for attribute in case.attributes]
     codes = np.stack([column for _domain, column in encoded])
     domains = [domain for domain, _column in encoded]
-    chooser, _groups = in_memory(codes, Labels.of(source, case.policy), domains, k=case.k)
+    chooser, _groups = in_memory(codes, ClassLabels.of(source, case.policy), domains, k=case.k)
     taken = noting(chooser, codes)
     specialize(domains, chooser)
     twin = case.twin()

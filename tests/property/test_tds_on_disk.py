@@ -14,7 +14,7 @@ from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.gains import Gains
 from sfumato.methods.specialization.groups import CountedGroups
-from sfumato.methods.specialization.tds import BestScore, Labels, grow_on_disk, in_memory
+from sfumato.methods.specialization.tds import BestScore, ClassLabels, grow_on_disk, in_memory
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -52,6 +52,7 @@ def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, a
     with Spill() as spill:
         cuts, portions = grow_on_disk(
             rows,
+            rows.problem,
             case.policy,
             spill=spill,
             layout=rows.layout,
@@ -73,11 +74,11 @@ def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any
             rows,
             n_codes=[domain.n_codes for domain in domains],
             labels=labels.column.tolist(),
-            n_classes=labels.n_classes.tolist(),
+            n_classes=labels.n_classes,
             spill=spill,
             memory=memory,
         )
-        gains = Gains(counts, Labels.of(open_table(case.table()), case.policy).weight)
+        gains = Gains(counts, ClassLabels.of(open_table(case.table()), case.policy).weight)
         groups = CountedGroups(rows, gains, domains, k=case.k, memory=memory)
         chooser = BestScore(gains, groups, k=case.k, n_rows=rows.n_rows)
         taken = noting(chooser, rows.rows.T)
@@ -93,7 +94,7 @@ def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, m
     n_axes = len(rows.problem.domains)
     codes = np.ascontiguousarray(rows.rows[:, :n_axes].T)
     chooser, _ = in_memory(
-        codes, Labels.of(open_table(case.table()), case.policy), rows.problem.domains, k=case.k
+        codes, ClassLabels.of(open_table(case.table()), case.policy), rows.problem.domains, k=case.k
     )
     expected = noting(chooser, codes)
     loop.specialize(rows.problem.domains, chooser)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.private import draw
 from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Threshold, problem_of

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.encoding.blocks import Block
-from sfumato.encoding.encoders import Domain, encode_axis
+from sfumato.encoding.domain import Domain
+from sfumato.encoding.encoders import encode_axis
 from sfumato.engines.rows import Layout
 from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
-from sfumato.methods.specialization.tds import Labels
+from sfumato.methods.specialization.tds import ClassLabels
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 
@@ -49,14 +50,14 @@ class EncodedRows(BlockRows):
         source = open_table(given)
         encoded = [encode_axis(source, attribute) for attribute in policy.schema.quasi_identifiers]
         domains: tuple[Domain, ...] = tuple(domain for domain, _ in encoded)
-        labels = Labels.of(source, policy)
+        labels = ClassLabels.of(source, policy)
         codes = np.stack([codes for _, codes in encoded], axis=1)
         super().__init__(
             np.concatenate([codes, labels.codes], axis=1),
             pa.table({"row": np.arange(source.n_rows)}),
             size=size,
         )
-        of_target = zip(labels.n_classes.tolist(), labels.weight.tolist(), strict=True)
+        of_target = zip(labels.n_classes, labels.weight.tolist(), strict=True)
         label = table(TARGET, [(len(domains) + t, *facts) for t, facts in enumerate(of_target)])
         self.problem = SimpleNamespace(
             domains=domains, targets=Targets(label, table(TARGET, []), 0, 1.0, 0.0)

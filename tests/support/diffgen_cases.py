@@ -12,7 +12,7 @@ import naive_diffgen as naive
 import numpy as np
 from blocks import BlockRows
 
-from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.methods.specialization.diffgen import Drawn, draw
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.diffgen import DiffGenOptions

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.methods.risk_utility.problem import Lagrangian, Problem, problem_of
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import Weights

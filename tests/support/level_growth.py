@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.domain import Domain
 from sfumato.methods.mondrian.grow import Problem
 from sfumato.methods.mondrian.splits import Decision, Judge, Split, State
 

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
-from sfumato.encoding.encoders import OrderedDomain
+from sfumato.encoding.domain import OrderedDomain
 from sfumato.methods.mondrian.grow import Problem, prepare, recoding_of
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.policy.output import Output

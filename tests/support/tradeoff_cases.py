@@ -11,7 +11,7 @@ import naive_tradeoff as naive
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.encoding.blocks import Block
-from sfumato.encoding.encoders import OrderedDomain, TreeDomain
+from sfumato.encoding.domain import OrderedDomain, TreeDomain
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.methods.specialization.diffgen.draw import given_cuts, with_total
 from sfumato.methods.specialization.diffgen.plan import Plan

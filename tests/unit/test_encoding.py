@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.encoding.encoders import (
-    OrderedDomain,
-    TreeDomain,
-    axes_of,
-    encode_axis,
-    encode_label,
-    encode_number,
-    look_of,
-)
+from sfumato.encoding.cells import look_of
+from sfumato.encoding.domain import OrderedDomain, TreeDomain, axes_of
+from sfumato.encoding.encoders import encode_axis, encode_label
+from sfumato.encoding.numbers import encode_number
 from sfumato.errors import HierarchyError, TableError
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -242,7 +239,8 @@ def test_a_number_as_a_label_is_one_value_however_it_is_spelled():
 
 
 def measure(cells, kind=None, **options):
-    return encode_number(source(cells, kind), Attribute("x", Role.SENSITIVE, Kind.NUMBER), **options)
+    scale, codes = encode_number(source(cells, kind), Attribute("x", Role.SENSITIVE, Kind.NUMBER), **options)
+    return SimpleNamespace(**asdict(scale), exact_unit=scale.exact_unit, codes=codes)
 
 
 @given(st.lists(st.integers(-10_000, 10_000), min_size=1), st.integers(0, 6))

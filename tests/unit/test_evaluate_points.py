@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato import methods
-from sfumato.encoding import encoders
+from sfumato.encoding.encoders import encode_axis
 from sfumato.evaluation import points
 from sfumato.evaluation.points import Categories, Numbers
 from sfumato.policy.document import Policy
@@ -76,7 +76,7 @@ def test_corners_are_the_ends_of_the_published_box_and_the_first_and_last_leaf_o
                         assert value == (cell if name != "day" else np.datetime64(cell).astype(int))
                     elif label is None:
                         assert np.isnan(value)  # missing is all that is published
-        domain, _ = encoders.encode_axis(source, policy.schema["town"])
+        domain, _ = encode_axis(source, policy.schema["town"])
         leaves = [domain.hierarchy.labels[node] for node in domain.hierarchy.leaf_nodes]
         for label, first, last in zip(published.column("town").to_pylist(), *ends(boxes, 3), strict=True):
             below = leaves[int(first) : int(last) + 1]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from sfumato.encoding import encoders
+from sfumato.encoding.encoders import encode_axis
 from sfumato.engines import scan as intake
 from sfumato.engines.scan import Intake
 from sfumato.errors import HierarchyError, InputError, RequirementUnreachable, TableError
@@ -323,7 +323,7 @@ def test_a_number_with_a_hierarchy_needs_no_list_of_its_values(spill, monkeypatc
         "{attributes: {x: {role: quasi-identifier, type: number, bounds: [0, 1], hierarchy: {intervals: [0.1]}}},"
         " require: []}"
     )
-    domain, codes = encoders.encode_axis(open_table(table), policy.schema["x"])
+    domain, codes = encode_axis(open_table(table), policy.schema["x"])
     found = take_in(open_table(table), policy, spill, memory=4 * 1000)
     assert found.domains[0].hierarchy == domain.hierarchy
     assert np.array_equal(np.concatenate([block.rows[:, 0] for block in found.blocks()]), codes)

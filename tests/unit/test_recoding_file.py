@@ -275,7 +275,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.encoding.encoders import OrderedDomain, TreeDomain
+from sfumato.encoding.domain import OrderedDomain, TreeDomain
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.kernels.nodes import Nodes
 from sfumato.policy.output import Output

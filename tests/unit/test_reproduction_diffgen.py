@@ -22,7 +22,7 @@ from lab.record import Measured  # noqa: E402
 
 from sfumato.encoding import declared  # noqa: E402
 from sfumato.encoding.declared import HeldRows  # noqa: E402
-from sfumato.encoding.encoders import OrderedDomain  # noqa: E402
+from sfumato.encoding.domain import OrderedDomain  # noqa: E402
 from sfumato.evaluation.features import Features  # noqa: E402
 from sfumato.methods.specialization import diffgen  # noqa: E402
 from sfumato.policy.schema import Schema  # noqa: E402

@@ -16,7 +16,7 @@ from lab import declared_studies, record  # noqa: E402
 from lab.declared_studies import STUDIES  # noqa: E402
 from lab.record import Measured  # noqa: E402
 
-from sfumato.encoding.encoders import OrderedDomain  # noqa: E402
+from sfumato.encoding.domain import OrderedDomain  # noqa: E402
 from sfumato.policy.options.diffgen import DiffGenOptions  # noqa: E402
 
 # ---- declared tables -------------------------------------------------------------------------------------

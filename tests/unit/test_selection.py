@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_releases import ATTRIBUTES, WORDS, conditions_on, published, quoted, releases
 
-from sfumato.encoding import encoders
+from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy.document import Policy
 from sfumato.policy.predicate import Interval, parse
@@ -108,7 +108,7 @@ def domain_of(column, **declared):
     name = "x"
     text = ", ".join(f"{key}: {value}" for key, value in declared.items())
     policy = Policy.parse(f"{{attributes: {{{name}: {{role: quasi-identifier, {text}}}}}, require: []}}")
-    domain, _ = encoders.encode_axis(open_table(pa.table({name: column})), policy.schema[name])
+    domain, _ = encode_axis(open_table(pa.table({name: column})), policy.schema[name])
     return domain, policy.schema
 
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.encoding.encoders import OrderedDomain, encode_axis
+from sfumato.encoding.domain import OrderedDomain
+from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import PolicyError, RequirementUnreachable
 from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.loop import Candidate, Piece
-from sfumato.methods.specialization.tds import BestScore, Labels, in_memory, partition
+from sfumato.methods.specialization.tds import BestScore, ClassLabels, in_memory, partition
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.recoding.groups import Partition
@@ -97,7 +98,7 @@ def test_the_first_scores_of_the_running_example_are_those_of_the_paper():
     encoded = [encode_axis(source, attribute) for attribute in given.schema.quasi_identifiers]
     domains = [domain for domain, _ in encoded]
     codes = np.stack([column for _, column in encoded])
-    chooser, _groups = in_memory(codes, Labels.of(source, given), domains, k=4)
+    chooser, _groups = in_memory(codes, ClassLabels.of(source, given), domains, k=4)
     seen = watched(chooser)
     loop.specialize(domains, chooser)
     education, sex, hours = (seen[0][i] for i in range(3))

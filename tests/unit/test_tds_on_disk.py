@@ -67,7 +67,7 @@ def found_on_disk(table: pa.Table, given: Policy, **shares: int) -> tuple[Any, l
     rows = EncodedRows(table, given)
     with Spill() as spill:
         cuts, portions = grow_on_disk(
-            rows, given, spill=spill, layout=rows.layout, random=seeded(1), **shares
+            rows, rows.problem, given, spill=spill, layout=rows.layout, random=seeded(1), **shares
         )
         return cuts, list(portions), rows, spill
 
@@ -128,7 +128,14 @@ def test_an_intake_is_cut_as_the_table_in_memory(table):
     with Spill() as spill:
         intake = intake_of(table, given, spill)
         cuts, portions = grow_on_disk(
-            intake, given, spill=spill, layout=intake.layout, memory=10**6, at_once=9000, random=seeded(1)
+            intake,
+            intake.problem,
+            given,
+            spill=spill,
+            layout=intake.layout,
+            memory=10**6,
+            at_once=9000,
+            random=seeded(1),
         )
         portions = list(portions)
         assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
@@ -150,7 +157,14 @@ def test_joint_and_weighted_targets_are_those_of_the_policy(table):
     with Spill() as spill:
         intake = intake_of(table, given, spill)
         cuts, _ = grow_on_disk(
-            intake, given, spill=spill, layout=intake.layout, memory=10**7, at_once=N, random=seeded(1)
+            intake,
+            intake.problem,
+            given,
+            spill=spill,
+            layout=intake.layout,
+            memory=10**7,
+            at_once=N,
+            random=seeded(1),
         )
     expected = partition(open_table(table), given).recoding
     assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.thresholds]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rounding_cases import chains, expected_safety, generalizations, greatest_safety, heavy_tailed, safety
 from tradeoff_cases import problems, thresholds
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.errors import InternalError, MissingExtra
 from sfumato.methods.risk_utility.paper import approximation
 from sfumato.methods.risk_utility.paper.approximation import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tradeoff_cases import problems
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.methods.risk_utility.paper import exponential, polytope
 from sfumato.methods.risk_utility.paper.exponential import Generalizations, Parameters
 from sfumato.methods.risk_utility.problem import Lagrangian, Threshold, problem_of

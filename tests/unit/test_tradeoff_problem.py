@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from tradeoff_cases import problems, shares
 
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
 from sfumato.errors import PolicyError
 from sfumato.methods.risk_utility import model
 from sfumato.methods.risk_utility.problem import Threshold, distinct_rows, problem_of

@@ -1,7 +1,7 @@
-"""Cells as small integers: each column is encoded once, and everything after that works on codes.
+"""Cells as small integers: each column is encoded once, batch by batch, and everything after that works on codes.
 
-``encoders`` has the domains of columns and the encoders of whole columns and of batches; ``columns`` (in memory) and
-``stream`` (batch by batch) encode targets and sensitive columns; ``declared`` encodes by declared domains, for
-differential privacy; ``discretize`` cuts numbers into intervals that tell classes apart; ``blocks`` are encoded rows on
-their way, ``cells`` the values of a column before they are encoded.
+``domain`` says what codes mean; ``encoders`` has one encoder for each kind of quasi-identifier and for labels,
+``numbers`` that of numbers to be predicted; ``targets`` has all columns beside the quasi-identifiers. They read
+``batches``: a table in memory is one batch. ``declared`` encodes by declared domains, for differential privacy, and
+``discretize`` cuts numbers into intervals that tell classes apart. ``blocks`` are encoded rows on their way.
 """

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import BLOCK_ROWS, Block
 from sfumato.encoding.cells import distinct_cells
-from sfumato.encoding.encoders import Codes, Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declared import declared_tree, leaf_codes, with_missing
 from sfumato.policy.options import diffgen

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,20 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.encoding import encoders as encoding
+from sfumato.encoding.batches import Batch, FileBatch, observe_again
 from sfumato.encoding.blocks import BLOCK_ROWS, Block
-from sfumato.encoding.cells import read_ordered
-from sfumato.encoding.columns import wanted
-from sfumato.encoding.encoders import (
-    Domain,
-    Extent,
-    LabelEncoder,
-    NumberEncoder,
-    NumberTreeEncoder,
-    OrderedEncoder,
-    TreeEncoder,
-)
-from sfumato.encoding.stream import Batch, StreamedColumns
+from sfumato.encoding.domain import Codes, Domain, axes_of
+from sfumato.encoding.encoders import LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
+from sfumato.encoding.extent import Extent
+from sfumato.encoding.targets import Columns, columns_for
 from sfumato.engines.rows import Layout
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
@@ -50,10 +41,6 @@ from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
 from sfumato.table.source import Source, changed
 from sfumato.table.spill import Spill
-
-Codes = NDArray[np.uint32]
-Ints = NDArray[np.int64]
-AxisEncoder = OrderedEncoder | TreeEncoder | NumberTreeEncoder
 
 MOST_TEXT = 1 << 18
 """Bytes of these texts up to which that pays."""
@@ -92,10 +79,19 @@ class Intake:
         self.encoded_bytes = 0
         quasi = self.schema.quasi_identifiers
         n_ordered = sum(attribute.is_ordered for attribute in quasi)
-        self._encoders: list[AxisEncoder] = [self._encoder(attribute, n_ordered) for attribute in quasi]
-        self.columns = StreamedColumns(
+        self._encoders = [
+            axis_encoder(
+                attribute,
+                n_rows=source.n_rows,
+                spill=spill,
+                memory=memory // (4 * (n_ordered if attribute.is_ordered else 1)),
+            )
+            for attribute in quasi
+        ]
+        self.columns = Columns(
             self.schema,
-            wanted(self.schema, policy.requirements, policy.workload),
+            columns_for(self.schema, policy.requirements, policy.workload),
+            self._read_again,
             n_axes=len(quasi),
             memory=memory // 4,
         )
@@ -103,13 +99,6 @@ class Intake:
         self._ranks: NumberFile | None = None
         self._position: Any = None
         self._true_counts: list[int] | None = None
-
-    def _encoder(self, attribute: Attribute, n_ordered: int) -> AxisEncoder:
-        if attribute.is_ordered:
-            share = self.memory // (4 * n_ordered)
-            return OrderedEncoder(attribute, n_rows=self.source.n_rows, spill=self.spill, memory=share)
-        kind = TreeEncoder if attribute.kind is Kind.CATEGORY else NumberTreeEncoder
-        return kind(attribute, memory=self.memory // 4)
 
     # ---- the first pass ----------------------------------------------------------------------------
 
@@ -119,7 +108,7 @@ class Intake:
         names = [*self._axis_names, *self.columns.names]
         reservoir = Reservoir(sample, random, names, self.n_rows) if sample and random is not None else None
 
-        def observe(batch: Batch) -> None:
+        def observe(batch: FileBatch) -> None:
             for encoder in encoders:
                 encoder.observe(batch.of(encoder), batch.first_row)
             self._payload.observe(batch)
@@ -131,47 +120,28 @@ class Intake:
         n_rows = self._pass([*names, *self._payload.observed], observe, "reading")
         if n_rows == 0:
             raise TableError(f"{self.source.where} has no rows; a table needs at least one.")
-        self.n_rows = self.columns.n_rows = n_rows
-        self._look_again()
+        self.n_rows = n_rows
+        observe_again([*self.columns.encoders, *self._encoders], self._read_again)
         self._finish()
         self._payload.finish()
-        self.columns.finish(partial(self._pass, word="reading again"))
+        self.columns.finish(n_rows)
         layout = Layout.of(self.greatest)
         self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
         if reservoir is not None:
             self.sample = self._codes(reservoir.batch(self.schema))
         table_cells.give_back_memory()
 
-    def _look_again(self) -> None:
-        """Those that could not foresee what they need to know."""
-        for number in self.columns.numbers.values():
-            number.settle()
-        candidates = [*self._encoders, *self.columns.numbers.values()]
-        again = [
-            each
-            for each in candidates
-            if isinstance(each, OrderedEncoder | NumberEncoder) and each.needs_more
-        ]
-        if not again:
-            return
-        for each in again:
-            each.start_again()
-
-        def observe(batch: Batch) -> None:
-            for each in again:
-                each.observe_again(batch.of(each))
-
-        self._pass([each.attribute.name for each in again], observe, "reading again")
-
     def _finish(self) -> None:
         if any(isinstance(encoder, OrderedEncoder) and encoder.is_large for encoder in self._encoders):
             self._ranks = NumberFile(self.spill)
-        self.domains = tuple(
-            encoder.finish(self._ranks) if isinstance(encoder, OrderedEncoder) else encoder.finish()
-            for encoder in self._encoders
-        )
-        for encoder in self.columns.encoders:
-            encoder.finish()
+        for encoder in self._encoders:
+            if isinstance(encoder, OrderedEncoder):
+                encoder.finish(self._ranks)
+            else:
+                encoder.finish()
+        self.domains = tuple(encoder.domain for encoder in self._encoders if encoder.domain is not None)
+        for target in self.columns.encoders:
+            target.finish()
 
     def _check_memory(self) -> None:
         """Dictionaries may take half of the memory in all."""
@@ -237,7 +207,7 @@ class Intake:
             starts = np.array([-1 if place is None else place.start for place in places], dtype=np.int64)
             self._position = self._ranks.map()
             ranks = np.asarray(self._position), starts
-        return encoding.axes_of(self.domains, split_only=split_only, ranks=ranks)
+        return axes_of(self.domains, split_only=split_only, ranks=ranks)
 
     def let_go(self) -> None:
         """Give back the memory that looking at ranks in a file took; call it now and then."""
@@ -287,18 +257,21 @@ class Intake:
     def _axis_names(self) -> list[str]:
         return [encoder.attribute.name for encoder in self._encoders]
 
-    def _batches(self, names: Iterable[str], rows: int | None = None) -> Iterator[Batch]:
+    def _batches(self, names: Iterable[str], rows: int | None = None) -> Iterator[FileBatch]:
         first_row = 0
         for batch in self.source.batches(
             list(dict.fromkeys(names)), rows=rows or BLOCK_ROWS, memory=self.memory // 4, count=self._count
         ):
-            yield Batch(batch, first_row, self.schema)
+            yield FileBatch(batch, self.schema, first_row=first_row)
             first_row += batch.num_rows
 
     def _count(self, n_bytes: int) -> None:
         self.spill.counters.input_bytes += n_bytes
 
-    def _pass(self, names: Iterable[str], observe: Callable[[Batch], None], word: str) -> int:
+    def _read_again(self, names: Iterable[str], observe: Callable[[Batch], None]) -> int:
+        return self._pass(names, observe, "reading again")
+
+    def _pass(self, names: Iterable[str], observe: Callable[[FileBatch], None], word: str) -> int:
         """Show all batches of these columns; returns how many rows there are."""
         n_rows = 0
         for batch in self._batches(names):
@@ -325,7 +298,7 @@ class Reservoir:
         enough = size + 6 * math.sqrt(size) + 6
         self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: FileBatch) -> None:
         """Look at some more rows."""
         keys = self.random.integers(0, 2**64, size=batch.n_rows, dtype=np.uint64)
         rows = batch.batch.select(self.names)
@@ -351,7 +324,7 @@ class Reservoir:
     def batch(self, schema: Schema) -> Batch:
         """The sampled rows."""
         self._shrink()
-        return Batch(pa.Table.from_batches(self._rows).combine_chunks().to_batches()[0], 0, schema)
+        return FileBatch(pa.Table.from_batches(self._rows).combine_chunks().to_batches()[0], schema)
 
 
 def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -516,7 +489,7 @@ class Tally:
             if name in self.texts:
                 tests[name] = self.texts[name].test(batch.raw(name))
             else:
-                tests[name] = select.number_test(read_ordered(self.schema[name], batch.raw(name)))
+                tests[name] = select.number_test(batch.floats(name))
         for i, condition in enumerate(self.conditions):
             self.counts[i] += int(select.satisfied(condition, tests, batch.n_rows).sum())
 

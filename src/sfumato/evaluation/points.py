@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.encoding import encoders
-from sfumato.encoding.encoders import TreeDomain
+from sfumato.encoding.domain import TreeDomain
+from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import InternalError, TableError
 from sfumato.evaluation.features import Features
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -239,7 +239,7 @@ def boxes_between(
 
 def _whole_tree(axis: TreeAxis, fitted: Source) -> Hierarchy:
     """The hierarchy that the boxes were cut from: a recoding keeps only those of its nodes that it uses."""
-    domain, _ = encoders.encode_axis(fitted, axis.attribute)
+    domain, _ = encode_axis(fitted, axis.attribute)
     assert isinstance(domain, TreeDomain)
     return domain.hierarchy
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Block
 from sfumato.engines.scan import Intake
 from sfumato.errors import InputError
 from sfumato.methods.mondrian.problem import Problem, problem_of
@@ -140,19 +139,11 @@ class Tds:
     progress: Progress
     cuts: Cuts | None = None
 
-    @property
-    def n_rows(self) -> int:
-        return self.intake.n_rows
-
-    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over the rows."""
-        return self.intake.blocks(payload=payload)
-
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the cells of the grid."""
         self.cuts, portions = tds.grow_on_disk(
-            self, self.policy, spill=self.spill, layout=self.intake.layout, memory=self.shares.groups,
-            at_once=self.shares.rows, random=self.random, progress=self.progress,
+            self.intake, self.problem, self.policy, spill=self.spill, layout=self.intake.layout,
+            memory=self.shares.groups, at_once=self.shares.rows, random=self.random, progress=self.progress,
         )  # fmt: skip
         last = None
         for groups, payload in portions:

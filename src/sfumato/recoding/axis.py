@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.encoding.cells import distinct_cells
-from sfumato.encoding.encoders import EXACT_LIMIT, MISSING, Domain, OrderedDomain
+from sfumato.encoding.domain import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.declared import OR_MISSING, declared_tree, leaf_codes, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Domain, TreeDomain
+from sfumato.encoding.domain import Domain, TreeDomain
 from sfumato.errors import InputError
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import free_memory

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.kernels.nodes import Nodes
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema

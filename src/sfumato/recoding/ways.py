@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import MISSING, Domain, OrderedDomain
+from sfumato.encoding.domain import MISSING, Domain, OrderedDomain
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy.output import Output

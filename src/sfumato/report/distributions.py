@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import EXACT_LIMIT
+from sfumato.encoding.domain import EXACT_LIMIT
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks
 from sfumato.policy.schema import Attribute
-from sfumato.table.cells import plain
+from sfumato.table.cells import TEXT, is_one_of, plain
 from sfumato.table.spill import Spill, size_of, spilling
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,9 @@ SMALLEST_RUN = 1 << 12
 
 STRETCH = 1 << 21
 """Numbers of a file that are looked at before their pages are given back."""
+
+FEW_ROWS = 1 << 12
+"""Rows among which one looks first for the first row of each value."""
 
 FEW = 1 << 16
 """Values of several dictionaries that may wait to become one."""
@@ -250,6 +253,7 @@ class Dictionary:
         self.n_missing = 0
         self._first_missing = 0
         self._batch: _Known | None = None
+        self._seen: tuple[Any, list[pa.DictionaryArray]] | None = None
         self._waiting: list[_Known] = []
         self._n_waiting = 0
 
@@ -257,8 +261,7 @@ class Dictionary:
         """Look at some more cells, which stand in the table from that row on."""
         if self.is_full:
             return
-        for chunk in plain(column, self.attribute).chunks:
-            cells = _with_dictionary(chunk)
+        for cells in self._cells(column):
             if self._batch is None or not self._batch.has(cells.dictionary):
                 self._put_by()
                 self._batch = _Known(cells.dictionary)
@@ -268,7 +271,16 @@ class Dictionary:
                     self._first_missing = first_row + int(pc.index(indices.is_null(), True).as_py())
                 self.n_missing += indices.null_count
             self._batch.add(indices, first_row)
-            first_row += len(chunk)
+            first_row += len(cells)
+
+    def _cells(self, column: Any) -> list[pa.DictionaryArray]:
+        """A column by dictionaries; made once if the same one is added and then encoded."""
+        if self._seen is None or self._seen[0] is not column:
+            stored = plain(column, self.attribute)
+            if is_one_of(stored.type, *TEXT):
+                stored = stored.dictionary_encode()  # one dictionary for all chunks
+            self._seen = column, [_with_dictionary(chunk) for chunk in stored.chunks]
+        return self._seen[1]
 
     def _put_by(self) -> None:
         if self._batch is None:
@@ -340,9 +352,7 @@ class Dictionary:
         known = (
             np.append(code, np.uint32(0)) if self.n_missing == 0 else code
         )  # the last one is that of missing
-        found = [
-            self._codes(_with_dictionary(chunk), known) for chunk in plain(column, self.attribute).chunks
-        ]
+        found = [self._codes(cells, known) for cells in self._cells(column)]
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint32), *found])
 
     def places(self, column: pa.Array) -> pa.Array:
@@ -380,10 +390,16 @@ class _Known:
     def add(self, indices: Any, first_row: int) -> None:
         at = (indices.fill_null(len(self.values)) if indices.null_count else indices).to_numpy()
         count = np.bincount(at, minlength=len(self.values))[: len(self.values)]
-        if ((self.count == 0) & (count > 0)).any():
-            first = np.zeros(len(self.values) + 1, dtype=np.int64)
-            first[at[::-1]] = np.arange(first_row + len(at) - 1, first_row - 1, -1)
-            self.first = np.where(self.count == 0, first[:-1], self.first)
+        is_new = (self.count == 0) & (count > 0)
+        start, size = 0, FEW_ROWS
+        while is_new.any():  # most values turn up among the first rows
+            part = at[start : start + size]
+            first = np.full(len(self.values) + 1, -1, dtype=np.int64)
+            first[part[::-1]] = np.arange(start + len(part) - 1, start - 1, -1)
+            is_found = is_new & (first[:-1] >= 0)
+            self.first[is_found] = first_row + first[:-1][is_found]
+            is_new &= ~is_found
+            start, size = start + size, 4 * size
         self.count += count
 
     def used(self) -> _Known:

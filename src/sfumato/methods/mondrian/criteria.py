@@ -10,7 +10,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.columns import (
+from sfumato.encoding.domain import EXACT_LIMIT, Domain
+from sfumato.encoding.numbers import Sums
+from sfumato.encoding.targets import (
     Cell,
     Columns,
     Counted,
@@ -24,7 +26,6 @@ from sfumato.encoding.columns import (
     sensitive,
     targets_of,
 )
-from sfumato.encoding.encoders import EXACT_LIMIT, Domain, Sums
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import (

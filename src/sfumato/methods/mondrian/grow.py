@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding import encoders
-from sfumato.encoding.columns import ColumnsInMemory, wanted
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.batches import WholeTable
+from sfumato.encoding.domain import Domain, axes_of
+from sfumato.encoding.encoders import encode_axis
+from sfumato.encoding.targets import Columns, columns_for
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.memory import MemoryEngine
@@ -51,7 +52,8 @@ def prepare(
     """Encode the table; raises if even the whole of it, as one group, fails a requirement."""
     options = options or MondrianOptions()
     quasi = schema.quasi_identifiers
-    columns = ColumnsInMemory(source, schema, wanted(schema, requirements, workload), n_axes=len(quasi))
+    table = WholeTable(source, schema)
+    columns = Columns.of_table(table, columns_for(schema, requirements, workload), n_axes=len(quasi))
     progress("checking", 0, 1)
     rules = compile_rules(requirements, columns)
     targets, cells = compile_targets(workload, options, columns)
@@ -59,12 +61,12 @@ def prepare(
     domains: list[Domain] = []
     for i, attribute in enumerate(quasi):
         progress("encoding", i, len(quasi))
-        domain, codes[:, i] = encoders.encode_axis(source, attribute)
+        domain, codes[:, i] = encode_axis(source, attribute)
         domains.append(domain)
-    axes = encoders.axes_of(tuple(domains), split_only=options.split_only)
+    axes = axes_of(tuple(domains), split_only=options.split_only)
     queries = compile_queries(workload, schema, domains, source.n_rows)
     give_back_memory()
-    extra = columns.matrix()
+    extra = columns.matrix(table)
     engine = MemoryEngine(codes, extra, threads=threads)
     n_columns = len(quasi) + extra.shape[1]
     return Prepared(tuple(domains), axes, targets, cells, rules, queries, n_columns, engine)

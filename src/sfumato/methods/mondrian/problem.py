@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfumato.encoding.encoders import Domain
+from sfumato.encoding.domain import Domain
 from sfumato.engines.scan import Intake
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import OrderedDomain, encode_axis, encode_label, encode_number
+from sfumato.encoding.domain import OrderedDomain
+from sfumato.encoding.encoders import encode_axis, encode_label
+from sfumato.encoding.numbers import encode_number
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import GroupStats, Needs, Requirement
 from sfumato.policy.schema import Attribute
@@ -113,8 +115,8 @@ def _statistics(item: Requirement, source: Source, policy: Policy, rows: NDArray
 
         return with_values
     if item.needs is Needs.MOMENTS and item.of is not None:
-        measure = encode_number(source, policy.schema[item.of])
-        number = measure.unit * measure.codes[rows].astype(np.float64)
+        scale, codes = encode_number(source, policy.schema[item.of])
+        number = scale.unit * codes[rows].astype(np.float64)
 
         def with_variance(at: Ints, n_parts: int) -> GroupStats:
             count = np.bincount(at, minlength=n_parts)

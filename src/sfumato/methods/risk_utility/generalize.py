@@ -18,7 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Codes, Extent, TreeDomain, codes_in, values_of, with_bounds
+from sfumato.encoding.cells import values_of
+from sfumato.encoding.domain import Codes, TreeDomain
+from sfumato.encoding.encoders import codes_in
+from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, number_of, of_side_table
 from sfumato.methods.risk_utility.problem import (
     GREATEST_COUNT,

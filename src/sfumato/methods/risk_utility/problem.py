@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Codes, TreeDomain
+from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.errors import InternalError, PolicyError
 from sfumato.methods.risk_utility import model
 from sfumato.methods.risk_utility.kernels.lattice import Lattice, fill_measures

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
-from sfumato.encoding.encoders import Codes, Domain
+from sfumato.encoding.domain import Codes, Domain
 from sfumato.errors import InputError
 from sfumato.methods.specialization.gains import Facts, Gains
 from sfumato.methods.specialization.kernels.cuts import lower_least, split_groups

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, axis_of
 from sfumato.recoding.cuts import Cuts

@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding import encoders
+from sfumato.encoding.batches import WholeTable
 from sfumato.encoding.blocks import Rows
-from sfumato.encoding.encoders import Codes, Domain
+from sfumato.encoding.domain import Codes, Domain
+from sfumato.encoding.encoders import encode_axis
+from sfumato.encoding.targets import Columns, Target, targets_of
 from sfumato.engines.rows import Kept, Layout, Partitions
 from sfumato.errors import RequirementUnreachable
-from sfumato.methods.mondrian.kernels.problem import Targets
+from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.gains import Gains
 from sfumato.methods.specialization.groups import CountedGroups, Groups, HeldGroups
@@ -36,14 +37,12 @@ from sfumato.methods.specialization.mesh import CellCounts, Mesh
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import GroupStats, KAnonymity
-from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.groups import Partition
 from sfumato.table.cells import give_back_memory
-from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Source
 from sfumato.table.spill import Spill
 
@@ -65,13 +64,13 @@ def partition(
     """Divide the rows into the groups of a grid of at least k rows each, as useful as possible for the classes."""
     progress("checking", 0, 1)
     k = _least_rows(source.n_rows, policy)
-    labels = Labels.of(source, policy)
+    labels = ClassLabels.of(source, policy)
     quasi = policy.schema.quasi_identifiers
     codes = np.empty((len(quasi), source.n_rows), dtype=np.uint32)
     domains: list[Domain] = []
     for a, attribute in enumerate(quasi):
         progress("encoding", a, len(quasi))
-        domain, codes[a] = encoders.encode_axis(source, attribute)
+        domain, codes[a] = encode_axis(source, attribute)
         domains.append(domain)
     give_back_memory()
     progress("specializing", 0, source.n_rows)
@@ -87,11 +86,11 @@ def partition(
 
 
 def in_memory(
-    codes: Codes, labels: Labels, domains: Sequence[Domain], *, k: int, progress: Progress = no_progress
+    codes: Codes, labels: ClassLabels, domains: Sequence[Domain], *, k: int, progress: Progress = no_progress
 ) -> tuple[BestScore, HeldGroups]:
     """The chooser over rows in memory, codes given axis by axis, and their groups."""
     n_codes = [domain.n_codes for domain in domains]
-    counts = ColumnCounts.of(codes, labels.codes, n_codes=n_codes, n_classes=labels.n_classes.tolist())
+    counts = ColumnCounts.of(codes, labels.codes, n_codes=n_codes, n_classes=labels.n_classes)
     groups = HeldGroups(codes, n_codes)
     return BestScore(
         Gains(counts, labels.weight), groups, k=k, n_rows=len(labels.codes), progress=progress
@@ -110,43 +109,32 @@ def _least_rows(n_rows: int, policy: Policy) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class ClassLabels:
     """The classes (rows, targets), how many each target has, and the weight of its gain."""
 
     codes: Codes
-    n_classes: NDArray[np.int64]
+    n_classes: list[int]
     weight: NDArray[np.float64]
 
     @classmethod
-    def of(cls, source: Source, policy: Policy) -> Labels:
-        columns, n_classes = [], []
-        for targets, _ in _targets(policy):
-            codes, n = _joint_label(source, policy.schema, targets)
-            columns.append(codes)
-            n_classes.append(n)
-        return cls(np.stack(columns, axis=1), np.array(n_classes, dtype=np.int64), _weights(policy))
+    def of(cls, source: Source, policy: Policy) -> ClassLabels:
+        targets = [target for target, _ in _targets(policy)]
+        table = WholeTable(source, policy.schema)
+        columns = Columns.of_table(table, targets)
+        n_classes = [greatest + 1 for greatest in columns.greatest]
+        return cls(columns.matrix(table), n_classes, _weights(policy))
 
 
-def _targets(policy: Policy) -> Iterator[tuple[Sequence[str], float]]:
-    """The labels that are one target each, and its weight."""
+def _targets(policy: Policy) -> Iterator[tuple[Target, float]]:
+    """What is classified, and the weight of its gain."""
     for task in policy.workload:
         if isinstance(task, Classify):
-            for names in [task.targets] if task.joint else [(name,) for name in task.targets]:
-                yield names, task.weight
+            yield from ((target, task.weight) for target in targets_of(task))
 
 
 def _weights(policy: Policy) -> NDArray[np.float64]:
     weights = [weight for _, weight in _targets(policy)]
     return np.array(weights if len(weights) > 1 else [1.0])
-
-
-def _joint_label(source: Source, schema: Schema, names: Sequence[str]) -> tuple[Codes, int]:
-    """The vector of these labels as one, and how many there are."""
-    columns = [encoders.encode_label(source, schema[name]) for name in names]
-    if len(columns) == 1:
-        return columns[0]
-    found = number_combinations([codes for codes, _ in columns])
-    return found.number.astype(np.uint32), found.n
 
 
 class BestScore:
@@ -219,25 +207,9 @@ class BestScore:
 # ---- rows outside memory ---------------------------------------------------------------------------
 
 
-class Encoded(Rows, Protocol):
-    """Rows of codes and what they mean; those of an intake are such."""
-
-    @property
-    def problem(self) -> Meaning: ...
-
-
-class Meaning(Protocol):
-    """What the codes of rows mean."""
-
-    @property
-    def domains(self) -> tuple[Domain, ...]: ...
-
-    @property
-    def targets(self) -> Targets: ...
-
-
 def grow_on_disk(
-    rows: Encoded,
+    rows: Rows,
+    problem: Problem,
     policy: Policy,
     *,
     spill: Spill,
@@ -258,7 +230,7 @@ def grow_on_disk(
     k = _least_rows(rows.n_rows, policy)
     progress("specializing", 0, rows.n_rows)
     grid, counts = _grid_on_disk(
-        rows, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
+        rows, problem, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
     )
     mesh = Mesh.of(grid.ends, grid.place)
     by_cell = RowsByCell(mesh, spill, layout, at_once=at_once, memory=memory // 2, random=random)
@@ -275,10 +247,18 @@ def grow_on_disk(
 
 
 def _grid_on_disk(
-    rows: Encoded, policy: Policy, *, k: int, spill: Spill, layout: Layout, memory: int, progress: Progress
+    rows: Rows,
+    problem: Problem,
+    policy: Policy,
+    *,
+    k: int,
+    spill: Spill,
+    layout: Layout,
+    memory: int,
+    progress: Progress,
 ) -> tuple[Grid, CellCounts]:
     """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
-    domains, labels = rows.problem.domains, rows.problem.targets.label
+    domains, labels = problem.domains, problem.targets.label
     kept = Kept(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
     counts = ColumnCounts.gather(
         kept,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
-from sfumato.encoding.encoders import Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import predicate as predicates
 from sfumato.policy.column_names import bound_names, range_names

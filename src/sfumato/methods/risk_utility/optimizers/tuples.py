@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.encoders import Codes
+from sfumato.encoding.domain import Codes
 from sfumato.methods.risk_utility.kernels.cube import (
     LAGRANGIAN,
     LOG_RISK,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
 from sfumato.encoding.declared import cut_of
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.diffgen.paper import Published
 from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, Plan, specializations_for

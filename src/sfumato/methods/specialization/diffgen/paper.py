@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.diffgen.room import Room
 from sfumato.methods.specialization.diffgen.scores import Ints, Score

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
-from sfumato.encoding.encoders import Domain, OrderedDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
 from sfumato.methods.specialization.diffgen.plan import Plan
 from sfumato.methods.specialization.diffgen.room import Room

@@ -1,0 +1,182 @@
+"""Rows as they are stored, on their way to an encoder: a batch of a file, or a whole table as one batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.cells import as_floats
+from sfumato.encoding.domain import Codes
+from sfumato.policy.schema import Attribute, Schema
+from sfumato.table import cells as table_cells
+from sfumato.table.cells import UnreadableCells
+from sfumato.table.source import Source
+
+
+class Observer(Protocol):
+    """Whoever learns about one column from all its batches: observe, settle, perhaps observe again, finish.
+
+    ``is_raw`` if it looks at cells as they are stored; otherwise it looks at numbers or days.
+    """
+
+    attribute: Attribute
+    is_raw: bool
+
+    def observe(self, cells: pa.Array, first_row: int) -> None:
+        """Look at a batch, which begins at that row."""
+        ...
+
+    def settle(self) -> bool:
+        """All batches have been seen: must they be observed again?"""
+        ...
+
+    def observe_again(self, cells: pa.Array) -> None:
+        """Look at a batch once more."""
+        ...
+
+    def finish(self) -> None:
+        """Decide."""
+        ...
+
+
+class Encoder(Observer, Protocol):
+    """An observer that then knows the codes of its column."""
+
+    def codes(self, cells: pa.Array) -> Codes:
+        """Encode a batch."""
+        ...
+
+
+class OnePass:
+    """An observer that looks at each batch once."""
+
+    def settle(self) -> bool:
+        return False
+
+    def observe_again(self, cells: pa.Array) -> None:
+        """Not asked for."""
+
+
+class Batch(ABC):
+    """Some rows of a table as they are stored; the cells of a number or date are read once.
+
+    ``first_row`` rows come before them. ``codes`` are what others have made of them and want to find again.
+    """
+
+    def __init__(self, n_rows: int, schema: Schema, *, first_row: int = 0) -> None:
+        self.n_rows, self.schema, self.first_row = n_rows, schema, first_row
+        self.codes: dict[Hashable, Codes] = {}
+        self._cells: dict[str, pa.Array] = {}
+
+    @abstractmethod
+    def raw(self, name: str) -> Any:
+        """Cells as they are stored."""
+
+    @abstractmethod
+    def _read(self, name: str) -> pa.Array:
+        """Numbers, or days; raises if a cell is neither."""
+
+    def cells(self, name: str) -> pa.Array:
+        """Numbers, or days."""
+        if name not in self._cells:
+            self._cells[name] = self._read(name)
+        return self._cells[name]
+
+    def floats(self, name: str) -> NDArray[np.float64]:
+        """Numbers, or days; missing is -inf."""
+        return as_floats(self.cells(name))
+
+    def of(self, observer: Observer) -> Any:
+        """What an observer looks at."""
+        name = observer.attribute.name
+        return self.raw(name) if observer.is_raw else self.cells(name)
+
+    @abstractmethod
+    def forget(self, name: str) -> None:
+        """The codes of a column are known: its cells may go."""
+
+
+class FileBatch(Batch):
+    """Some rows of a table that is read piece by piece."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: Schema, *, first_row: int = 0) -> None:
+        super().__init__(batch.num_rows, schema, first_row=first_row)
+        self.batch = batch
+
+    def raw(self, name: str) -> Any:
+        return self.batch.column(name)
+
+    def _read(self, name: str) -> pa.Array:
+        try:
+            return table_cells.ordered(self.raw(name), self.schema[name])
+        except UnreadableCells as fault:
+            raise fault.after(self.first_row) from None
+
+    def forget(self, name: str) -> None:
+        """Keep them: the batch itself goes soon, and somebody may yet look at them."""
+
+
+class WholeTable(Batch):
+    """A table in memory, as the one batch that it is.
+
+    A column is read when it is asked for, and held until ``forget``. No row comes after these, so unreadable cells
+    are counted to the last.
+    """
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        super().__init__(source.n_rows, schema)
+        self.source = source
+        self._raw: dict[str, pa.ChunkedArray] = {}
+
+    def raw(self, name: str) -> Any:
+        if name not in self._raw:
+            self._raw[name] = self.source.column(name)
+        return self._raw[name]
+
+    def _read(self, name: str) -> pa.Array:
+        return table_cells.ordered(self.source.column(name), self.schema[name])
+
+    def forget(self, name: str) -> None:
+        self._raw.pop(name, None)
+        self._cells.pop(name, None)
+
+    def show(self, _names: Iterable[str], observe: Callable[[Batch], None]) -> int:
+        """One pass over the table."""
+        observe(self)
+        return self.n_rows
+
+
+Show = Callable[[Iterable[str], Callable[[Batch], None]], int]
+"""One pass over some columns, batch by batch; returns how many rows there are."""
+
+
+def observe_again(observers: Iterable[Observer], show: Show) -> None:
+    """All batches have been observed: show them once more to those who ask for it."""
+    again = [observer for observer in observers if observer.settle()]
+
+    def observe(batch: Batch) -> None:
+        for observer in again:
+            observer.observe_again(batch.of(observer))
+
+    if again:
+        show([observer.attribute.name for observer in again], observe)
+
+
+def learn(observer: Observer, show: Show) -> None:
+    """Show an observer all that it needs to see, and let it decide."""
+    show([observer.attribute.name], lambda batch: observer.observe(batch.of(observer), batch.first_row))
+    observe_again([observer], show)
+    observer.finish()
+
+
+def encode_whole(encoder: Encoder, table: WholeTable) -> Codes:
+    """The codes of a column of a table in memory, by an encoder that has seen nothing yet."""
+    learn(encoder, table.show)
+    codes = encoder.codes(table.of(encoder))
+    table.forget(encoder.attribute.name)
+    return codes

@@ -1,0 +1,98 @@
+"""A column of codes that any batch can be encoded to; several such columns as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.encoding.batches import Batch, Show
+from sfumato.encoding.domain import Codes
+from sfumato.errors import InputError
+from sfumato.table.spill import size_of
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedColumn:
+    """Codes below ``n`` that can be made of any batch that has the columns ``names``.
+
+    ``count`` is how many rows have each code, empty where nobody has counted.
+    """
+
+    names: tuple[str, ...]
+    n: int
+    codes: Callable[[Batch], Codes]
+    count: Ints
+
+
+def combine(columns: Sequence[CodedColumn], show: Show, memory: int, name: str) -> CodedColumn:
+    """Several columns of codes as one, numbered by what occurs. An error calls them by ``name``."""
+    if len(columns) == 1 and len(columns[0].count):
+        return columns[0]
+    ahead, rest = [columns[0]], list(columns[1:])
+    n = columns[0].n
+    while rest and n * rest[0].n < 2**62:
+        n *= rest[0].n
+        ahead.append(rest.pop(0))
+
+    def key(batch: Batch) -> Ints:
+        out = np.zeros(batch.n_rows, dtype=np.int64)
+        for column in ahead:
+            out = out * column.n + column.codes(batch)
+        return out
+
+    names = tuple(dict.fromkeys(each for column in ahead for each in column.names))
+    seen = KeyCounts(memory, name)
+    show(names, lambda batch: seen.add(key(batch)))
+    keys, count = seen.finish()
+
+    def codes(batch: Batch) -> Codes:
+        return np.searchsorted(keys, key(batch)).astype(np.uint32)
+
+    one = CodedColumn(names, len(keys), codes, count)
+    return combine([one, *rest], show, memory, name) if rest else one
+
+
+class KeyCounts:
+    """Distinct whole numbers and how often each occurs.
+
+    >>> seen = KeyCounts(memory=1000, name="x")
+    >>> seen.add(np.array([5, 2, 5]))
+    >>> seen.add(np.array([2]))
+    >>> seen.finish()
+    (array([2, 5]), array([2, 2]))
+    """
+
+    def __init__(self, memory: int, name: str) -> None:
+        self.memory, self.name = memory, name
+        self._parts: list[tuple[Ints, Ints]] = []
+        self._held = 0
+
+    def add(self, keys: Ints) -> None:
+        """Look at some more."""
+        distinct, count = np.unique(keys, return_counts=True)
+        self._parts.append((distinct, count))
+        self._held += len(distinct)
+        if 64 * self._held > self.memory:
+            self._join()
+            if 128 * self._held > self.memory:
+                raise InputError(
+                    f"Column {self.name!r} and those beside it make over {self._held:,} different combinations, "
+                    f"which need more than {size_of(4 * self.memory)}; allow more --memory, or fewer columns."
+                )
+
+    def _join(self) -> None:
+        keys = np.concatenate([part for part, _ in self._parts])
+        distinct, at = np.unique(keys, return_inverse=True)
+        count = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(count, at, np.concatenate([part for _, part in self._parts]))
+        self._parts, self._held = [(distinct, count)], len(distinct)
+
+    def finish(self) -> tuple[Ints, Ints]:
+        """The numbers in ascending order, and how often each occurs."""
+        self._join()
+        return self._parts[0]

@@ -1,0 +1,88 @@
+"""Numbers that help to predict a target, cut into cells that tell it apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding import discretize
+from sfumato.encoding.batches import Batch, OnePass, Show
+from sfumato.encoding.cells import present_cells
+from sfumato.encoding.coded import CodedColumn, Ints, KeyCounts
+from sfumato.encoding.domain import Codes
+from sfumato.errors import InputError
+from sfumato.policy.schema import Attribute
+from sfumato.table.distinct import Numbers
+from sfumato.table.spill import size_of
+
+MOST_CELLS = 16
+"""Into how many cells a feature that is a number is cut."""
+
+
+class FeatureValues(OnePass):
+    """A number or date that helps to predict a target; it is cut into cells that tell the target apart [FI93].
+
+    Missing is a cell of its own. Another target means other cuts, so ``cut`` is asked for each.
+    """
+
+    is_raw = False
+
+    def __init__(self, attribute: Attribute, *, memory: int) -> None:
+        self.attribute, self.memory = attribute, memory
+        self.numbers = Numbers()
+
+    def observe(self, cells: pa.Array, _first_row: int) -> None:
+        self.numbers.add(present_cells(cells))
+        if 32 * self.numbers.n_held > self.memory and 32 * len(self.numbers.values()) > self.memory:
+            raise self._too_large(32 * self.numbers.n_held)
+
+    def finish(self) -> None:
+        """Nothing is left to decide before the target is known."""
+
+    def cut(self, target: CodedColumn, show: Show, *, is_number: bool) -> CodedColumn:
+        """The cells that tell this target apart; a number by its quartiles."""
+        name, cuts = self.attribute.name, self._cuts(target, show, is_number=is_number)
+
+        def codes(batch: Batch) -> Codes:
+            return discretize.cells(batch.floats(name), cuts).astype(np.uint32)
+
+        return CodedColumn((name,), len(cuts) + 2, codes, np.zeros(0, dtype=np.int64))
+
+    def _too_large(self, needed: int) -> InputError:
+        return InputError(
+            f"The feature {self.attribute.name!r} has too many different values to be cut in this memory: that takes "
+            f"over {size_of(4 * needed)}; allow as much (--memory), or leave it out of features."
+        )
+
+    def _cuts(self, target: CodedColumn, show: Show, *, is_number: bool) -> NDArray[np.float64]:
+        """Where it is cut."""
+        distinct = self.numbers.values()
+        quartiles = self._quartiles(target, show) if is_number else None
+        n_classes = target.n if quartiles is None else len(quartiles) + 1
+        if 16 * n_classes * len(distinct) > self.memory:
+            raise self._too_large(16 * n_classes * len(distinct))
+        counts = np.zeros(len(distinct) * n_classes, dtype=np.int64)
+
+        def add(batch: Batch) -> None:
+            values, label = self._rows(batch, target)
+            if quartiles is not None:
+                label = np.searchsorted(quartiles, label)
+            at = np.searchsorted(distinct, values) * n_classes + label
+            np.add.at(counts, at, 1)
+
+        if quartiles is None or len(quartiles):
+            show([self.attribute.name, *target.names], add)
+        return discretize.mdl_cuts_of(distinct, counts.reshape(len(distinct), n_classes), at_most=MOST_CELLS)
+
+    def _quartiles(self, target: CodedColumn, show: Show) -> NDArray[np.float64]:
+        seen = KeyCounts(self.memory, self.attribute.name)
+        show([self.attribute.name, *target.names], lambda batch: seen.add(self._rows(batch, target)[1]))
+        codes, count = seen.finish()
+        return discretize.quartiles_of(codes, count) if len(codes) else np.zeros(0)
+
+    def _rows(self, batch: Batch, target: CodedColumn) -> tuple[NDArray[np.float64], Ints]:
+        """Of the rows whose feature is there: its values, and their target."""
+        values = batch.floats(self.attribute.name)
+        is_there = np.isfinite(values)
+        return values[is_there], target.codes(batch)[is_there].astype(np.int64)

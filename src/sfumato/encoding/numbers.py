@@ -1,0 +1,272 @@
+"""Number columns as 32-bit codes, and exact sums of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.encoding.batches import WholeTable, encode_whole
+from sfumato.encoding.cells import is_null, present_cells, put_missing
+from sfumato.encoding.domain import EXACT_LIMIT, Codes
+from sfumato.encoding.extent import Extent
+from sfumato.errors import TableError
+from sfumato.kernels.axes import NO_NUMBER
+from sfumato.policy.schema import Attribute, Schema
+from sfumato.table.source import Source
+
+N_DIGITS = 7
+"""Decimals that a number may have, and none, for its codes to be exact."""
+
+SURELY_WHOLE = 2**53 // 10 ** (N_DIGITS - 1)
+"""Whole numbers below this stay exact when they are scaled."""
+
+HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberScale:
+    """How a number column is told in 32 bits: value = origin + unit * code.
+
+    ``is_exact`` if that holds to the last bit; otherwise codes are the nearest of 2^32 - 1 steps.
+    """
+
+    origin: float
+    unit: float
+    is_exact: bool
+
+    @property
+    def exact_unit(self) -> Fraction:
+        """The unit as a fraction: 1/10, not the float beside it."""
+        return Fraction(self.unit).limit_denominator(10**6) if self.is_exact else Fraction(self.unit)
+
+
+def encode_number(
+    source: Source, attribute: Attribute, *, missing: int | None = None
+) -> tuple[NumberScale, Codes]:
+    """The scale and the codes of a number column of a table in memory."""
+    encoder = NumberEncoder(attribute, missing=missing)
+    codes = encode_whole(encoder, WholeTable(source, Schema((attribute,))))
+    return encoder.scale, codes
+
+
+class NumberEncoder:
+    """A number column as 32-bit codes: exactly where its decimals allow. Missing becomes ``missing``, or the mean.
+
+    ``sums`` are those of all codes but ``NO_NUMBER``. Whole numbers are added up as they come. Other numbers must be
+    looked at again once the scale is known, unless there is one batch of them: the first one waits for a second.
+    """
+
+    is_raw = False
+
+    def __init__(self, attribute: Attribute, *, missing: int | None = None) -> None:
+        self.attribute, self.missing = attribute, missing
+        self.extent = Extent(replace(attribute, bounds=None, step=None))
+        self.scale = NumberScale(0.0, 1.0, is_exact=True)
+        self.sums = Sums()
+        self._rest = (0, self.scale)  # what is taken off first, and the scale of the rest
+        self._is_whole_at = [True] * N_DIGITS
+        self._waiting: pa.Array | None = None
+        self._codes: NDArray[np.int64] | None = None
+        self._reference: int | None = None
+        self._is_summed = True
+
+    def observe(self, cells: pa.Array, _first_row: int) -> None:
+        is_first = self.extent.n_present == 0
+        present = self.extent.add_cells(cells)
+        if len(present) == 0:
+            return
+        if is_first:
+            self._waiting = cells
+            return
+        self._add_waiting()
+        self._add(present)
+
+    def _add_waiting(self) -> None:
+        if self._waiting is not None:
+            self._add(present_cells(self._waiting))
+            self._waiting = None
+
+    def _add(self, present: NDArray[Any]) -> None:
+        is_int = present.dtype.kind == "i"
+        if is_int:
+            self._add_up(present)
+        if not is_int or max(abs(int(present.min())), abs(int(present.max()))) >= SURELY_WHOLE:
+            floats = present.astype(np.float64)
+            for digits, is_whole in enumerate(self._is_whole_at):
+                self._is_whole_at[digits] = is_whole and _is_whole_at(floats, digits)
+
+    def _add_up(self, present: NDArray[Any]) -> None:
+        if self._reference is None:
+            self._reference = int(present.min())
+        reach = max(abs(int(present.min()) - self._reference), abs(int(present.max()) - self._reference))
+        self._is_summed = self._is_summed and reach < 2**32
+        if self._is_summed:
+            self.sums.add(present - self._reference)
+
+    def settle(self) -> bool:
+        """Choose the scale; all batches must be looked at again if their sums are not known."""
+        if self.extent.n_present == 0:
+            return False
+        base, rest = self._rest = _units(self.extent, self._are_whole_at)
+        self.scale = NumberScale(base + rest.origin, rest.unit, rest.is_exact)
+        if self._waiting is not None:
+            self._codes = _number_codes(present_cells(self._waiting), *self._rest)
+            self.sums.add(self._codes)
+            return False
+        if self._is_summed and self.extent.is_int and rest.is_exact:
+            self.sums = self.sums.move((self._reference or 0) - base)
+            return False
+        self.sums = Sums()
+        return True
+
+    def _are_whole_at(self, digits: int) -> bool:
+        """Has no number more decimals than that?"""
+        if self._waiting is None:
+            return self.extent.is_int or self._is_whole_at[digits]
+        present, base = present_cells(self._waiting), self.extent.base
+        return _is_whole_at(present - base if base else present, digits)
+
+    def observe_again(self, cells: pa.Array) -> None:
+        self.sums.add(_number_codes(present_cells(cells), *self._rest))
+
+    def finish(self) -> None:
+        n_missing = self.extent.n_rows - self.extent.n_present
+        if self.missing is None:
+            self.missing = _mean_code(self.sums.total, self.sums.n) if self.sums.n else 0
+        if self.missing != NO_NUMBER:
+            self.sums = self.sums.with_number(self.missing, n_missing)
+
+    @property
+    def greatest(self) -> int:
+        """The greatest code."""
+        has_missing = self.extent.n_present < self.extent.n_rows
+        return int(NO_NUMBER) if has_missing and self.missing == NO_NUMBER else self.sums.greatest
+
+    def codes(self, cells: pa.Array) -> Codes:
+        if self._codes is not None and cells is self._waiting:
+            codes = self._codes
+        else:
+            codes = _number_codes(present_cells(cells), *self._rest)
+        return put_missing(codes.astype(np.uint32), is_null(cells), self.missing or 0)
+
+
+def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
+    """Have these numbers no more decimals than that?"""
+    scale = 10**digits
+    if digits == 0 and present.dtype.kind == "i":
+        return True
+    scaled = present * float(scale)
+    np.rint(scaled, out=scaled)
+    scaled /= scale
+    return np.array_equal(scaled, present)
+
+
+def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, NumberScale]:
+    """What is taken off first, and the scale of the rest: the first power of ten that makes all whole, if one fits."""
+    base = extent.base
+    origin = float(extent.least - base)
+    span = float(extent.greatest - base) - origin
+    if not math.isfinite(span):
+        raise TableError(
+            f"The numbers of column {extent.attribute.name!r} lie too far apart; drop or mend the largest."
+        )
+    room = float(NO_NUMBER) - 1
+    for digits in range(N_DIGITS):
+        scale = 10**digits
+        if span * scale > room:
+            break
+        if abs(origin) * scale < EXACT_LIMIT and is_whole_at(digits):
+            return base, NumberScale(origin, 1.0 / scale, is_exact=True)
+    return base, NumberScale(origin, max(span / room, float(np.finfo(np.float64).tiny)), is_exact=False)
+
+
+def _number_codes(present: NDArray[Any], base: int, scale: NumberScale) -> NDArray[np.int64]:
+    """The codes of numbers that are there."""
+    steps = (present - base if base else present) - scale.origin
+    steps /= scale.unit
+    return np.rint(steps, out=steps).astype(np.int64)
+
+
+def _mean_code(total: int, n: int) -> int:
+    """The nearest code to the mean, exactly."""
+    return round(Fraction(total, n))
+
+
+@dataclass(slots=True)
+class Sums:
+    """Exact sums of whole numbers: how many, their sum, the sum of their squares, and the greatest."""
+
+    n: int = 0
+    total: int = 0
+    squares: int = 0
+    greatest: int = 0
+
+    def add(self, numbers: NDArray[Any]) -> None:
+        """Look at some more, at most 2^31 at a time, each between -2^32 and 2^32.
+
+        >>> sums = Sums()
+        >>> sums.add(np.array([2**32 - 1, 1], dtype=np.uint32))
+        >>> sums.squares == (2**32 - 1) ** 2 + 1
+        True
+        """
+        if len(numbers) == 0:
+            return
+        wide = numbers.astype(np.int64)
+        greatest = int(wide.max())
+        self.greatest = max(self.greatest, greatest) if self.n else greatest
+        self.n += len(numbers)
+        self.total += int(wide.sum())
+        square = np.abs(wide).astype(np.uint64)
+        square *= square
+        self.squares += (int((square >> HALF).sum()) << 32) + int((square & LOW_HALF).sum())
+
+    def move(self, by: int) -> Sums:
+        """The sums of the same numbers, each greater by so much."""
+        squares = self.squares + 2 * by * self.total + self.n * by * by
+        return Sums(self.n, self.total + self.n * by, squares, self.greatest + by)
+
+    def with_number(self, number: int, n: int) -> Sums:
+        """With one more number, which stands n times."""
+        greatest = number if not self.n else max(self.greatest, number) if n else self.greatest
+        return Sums(self.n + n, self.total + n * number, self.squares + n * number * number, greatest)
+
+    @property
+    def squared_errors(self) -> int:
+        """The sum of squared differences from the mean, times n."""
+        return self.n * self.squares - self.total * self.total
+
+
+class SumsWithin:
+    """The exact sums of each of n groups.
+
+    >>> sums = SumsWithin(2)
+    >>> sums.add(np.array([5, 2, 1], dtype=np.uint32), np.array([1, 0, 1], dtype=np.uint32))
+    >>> sums.all()[1]
+    Sums(n=2, total=6, squares=26, greatest=5)
+    """
+
+    def __init__(self, n: int) -> None:
+        self.sums = np.zeros((4, n), dtype=np.uint64)  # how many, their sum, and squares in two halves
+        self.greatest = np.zeros(n, dtype=np.uint64)
+
+    def add(self, codes: Codes, group: Codes) -> None:
+        """Look at some more codes, and the group of each."""
+        wide = codes.astype(np.uint64)
+        squares = wide * wide
+        one = np.ones(1, dtype=np.uint64)
+        parts = (one, wide, squares >> HALF, squares & LOW_HALF)
+        for sums, part in zip(self.sums, parts, strict=True):
+            np.add.at(sums, group, part)
+        np.maximum.at(self.greatest, group, wide)
+
+    def all(self) -> list[Sums]:
+        """Those of each group."""
+        rows = zip(*self.sums.tolist(), self.greatest.tolist(), strict=True)
+        return [Sums(n, total, (high << 32) + low, most) for n, total, high, low, most in rows]

@@ -1,0 +1,304 @@
+"""The columns of the row matrix beside the quasi-identifiers: which there are, and what is known of them.
+
+Targets and sensitive values become codes of 32 bits, too. What a method must know of such a column before it splits
+(how many rows have each code, exact sums) is learned when it is first asked for, in a pass over its batches. A table in
+memory is one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.encoding.batches import Batch, Encoder, Observer, Show, WholeTable, learn
+from sfumato.encoding.coded import CodedColumn, Ints, combine
+from sfumato.encoding.domain import Codes
+from sfumato.encoding.encoders import UNBOUNDED, LabelEncoder
+from sfumato.encoding.features import FeatureValues
+from sfumato.encoding.numbers import NumberEncoder, NumberScale, Sums, SumsWithin
+from sfumato.kernels.axes import NO_NUMBER
+from sfumato.policy.requirements import Needs, Requirement
+from sfumato.policy.schema import Kind, Role, Schema
+from sfumato.policy.workload import Classify, Predict, Regress, Task
+
+# ---- which columns there are -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A category, missing being a value of its own."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """The vector of several categories as one."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; missing is this code, or the mean."""
+
+    name: str
+    missing: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The cell of a row by features that are no quasi-identifiers; numbers are cut so that they tell a target."""
+
+    features: tuple[str, ...]
+    target: Label | Joint | Number
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Cell and class as one."""
+
+    cell: Cell
+    label: Label | Joint
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """The one cell of all rows."""
+
+
+Target = Label | Joint | Number
+Counted = Label | Joint | Cell | Pair | One
+"""Codes that are numbered from 0 and all occur."""
+Column = Counted | Number
+
+
+def targets_of(task: Predict) -> list[Target]:
+    """What a task predicts.
+
+    >>> targets_of(Classify(["a", "b"])), targets_of(Classify(["a", "b"], joint=True))
+    ([Label(name='a'), Label(name='b')], [Joint(names=('a', 'b'))])
+    """
+    if isinstance(task, Regress):
+        return [Number(name) for name in task.targets]
+    return [Joint(task.targets)] if task.joint else [Label(name) for name in task.targets]
+
+
+def cell_of(task: Predict, target: Target, schema: Schema) -> Cell | None:
+    """The cells that a target is judged within, None if nothing but quasi-identifiers predicts it."""
+    features = [name for name in task.features or () if schema[name].role is not Role.QUASI_IDENTIFIER]
+    return Cell(tuple(features), target) if features else None
+
+
+def sensitive(requirement: Requirement) -> Label | Number | None:
+    """The column that a requirement looks at, None if it only counts rows."""
+    if requirement.of is None:
+        return None
+    if Needs.MOMENTS in requirement.needs:
+        return Number(requirement.of, missing=int(NO_NUMBER))
+    return Label(requirement.of)
+
+
+def columns_for(
+    schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
+) -> tuple[Column, ...]:
+    """Every column that requirement and workload need, in the order of the row matrix."""
+    return tuple(dict.fromkeys(_columns_for(schema, requirements, workload)))
+
+
+def _columns_for(
+    schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
+) -> Iterator[Column]:
+    yield from filter(None, map(sensitive, requirements))
+    tasks = [task for task in workload if isinstance(task, Classify | Regress)]
+    found = [(target, cell_of(task, target, schema)) for task in tasks for target in targets_of(task)]
+    yield from (target for target, _ in found)
+    if any(cell is not None for _, cell in found):
+        yield One()
+        for target, cell in found:
+            if cell is not None:
+                yield cell
+                if not isinstance(target, Number):
+                    yield Pair(cell, target)
+
+
+# ---- what is known of them -------------------------------------------------------------------------
+
+
+class Columns:
+    """What is known of these columns of all rows. ``show`` makes one pass over some columns of the table.
+
+    A column is learned when it is first asked for. Whoever reads all columns in one pass of its own lets the
+    ``encoders`` observe them, and then calls ``finish``.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Sequence[Column],
+        show: Show,
+        *,
+        n_axes: int,
+        n_rows: int = 0,
+        memory: int = UNBOUNDED,
+    ) -> None:
+        self.schema, self.columns, self.show, self.memory = schema, tuple(columns), show, memory
+        self.n_rows = n_rows
+        self._place = {column: n_axes + i for i, column in enumerate(columns)}
+        features = [name for column in columns if isinstance(column, Cell) for name in column.features]
+        labels = [
+            *(column.name for column in columns if isinstance(column, Label)),
+            *(name for column in columns if isinstance(column, Joint) for name in column.names),
+            *(name for name in features if schema[name].kind is Kind.CATEGORY),
+        ]
+        self.labels = {name: LabelEncoder(schema[name], memory=memory) for name in dict.fromkeys(labels)}
+        self.numbers = {
+            column: NumberEncoder(schema[column.name], missing=column.missing)
+            for column in columns
+            if isinstance(column, Number)
+        }
+        self.features = {
+            name: FeatureValues(schema[name], memory=memory)
+            for name in dict.fromkeys(features)
+            if schema[name].kind is not Kind.CATEGORY
+        }
+        self._unseen: set[Observer] = set(self.encoders)
+        self._coded: dict[Column, CodedColumn] = {}
+        self._within: dict[tuple[Number, Cell], list[Sums]] = {}
+
+    @classmethod
+    def of_table(cls, table: WholeTable, columns: Sequence[Column], *, n_axes: int = 0) -> Columns:
+        """Those of a table in memory."""
+        return cls(table.schema, columns, table.show, n_axes=n_axes, n_rows=table.n_rows)
+
+    @property
+    def encoders(self) -> list[Observer]:
+        """What must see every batch."""
+        return [*self.labels.values(), *self.numbers.values(), *self.features.values()]
+
+    @property
+    def names(self) -> list[str]:
+        return [encoder.attribute.name for encoder in self.encoders]
+
+    def finish(self, n_rows: int) -> None:
+        """The encoders have observed, and finished, all rows: learn whatever else may be asked for."""
+        self.n_rows = n_rows
+        self._unseen.clear()
+        for column in self.columns:
+            self._known(column)
+        for cell in [column for column in self.columns if isinstance(column, Cell)]:
+            if isinstance(cell.target, Number):
+                self.sums_within(cell.target, cell)
+
+    # ---- what is known -----------------------------------------------------------------------------
+
+    def place(self, column: Column) -> int:
+        """Where it stands in the row matrix."""
+        return self._place[column]
+
+    def count(self, column: Counted) -> Ints:
+        """How many rows have each code."""
+        return self._known(column).count
+
+    def scale(self, column: Number) -> NumberScale:
+        """What its codes mean."""
+        self._known(column)
+        return self.numbers[column].scale
+
+    def sums(self, column: Number) -> Sums:
+        """Of all codes but ``NO_NUMBER``."""
+        self._known(column)
+        return self.numbers[column].sums
+
+    def sums_within(self, column: Number, cell: Cell) -> list[Sums]:
+        """The same, cell by cell."""
+        if (column, cell) not in self._within:
+            numbers, cells = self._known(column), self._known(cell)
+            sums = SumsWithin(cells.n)
+            self.show(
+                [*numbers.names, *cells.names],
+                lambda batch: sums.add(numbers.codes(batch), cells.codes(batch)),
+            )
+            self._within[column, cell] = sums.all()
+        return self._within[column, cell]
+
+    @property
+    def greatest(self) -> list[int]:
+        """The greatest code of each column."""
+        return [self._known(column).n - 1 for column in self.columns]
+
+    def codes(self, column: Column, batch: Batch) -> Codes:
+        """The column itself, of some rows."""
+        return self._known(column).codes(batch)
+
+    def matrix(self, table: WholeTable) -> Codes:
+        """All columns side by side."""
+        out = np.empty((table.n_rows, len(self.columns)), dtype=np.uint32)
+        for i, column in enumerate(self.columns):
+            out[:, i] = self.codes(column, table)
+        return out
+
+    # ---- how it is learned -------------------------------------------------------------------------
+
+    def _known(self, column: Column) -> CodedColumn:
+        if column not in self._coded:
+            self._coded[column] = _remember(column, self._learn(column))
+        return self._coded[column]
+
+    def _learn(self, column: Column) -> CodedColumn:
+        if isinstance(column, Label):
+            encoder = self.labels[column.name]
+            self._see(encoder)
+            return CodedColumn((column.name,), len(encoder.count), _codes_by(encoder), encoder.count)
+        if isinstance(column, Number):
+            number = self.numbers[column]
+            self._see(number)
+            not_counted = np.zeros(0, dtype=np.int64)
+            return CodedColumn((column.name,), number.greatest + 1, _codes_by(number), not_counted)
+        if isinstance(column, Joint):
+            labels = [self._known(Label(name)) for name in column.names]
+            return combine(labels, self.show, self.memory, column.names[0])
+        if isinstance(column, Pair):
+            cell, label = self._known(column.cell), self._known(column.label)
+            return combine([cell, label], self.show, self.memory, label.names[0])
+        if isinstance(column, Cell):
+            features = [self._feature(name, column.target) for name in column.features]
+            return combine(features, self.show, self.memory, column.features[0])
+        return CodedColumn(
+            (), 1, lambda batch: np.zeros(batch.n_rows, dtype=np.uint32), np.array([self.n_rows])
+        )
+
+    def _feature(self, name: str, target: Target) -> CodedColumn:
+        """Categories count as they are, missing being a value; numbers and dates are cut."""
+        if self.schema[name].kind is Kind.CATEGORY:
+            return self._known(Label(name))
+        self._see(self.features[name])
+        is_number = isinstance(target, Number)
+        return self.features[name].cut(self._known(target), self.show, is_number=is_number)
+
+    def _see(self, encoder: Observer) -> None:
+        if encoder in self._unseen:
+            learn(encoder, self.show)
+            self._unseen.remove(encoder)
+
+
+def _codes_by(encoder: Encoder) -> Callable[[Batch], Codes]:
+    def codes(batch: Batch) -> Codes:
+        found = encoder.codes(batch.of(encoder))
+        batch.forget(encoder.attribute.name)
+        return found
+
+    return codes
+
+
+def _remember(column: Column, coded: CodedColumn) -> CodedColumn:
+    """The same column, made once of each batch."""
+
+    def codes(batch: Batch) -> Codes:
+        if column not in batch.codes:
+            batch.codes[column] = coded.codes(batch)
+        return batch.codes[column]
+
+    return replace(coded, codes=codes)
