@@ -150,14 +150,18 @@ def test_an_option_that_makes_no_sense_is_refused(written, sentence):
         ),
         (DiffGenOptions(Fraction(0)), EPSILON),
         (DiffGenOptions(1.0), EPSILON),
-        (DiffGenOptions(Fraction(1), variant="new"), "variant: must be tuned or paper."),
-        (DiffGenOptions(Fraction(1), score="entropy"), "score: tuned has smooth, max, gini only"),
+        (DiffGenOptions(Fraction(1), variant="new"), "variant: 'new' is not one of tuned, paper."),
+        (DiffGenOptions(Fraction(1), score="infogain"), "score: tuned has smooth, max, gini only"),
+        (
+            DiffGenOptions(Fraction(1), score="entropy"),
+            "score: 'entropy' is not one of max, infogain, gini, smooth.",
+        ),
         (
             DiffGenOptions(Fraction(1), specializations=-1),
-            "specializations: must be a whole number of at least 0.",
+            "specializations: must be a whole number from 0 to 10000.",
         ),
-        (DiffGenOptions(Fraction(1), max_cells=0), "max-cells: must be a whole number of at least 1."),
-        (DiffGenOptions(Fraction(1), cuts={"age": "all"}), "cuts age: must be a list, or the word leaves."),
+        (DiffGenOptions(Fraction(1), max_cells=0), "max-cells: must be a whole number from 1 to 1e9."),
+        (DiffGenOptions(Fraction(1), cuts={"age": "all"}), "cuts age: must be a list, such as [40, 60] or"),
     ],
 )
 def test_options_made_in_code_are_checked_too(made, sentence):

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from sfumato.errors import PolicyError
 from sfumato.policy import file
 from sfumato.policy.file import json_schema
+from sfumato.policy.options import METHOD
 
 GOOD = "attributes: {age: {role: quasi-identifier}}\nrequire: []\n"
 
@@ -274,3 +275,7 @@ def test_an_ordinary_validator_takes_the_whole_format():
 )
 def test_the_schema_refuses_a_tree_that_is_none(tree):
     assert not Draft202012Validator(json_schema()).is_valid(plain(hierarchy={"tree": tree}))
+
+
+def test_what_the_schema_says_of_methods_comes_from_their_options():
+    assert json_schema()["properties"]["method"] == {**METHOD.schema(), "default": "mondrian"}

@@ -20,12 +20,14 @@ from sfumato import notebook
 from sfumato.errors import PolicyError, nearest, number_of
 from sfumato.policy import file as policy_file
 from sfumato.policy import predicate, yaml
+from sfumato.policy.columns import BrokenAttribute, declared_column
 from sfumato.policy.days import as_date, read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import BrokenAttribute, Document, declared_column, is_number, sentence_of
+from sfumato.policy.file import Document, sentence_of
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
+from sfumato.policy.model import is_number
 from sfumato.policy.options import OPTIONS, MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import COUNTS, ESCAPE, EXPANDED, KEEP, Output

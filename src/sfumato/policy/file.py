@@ -25,8 +25,9 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from sfumato.errors import NotYet, PolicyError, did_you_mean
-from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, Unsure, place
-from sfumato.policy.schema import Attribute, Schema
+from sfumato.policy.mistakes import Mistake, Mistakes, Origin, place
+from sfumato.policy.model import mistakes_in
+from sfumato.policy.options import METHOD
 from sfumato.policy.yaml import MAX_DEPTH, NULLS, Bare, NotPlain, Where, core, parse, short
 
 MAX_BYTES = 16_000_000
@@ -284,7 +285,9 @@ def _later(_validator: Any, later: Any, instance: Any, _schema: Any) -> Iterator
 @cache
 def _validator() -> Any:
     extend: Any = validators.extend
-    return extend(Draft202012Validator, {"x-later": _later})(_schema())
+    schema = json_schema()
+    schema["properties"]["method"] = True  # has a model
+    return extend(Draft202012Validator, {"x-later": _later})(schema)
 
 
 def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
@@ -293,8 +296,12 @@ def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
     if data is None and not mistakes.found:
         raise PolicyError(f"{origin.name}: the document is empty; name the columns under attributes.")
     unreadable = {mistake.where for mistake in mistakes.found}
+    has_method = isinstance(data, dict) and "method" in data
+    of_method = mistakes_in(METHOD, data["method"], ("method",)) if has_method else []
     mistakes.found += [
-        mistake for mistake in _schema_mistakes(data) if not _stands_below(mistake.where, unreadable)
+        mistake
+        for mistake in (*_schema_mistakes(data), *of_method)
+        if not _stands_below(mistake.where, unreadable)
     ]
     attributes = data.get("attributes") if isinstance(data, dict) else None
     if not isinstance(attributes, dict) or not attributes or mistakes.is_unreadable("attributes"):
@@ -429,27 +436,3 @@ def _not_one_of(value: Any, choices: Sequence[str]) -> str:
         return f"must be one of {listed}." if len(choices) > 1 else f"must be {listed}."
     hint = did_you_mean(value, choices)
     return f"{short(value)} is not {'one of ' if len(choices) > 1 else ''}{listed}.{hint}"
-
-
-# --- what policies ask of values ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenAttribute(Attribute):
-    """A column whose declaration has mistakes: nothing that refers to it can be judged."""
-
-
-def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
-    """The column of that name; a :class:`Misfit` if the policy declares none."""
-    attribute = schema.find(name)
-    if attribute is None:
-        hint = did_you_mean(name, schema.names())
-        raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
-    if isinstance(attribute, BrokenAttribute):
-        raise Unsure(path, f"column {short(name)} has mistakes of its own.")
-    return attribute
-
-
-def is_number(value: object) -> bool:
-    """Is it a finite number? True and false are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

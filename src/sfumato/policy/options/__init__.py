@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sfumato.policy.model import Choice, Either, OneOf, OrNothing
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
@@ -22,3 +23,15 @@ OPTIONS: Mapping[str, type[MethodOptions]] = {
     options.name: options for options in (MondrianOptions, TdsOptions, DiffGenOptions, RiskUtilityOptions)
 }
 """The options of each method, by its name in a policy."""
+
+_SAYS = (
+    "must be the name of one method, such as mondrian, or that name with its options, such as {mondrian: {standardize: "
+    "true}}."
+)
+METHOD = Either(
+    "How the groups are found: the name of a method, or the name with its options.",
+    says=_SAYS,
+    one=Choice(words=tuple(OPTIONS)),
+    other=OneOf(says=_SAYS, keys={name: OrNothing(part=options) for name, options in OPTIONS.items()}),
+)
+"""What a policy may say under ``method``."""

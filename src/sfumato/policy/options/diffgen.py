@@ -8,20 +8,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import HierarchyError
 from sfumato.policy.column_names import COUNT, bound_names
+from sfumato.policy.columns import declared_column
 from sfumato.policy.days import read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import declared_column
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.model import Choice, Either, Exact, ListOf, MappingOf, Part, Scalar, Whole, check, read
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.output import COUNTS, Output
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -43,12 +44,18 @@ MAX_CODES = 2**31
 MAX_DIGITS = 15
 """Decimal digits that a float surely keeps: more, and points of a grid would not be the decimals they stand for."""
 
-LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 10**9), Fraction(10**12)
 METHOD: Where = ("method", "diffgen")
+
+_EPSILON = Exact(
+    "The privacy budget: the smaller, the more private.", fractions=False, least=1e-9, most=1e12,
+    says="must be a number from 1e-9 to 1e12, such as 1.0; the smaller, the more private.",
+)  # fmt: skip
+_LIST = f"must be a list, such as [40, 60] or [White-collar, Blue-collar], or the word {LEAVES}."
+_CUT = Either(says=_LIST, one=Choice(words=(LEAVES,), says=_LIST), other=ListOf(item=Scalar(), says=_LIST))
 
 
 @dataclass(frozen=True, slots=True)
-class DiffGenOptions:
+class DiffGenOptions(Part):
     """How DiffGen specializes, and its budget: ``epsilon`` is the decimal that was written, exactly.
 
     ``specializations`` and ``score`` are None where the variant chooses them. ``cuts`` are those that the owner
@@ -59,12 +66,43 @@ class DiffGenOptions:
     (Fraction(1, 10), {'diffgen': {'epsilon': 0.1, 'variant': 'paper', 'max-cells': 1000000}})
     """
 
-    epsilon: Fraction
-    variant: str = TUNED
-    specializations: int | None = None
-    score: str | None = None
-    max_cells: int = 1_000_000
-    cuts: Mapping[str, Cut] | None = None
+    epsilon: Annotated[Fraction, _EPSILON]
+    variant: Annotated[str, Choice("tuned: as improved; paper: as published.", words=(TUNED, PAPER))] = TUNED
+    specializations: Annotated[
+        int | None,
+        Whole(
+            "How often a cut is pushed down; without it 10 for paper, and tuned chooses by epsilon and the declarations.",
+            least=0, most=10_000, says="must be a whole number from 0 to 10000.",
+        ),
+    ] = None  # fmt: skip
+    score: Annotated[
+        str | None,
+        Choice(
+            "How candidates are scored: max with either variant, infogain with paper, gini and smooth with tuned.",
+            words=(MAX, INFOGAIN, GINI, SMOOTH),
+        ),
+    ] = None
+    max_cells: Annotated[
+        int,
+        Whole(
+            "The most cells that the grid of cuts may have.",
+            least=1, most=1_000_000_000, says="must be a whole number from 1 to 1e9.",
+        ),
+    ] = 1_000_000  # fmt: skip
+    cuts: Annotated[
+        Mapping[str, Cut] | None,
+        MappingOf(
+            "Cuts that are fixed in advance, by column; columns without one stay whole, and all of epsilon goes on the "
+            "counts. A number or date lists where its pieces begin, such as [40, 60]; a hierarchy lists the labels of "
+            "its nodes; leaves means every value.",
+            says="must name the columns that are cut, such as {age: [40, 60], sex: leaves}.",
+            value=_CUT,
+        ),
+    ] = None
+    meaning: ClassVar[str] = (
+        "Shared cuts chosen by differentially private selection, and noisy counts of every cell."
+    )
+    absent: ClassVar[Mapping[str, str]] = {"epsilon": ""}
     name: ClassVar[str] = "diffgen"
     is_private: ClassVar[bool] = True
     publishes_counts: ClassVar[bool] = True
@@ -77,19 +115,15 @@ class DiffGenOptions:
     @classmethod
     def of(cls, given: Mapping[str, Any], schema: Schema, _folder: str | None) -> DiffGenOptions:
         """From what a policy says."""
-        options = {name.replace("-", "_"): option for name, option in given.items()}
-        if "epsilon" not in options:
+        if "epsilon" not in given:
             raise Misfit(
-                ("method",),
+                METHOD[:1],
                 "diffgen needs the privacy budget epsilon, such as method: {diffgen: {epsilon: 1.0}}.",
             )
-        options["epsilon"] = exact_epsilon(options["epsilon"])
-        for name in ("specializations", "max_cells"):
-            if name in options:
-                options[name] = int(options[name])
-        if "cuts" in options:
-            options["cuts"] = {name: _cut(cut, name, schema) for name, cut in options["cuts"].items()}
-        return cls(**options)
+        options = read(cls, given, METHOD)
+        if options.cuts is None:
+            return options
+        return replace(options, cuts={name: _cut(cut, name, schema) for name, cut in options.cuts.items()})
 
     @classmethod
     def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
@@ -99,8 +133,10 @@ class DiffGenOptions:
 
     def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
         """The options make sense together, and everything that is published is declared."""
-        with mistakes.collect():
-            _check_options(self)
+        mistakes.found += check(self, METHOD)
+        if not mistakes.found:
+            with mistakes.collect():
+                _check_options(self)
         with mistakes.collect():
             is_asked = any(isinstance(task, Aggregate) for task in policy.workload)
             if policy.output is Output.SUMMARY and not is_asked:
@@ -142,12 +178,7 @@ def exact_epsilon(number: float) -> Fraction:
     try:
         return read_exactly(number)
     except ValueError:  # infinite, NaN, or no number at all
-        raise _no_epsilon() from None
-
-
-def _no_epsilon() -> Misfit:
-    sentence = "must be a number from 1e-9 to 1e12, such as 1.0; the smaller, the more private."
-    return Misfit((*METHOD, "epsilon"), sentence)
+        raise Misfit((*METHOD, "epsilon"), _EPSILON.says) from None
 
 
 def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
@@ -161,25 +192,14 @@ def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
 
 def _check_options(options: DiffGenOptions) -> None:
     """Raise unless the options make sense together."""
-    epsilon = options.epsilon
-    if not (isinstance(epsilon, Fraction) and LEAST_EPSILON <= epsilon <= GREATEST_EPSILON):
-        raise _no_epsilon()
-    if exact_epsilon(float(epsilon)) != epsilon:
+    if exact_epsilon(float(options.epsilon)) != options.epsilon:
         raise Misfit((*METHOD, "epsilon"), "must be a decimal number of at most 15 digits, such as 0.1.")
-    if options.variant not in (TUNED, PAPER):
-        raise Misfit((*METHOD, "variant"), f"must be {TUNED} or {PAPER}.")
     if options.score is not None and options.score not in SCORES[options.variant]:
         other = TUNED if options.variant == PAPER else PAPER
         raise Misfit(
             (*METHOD, "score"),
             f"{options.variant} has {', '.join(SCORES[options.variant])} only; leave it out, or use variant: {other}.",
         )
-    for word, given, least in (
-        ("specializations", options.specializations, 0),
-        ("max-cells", options.max_cells, 1),
-    ):
-        if given is not None and not (isinstance(given, int) and given >= least):
-            raise Misfit((*METHOD, word), f"must be a whole number of at least {least}.")
     if options.cuts is not None:
         chosen = {
             "variant": options.variant != TUNED,
@@ -381,8 +401,6 @@ def _check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None
             raise Misfit(
                 path, f"the column has the role {attribute.role}, and only quasi-identifiers are cut."
             )
-        if isinstance(cut, str) and cut != LEAVES:
-            raise Misfit(path, f"must be a list, or the word {LEAVES}.")
         if attribute.is_ordered:
             n_cells *= n_codes(attribute) if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
         else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from sfumato.policy.file import declared_column, is_number
-from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
+from sfumato.policy.columns import declared_column
+from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.model import Amount, Choice, Columns, Flag, Number, Part, Whole, check, read
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.schema import Role, Schema
 from sfumato.policy.yaml import Where, short
@@ -17,7 +18,7 @@ METHOD: Where = ("method", "mondrian")
 
 
 @dataclass(frozen=True, slots=True)
-class MondrianOptions:
+class MondrianOptions(Part):
     """How Mondrian splits, and from ``scale`` on how a table larger than memory is divided [LDR08, section 5].
 
     A ``sample`` below 1 is a share of the rows.
@@ -28,17 +29,67 @@ class MondrianOptions:
     {'mondrian': {'standardize': False, 'scale': 'rothko-s', 'sample': 0.1}}
     """
 
-    split_only: tuple[str, ...] | None = None
-    median_below_gain: float | None = None
-    standardize: bool = False
-    scale: str = ROTHKO_T
-    rows_in_memory: int | None = None
-    frequency_groups: int | None = None
-    sample: float | None = None
-    alpha: float = 0.05
-    tests: bool = True
-    max_height: int | None = None
-    fallback: str = ROTHKO_T
+    split_only: Annotated[
+        tuple[str, ...] | None,
+        Columns("The quasi-identifiers that may be split; the others are published as one range for all."),
+    ] = None
+    median_below_gain: Annotated[
+        float | None,
+        Number(
+            "Split at the median where no split gains more than this in entropy.",
+            least=0, most=1_000_000_000, says="must be a number from 0 to 1e9, such as 0.01.",
+        ),
+    ] = None  # fmt: skip
+    standardize: Annotated[bool, Flag("Divide the score of each target by its value on the whole table.")] = (
+        False
+    )
+    scale: Annotated[
+        str,
+        Choice(
+            "How a table larger than memory is split: by exact counts (rothko-t) or from a sample (rothko-s).",
+            words=(ROTHKO_T, ROTHKO_S),
+        ),
+    ] = ROTHKO_T
+    rows_in_memory: Annotated[
+        int | None,
+        Whole(
+            "The most rows that are held in memory at once.",
+            least=1, says="must be a whole number of at least 1, such as 1000000.",
+        ),
+    ] = None  # fmt: skip
+    frequency_groups: Annotated[
+        int | None,
+        Whole(
+            "How many nodes are counted in one pass.",
+            least=1, says="must be a whole number of at least 1, such as 8.",
+        ),
+    ] = None  # fmt: skip
+    sample: Annotated[
+        float | None,
+        Amount(
+            "How many rows, or what share of them, are drawn for rothko-s.",
+            above=0, says="must be a number of rows, such as 100000, or a share of them below 1, such as 0.1.",
+        ),
+    ] = None  # fmt: skip
+    alpha: Annotated[
+        float,
+        Number(
+            "The risk, per split, that a sample wrongly allows it.",
+            above=0, below=1, says="must be between 0 and 1, such as 0.05.",
+        ),
+    ] = 0.05  # fmt: skip
+    tests: Annotated[bool, Flag("Whether a split found on a sample is tested before it is taken.")] = True
+    max_height: Annotated[
+        int | None,
+        Whole(
+            "The greatest height of the tree that is grown on a sample.",
+            least=1, says="must be a whole number of at least 1, such as 8.",
+        ),
+    ] = None  # fmt: skip
+    fallback: Annotated[
+        str, Choice("What happens where a sample decides nothing.", words=(ROTHKO_T, NO_FALLBACK))
+    ] = ROTHKO_T
+    meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
@@ -48,13 +99,7 @@ class MondrianOptions:
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> MondrianOptions:
         """From what a policy says."""
-        options = {name.replace("-", "_"): option for name, option in given.items()}
-        if options.get("split_only") is not None:
-            options["split_only"] = tuple(options["split_only"])
-        for name in ("rows_in_memory", "frequency_groups"):
-            if name in options:
-                options[name] = int(options[name])
-        return cls(**options)
+        return read(cls, given, METHOD)
 
     @classmethod
     def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
@@ -74,31 +119,7 @@ class MondrianOptions:
         for name in self.split_only or ():
             with mistakes.collect():
                 _check_splittable(name, policy.schema)
-        mistakes.found += [Mistake((*METHOD, word), sentence) for word, sentence in self._wrong().items()]
-
-    def _wrong(self) -> dict[str, str]:
-        """A sentence for each option that makes no sense."""
-        gain, sample = self.median_below_gain, self.sample
-        wrong: dict[str, str] = {}
-        if gain is not None and not (is_number(gain) and 0 <= gain <= 1e9):
-            wrong["median-below-gain"] = "must be a number from 0 to 1e9, such as 0.01."
-        for word, number in (("rows-in-memory", self.rows_in_memory), ("max-height", self.max_height),
-                             ("frequency-groups", self.frequency_groups)):  # fmt: skip
-            if number is not None and not (is_number(number) and number >= 1):
-                wrong[word] = "must be a whole number of at least 1."
-        if sample is not None and not (
-            is_number(sample) and sample > 0 and (sample < 1 or sample == int(sample))
-        ):
-            wrong["sample"] = (
-                "must be a number of rows, such as 100000, or a share of them below 1, such as 0.1."
-            )
-        if not (is_number(self.alpha) and 0 < self.alpha < 1):
-            wrong["alpha"] = "must be between 0 and 1, such as 0.05."
-        for word, choice, choices in (("scale", self.scale, (ROTHKO_T, ROTHKO_S)),
-                                      ("fallback", self.fallback, (ROTHKO_T, NO_FALLBACK))):  # fmt: skip
-            if choice not in choices:
-                wrong[word] = f"must be {' or '.join(choices)}."
-        return wrong
+        mistakes.found += check(self, METHOD)
 
 
 def _check_splittable(name: str, schema: Schema) -> None:

@@ -10,14 +10,32 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import declared_column, is_number
+from sfumato.policy.columns import declared_column
+from sfumato.policy.decimals import as_plain
 from sfumato.policy.hierarchy.declared import declared_tree, undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
+from sfumato.policy.model import (
+    Choice,
+    Column,
+    Either,
+    Exact,
+    ListOf,
+    MappingOf,
+    Number,
+    OrNothing,
+    Part,
+    Text,
+    Whole,
+    check,
+    read,
+    refuse,
+)
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.options.sampling_plan import NoPlan, plan
 from sfumato.policy.output import Output
@@ -54,8 +72,8 @@ SERVES = {
 
 DEFAULT_SHARE = Fraction(3, 5)
 DEFAULT_SIGMA_1 = Fraction(1, 2)
-ALGORITHMS = (3, 4)
-"""What the paper has for private sampling."""
+_ALGORITHM_3 = 3
+"""What the paper has for private sampling, if not Algorithm 4."""
 MOST_KAPPA = 9
 FRAME = "frame"
 """What a policy calls a side table that was handed over in code and has no file."""
@@ -74,92 +92,120 @@ Factors = str | Mapping[str, str] | Callable[[Any], Any]
 code, a function of an Arrow table that gives a number for each row, or one for each row and quasi-identifier."""
 
 
-def plain(number: Fraction) -> int | float | str:
-    """A number as a policy writes it: a decimal where it is one.
-
-    >>> plain(Fraction(2)), plain(Fraction(1, 10)), plain(Fraction(6, 17))
-    (2, 0.1, '6/17')
-    """
-    if number.denominator == 1:
-        return int(number)
-    near = float(number)
-    return near if read_exactly(near) == number else f"{number.numerator}/{number.denominator}"
+_SHARE = Exact(
+    least=0,
+    most=1,
+    says="must be from 0 to 1: the share of the way from the row suppressed to the row as it is, such as 0.6.",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute:
+class Absolute(Part):
     """A threshold in units of utility, the same for every row [FEB12, definition 1].
 
     >>> str(Absolute(Fraction(5))), Absolute(Fraction(5, 2)).as_policy()
     ('5', {'value': 2.5})
     """
 
-    value: Fraction
+    value: Annotated[
+        Fraction,
+        Exact(
+            "The least utility of a row.",
+            least=0,
+            most=1e12,
+            says="must be a utility from 0 to 1e12, such as 5.",
+        ),
+    ]
+    meaning: ClassVar[str] = "A utility, the same for every row."
+    says: ClassVar[str] = _SHARE.says
 
     def __str__(self) -> str:
         return str(self.value)
 
     def as_policy(self) -> dict[str, Any]:
-        return {"value": plain(self.value)}
+        return {"value": as_plain(self.value)}
 
 
 AtLeast = Fraction | Absolute
 """The least utility of a row: a share of the way from the row suppressed to the row as it is, or a utility."""
 
 
-def at_least_of(given: Any) -> AtLeast:
-    """From what a policy says.
-
-    >>> at_least_of(0.6), at_least_of({"value": 5})
-    (Fraction(3, 5), Absolute(value=Fraction(5, 1)))
-    """
-    return Absolute(read_exactly(given["value"])) if isinstance(given, Mapping) else read_exactly(given)
+_SIGMA = "must be a number between 0 and 1 and one above 1, such as [0.5, 5]."
 
 
 @dataclass(frozen=True, slots=True)
-class ApproximationOptions:
+class ApproximationOptions(Part):
     """Algorithm 1 [FEB12, section 2.4]: consecutive bounds on the weight differ by the factor 1 + ``epsilon``.
 
     ``sigma`` is of the variant paper alone: a drawn generalization is accepted if it has sigma_1 of the utility asked for
     and sigma_2 times the bound at most. None is 1/2, and a sigma_2 that suits the threshold.
     """
 
-    epsilon: Fraction = Fraction(1, 10)
-    sigma: tuple[Fraction, Fraction] | None = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ApproximationOptions:
-        options: dict[str, Any] = {}
-        if "epsilon" in given:
-            options["epsilon"] = read_exactly(given["epsilon"])
-        if "sigma" in given:
-            options["sigma"] = tuple(map(read_exactly, given["sigma"]))
-        return cls(**options)
+    epsilon: Annotated[
+        Fraction,
+        Exact(
+            "Consecutive bounds on the weight differ by the factor 1 + epsilon.",
+            fractions=False, least=0.001, below=1, says="must be a number from 0.001 to below 1, such as 0.1.",
+        ),
+    ] = Fraction(1, 10)  # fmt: skip
+    sigma: Annotated[
+        tuple[Fraction, Fraction] | None,
+        ListOf(
+            "Variant paper: what is drawn must have sigma_1 of the utility asked for, and sigma_2 times the bound on "
+            "the weight at most.",
+            says=_SIGMA,
+            item=Exact(fractions=False, above=0, most=1e9, says="must be a number above 0 and up to 1e9."),
+            least=2,
+            most=2,
+        ),
+    ] = None
+    meaning: ClassVar[str] = "Parameters of Algorithm 1, for optimizer: approximation."
+    says: ClassVar[str] = "must be parameters, such as {epsilon: 0.1}."
 
     @property
     def sigma_1(self) -> Fraction:
         return DEFAULT_SIGMA_1 if self.sigma is None else self.sigma[0]
 
     def as_policy(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"epsilon": plain(self.epsilon)}
+        options: dict[str, Any] = {"epsilon": as_plain(self.epsilon)}
         if self.sigma is not None:
-            options["sigma"] = list(map(plain, self.sigma))
+            options["sigma"] = list(map(as_plain, self.sigma))
         return options
 
 
+_TO_10000 = "must be a whole number from 1 to 10000."
+
+
 @dataclass(frozen=True, slots=True)
-class GeneticOptions:
+class GeneticOptions(Part):
     """Algorithm 2 [FEB12, section 2.5]: paths of a population, and how often children are made."""
 
-    population: int = 50
-    generations: int = 50
+    population: Annotated[int, Whole("Paths of a population.", least=1, most=10_000, says=_TO_10000)] = 50
+    generations: Annotated[
+        int, Whole("How often children are made.", least=1, most=10_000, says=_TO_10000)
+    ] = 50
+    meaning: ClassVar[str] = "Parameters of Algorithm 2, for optimizer: genetic."
+    says: ClassVar[str] = "must be parameters, such as {population: 50, generations: 50}."
 
     def as_policy(self) -> dict[str, Any]:
         return {"population": self.population, "generations": self.generations}
 
 
+@dataclass(frozen=True, eq=False)
+class _Weight(Number):
+    """The weight of a whole column, always with a point: 2.0."""
+
+    def accept(self, value: Any) -> float:
+        return float(Number.accept(self, value))
+
+
+_FACTORS = "must be the name of a column, or such a name by quasi-identifier, such as {zip: caution}."
+_LEAF_WEIGHT = Number(least=0, most=1e9, says="must be a weight, a number from 0 to 1e9, such as 2.")
+_WEIGHT = _Weight(least=0, most=1e9, says=_LEAF_WEIGHT.says)
+
+
 @dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Part):
     """How sensitive a published value is [FEB12, sections 2.1.2 and 4.1].
 
     ``attributes`` are the weights of single columns: a number, or one for each leaf by its label (1 where none is
@@ -169,20 +215,38 @@ class Weights:
     ('model-1', {'model': 'harmonic', 'attributes': {'zip': 2.0}, 'column': 'caution'})
     """
 
-    model: str = MODEL_1
-    attributes: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
-    column: Factors | None = None
-
-    @classmethod
-    def of(cls, given: str | Mapping[str, Any]) -> Weights:
-        """From what a policy says: a model, or a mapping."""
-        if isinstance(given, str):
-            return cls(given)
-        attributes = {
-            name: dict(own) if isinstance(own, Mapping) else float(own)
-            for name, own in given.get("attributes", {}).items()
-        }
-        return cls(given.get("model", MODEL_1), attributes, given.get("column"))
+    model: Annotated[
+        str,
+        Choice(
+            "model-1: the weight of the column, 0 for the root; model-2: that over the number of columns, the root "
+            "included; harmonic: one over the sum of one over the weights below, 0 for the root.",
+            words=MODELS,
+        ),
+    ] = MODEL_1
+    attributes: Annotated[
+        Mapping[str, float | Mapping[str, float]],
+        MappingOf(
+            "The weight of a quasi-identifier (1 if not given); with harmonic also one for each of its values, by label.",
+            says="must be weights by column, such as {zip: 2}.",
+            value=Either(
+                says=_WEIGHT.says, one=_WEIGHT, other=MappingOf(says=_WEIGHT.says, value=_LEAF_WEIGHT)
+            ),
+        ),
+    ] = field(default_factory=dict)
+    column: Annotated[
+        Factors | None,
+        Either(
+            "Personal weights: a column whose numbers multiply all weights of its row, or such a column for some "
+            "quasi-identifiers.",
+            says=_FACTORS,
+            one=Column(),
+            other=MappingOf(says=_FACTORS, value=Column(), least=1),
+        ),
+    ] = None
+    meaning: ClassVar[str] = "A model with weights of columns and of rows."
+    says: ClassVar[str] = (
+        "must be model-1, model-2 or harmonic, or options such as {model: harmonic, column: caution}."
+    )
 
     def as_policy(self) -> Any:
         if not self.attributes and self.column is None:
@@ -206,47 +270,101 @@ class Weights:
             yield from self.column.items()
 
 
+_PAPER_ALONE = f"only variant: {PAPER} has it; leave it out."
+
+
 @dataclass(frozen=True, slots=True)
-class PrivateSampling:
+class PrivateSampling(Part):
     """Rows are drawn, and boxes published only if enough of them were drawn [FEB12, section 3; LQS12].
 
     ``sample`` is the chance of a row to be drawn; None lets the method choose. ``algorithm`` is of the variant paper
     alone: 3 enumerates the generalizations of a row, 4 walks in a polytope.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    sample: Fraction | None = None
-    variant: str = REPAIRED
-    algorithm: int = 3
+    epsilon: Annotated[
+        Fraction,
+        Exact(
+            "The privacy budget: the smaller, the more private.", least=0.001, most=50,
+            says="must be a number from 0.001 to 50, such as 1.0; the smaller, the more private.",
+        ),
+    ]  # fmt: skip
+    delta: Annotated[
+        Fraction,
+        Exact(
+            "The chance that the promise fails.", above=0, below=1,
+            says="must be a number between 0 and 1, such as 1.0e-6.",
+        ),
+    ]  # fmt: skip
+    sample: Annotated[
+        Fraction | None,
+        Exact(
+            "The chance that a row is drawn; without it the method chooses.", above=0, below=1,
+            says="must be a number between 0 and 1, such as 0.5.",
+        ),
+    ] = None  # fmt: skip
+    variant: Annotated[
+        str,
+        Choice(
+            "As repaired (needs a public side-table), or as printed (for study: nothing is promised).",
+            words=VARIANTS,
+        ),
+    ] = REPAIRED
+    algorithm: Annotated[
+        int,
+        Whole(
+            "Variant paper: Algorithm 3 by enumeration, or with the walks of Algorithm 4.",
+            least=3, most=4, says="must be 3 or 4.",
+        ),
+    ] = _ALGORITHM_3  # fmt: skip
+    meaning: ClassVar[str] = (
+        "Differentially private: rows are drawn, and boxes published if enough of them were drawn."
+    )
+    says: ClassVar[str] = "must be a mapping, such as {epsilon: 1.0, delta: 1.0e-6}."
+    absent: ClassVar[Mapping[str, str]] = {
+        "epsilon": "the key 'epsilon' is missing; say, for example, epsilon: 1.0.",
+        "delta": "the key 'delta' is missing; say, for example, delta: 1.0e-6.",
+    }
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> PrivateSampling:
-        for word, such_as in (("epsilon", "1.0"), ("delta", "1.0e-6")):
-            if word not in given:
-                raise Misfit(
-                    (*METHOD, "private"), f"the key {word!r} is missing; say, for example, {word}: {such_as}."
-                )
-        variant = given.get("variant", REPAIRED)
-        if variant != PAPER and "algorithm" in given:
-            raise Misfit((*METHOD, "private", "algorithm"), f"only variant: {PAPER} has it; leave it out.")
-        numbers = {
-            word: read_exactly(given[word]) for word in ("epsilon", "delta", "sample") if word in given
-        }
-        return cls(**numbers, variant=variant, algorithm=int(given.get("algorithm", 3)))
+    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        if given.get("variant", REPAIRED) != PAPER and "algorithm" in given:
+            yield "algorithm", _PAPER_ALONE
 
     def as_policy(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"epsilon": plain(self.epsilon), "delta": plain(self.delta)}
+        options: dict[str, Any] = {"epsilon": as_plain(self.epsilon), "delta": as_plain(self.delta)}
         if self.sample is not None:
-            options["sample"] = plain(self.sample)
+            options["sample"] = as_plain(self.sample)
         options["variant"] = self.variant
         if self.variant == PAPER:
             options["algorithm"] = self.algorithm
         return options
 
 
+_UTILITY = "must be depth, inverse or log, or by column a list of numbers, such as {zip: [0, 1, 3]}."
+
+
+@dataclass(frozen=True, eq=False)
+class _ModelOrWeights(Either):
+    """A model alone is short for weights that it gives."""
+
+    def read(self, given: Any, read_other: Callable[[Any], Any]) -> Any:
+        found = Either.read(self, given, read_other)
+        return Weights(found) if isinstance(found, str) else found
+
+
+@dataclass(frozen=True, eq=False)
+class _TablePath(Text):
+    """The path of a file; an address may hold a password, and a policy is published."""
+
+    def accept(self, value: Any) -> str:
+        path = Text.accept(self, value)
+        if "://" in path:
+            refuse("must be the path of a table, not an address; in Python side_table takes a database, too.")
+        return path
+
+
 @dataclass(frozen=True, slots=True)
-class RiskUtilityOptions:
+class RiskUtilityOptions(Part):
     """What is optimized for each row, and how.
 
     ``variant`` tells the paper's Algorithms 1 and 2 as printed from ours, which are repaired. ``utility_at_least`` is a
@@ -261,20 +379,105 @@ class RiskUtilityOptions:
     ('/home/data/voters.csv', 'voters.csv')
     """
 
-    optimizer: str = AUTO
-    objective: str = THRESHOLD
-    utility_at_least: AtLeast = DEFAULT_SHARE
-    price: Fraction | None = None
-    kappa: int = 1
-    utility: Utility = DEPTH
-    weights: Weights = field(default_factory=Weights)
-    floor: Fraction = Fraction(0)
-    side_table: str | None = None
-    private: PrivateSampling | None = None
+    optimizer: Annotated[
+        str,
+        Choice(
+            "How the optimum of a row is sought: exact and probing (every objective), cut (lagrangian), approximation "
+            "and genetic (threshold); auto takes an exact one where it is affordable.",
+            words=OPTIMIZERS,
+        ),
+    ] = AUTO
+    objective: Annotated[
+        str,
+        Choice(
+            "threshold: least risk with utility-at-least; lagrangian: most lambda / risk + utility^kappa; log-risk: most "
+            "utility - lambda ln(risk).",
+            words=OBJECTIVES,
+        ),
+    ] = THRESHOLD
+    utility_at_least: Annotated[
+        AtLeast,
+        Either(
+            "Threshold: the least utility of a row, as a share of the way from the row suppressed to the row as it is; "
+            "or a utility, the same for every row: {value: 5}.",
+            says=_SHARE.says,
+            one=_SHARE,
+            other=Absolute,
+        ),
+    ] = DEFAULT_SHARE
+    price: Annotated[
+        Fraction | None,
+        Exact(
+            "Lagrangian and log-risk: the price of risk.",
+            above=0, most=1e12, says="must be a number above 0 and up to 1e12, such as 1.0.",
+        ),
+        Field(alias="lambda"),
+    ] = None  # fmt: skip
+    kappa: Annotated[
+        int,
+        Whole(
+            "Lagrangian: the power of utility.", least=0, most=MOST_KAPPA,
+            says=f"must be a whole number from 0 to {MOST_KAPPA}.",
+        ),
+    ] = 1  # fmt: skip
+    utility: Annotated[
+        Utility,
+        Either(
+            "What a value tells: its depth in the hierarchy, one over the values below it, or ln(all values / those "
+            "below it); or by column the utility of a value at each depth, the root's first (other columns: depth).",
+            says=_UTILITY,
+            one=Choice(words=UTILITIES),
+            other=MappingOf(
+                says=_UTILITY,
+                value=ListOf(
+                    says="must be a list of numbers of at least 0, the root's first, such as [0, 1, 3].",
+                    item=Number(least=0, most=1e9, says="must be a number from 0 to 1e9."),
+                ),
+            ),
+        ),
+    ] = DEPTH
+    weights: Annotated[
+        Weights,
+        _ModelOrWeights(
+            "How sensitive a value is: a model, or a model with weights of columns and of rows.",
+            says=Weights.says,
+            one=Choice(words=MODELS),
+            other=Weights,
+        ),
+    ] = field(default_factory=Weights)
+    floor: Annotated[
+        Fraction,
+        Exact(
+            "Added to the weight of every generalization; lagrangian and log-risk need one above 0 unless weights are "
+            "model-2.",
+            least=0, most=1e9, says="must be a number from 0 to 1e9, such as 0.1.",
+        ),
+    ] = Fraction(0)  # fmt: skip
+    side_table: Annotated[
+        str | None,
+        _TablePath(
+            "The table that an attacker holds: a path, relative to the policy. Without it, the table itself.",
+            says="must be the path of a table, such as voters.csv.",
+            is_empty_text_legal=False,
+        ),
+    ] = None
+    private: Annotated[PrivateSampling | None, OrNothing(part=PrivateSampling)] = None
     side_path: str | None = field(default=None, compare=False, repr=False)
-    variant: str = REPAIRED
+    variant: Annotated[
+        str,
+        Choice(
+            "Of approximation and genetic: as repaired, or Algorithm 1 and Algorithm 2 of the paper as printed (for "
+            "study).",
+            words=VARIANTS,
+        ),
+    ] = REPAIRED
     approximation: ApproximationOptions = field(default_factory=ApproximationOptions)
     genetic: GeneticOptions = field(default_factory=GeneticOptions)
+    meaning: ClassVar[str] = (
+        "An optimizer over each row's own generalizations: least risk at a given utility. A number may be written as a "
+        "fraction, such as 6/17."
+    )
+    says: ClassVar[str] = "must be options, such as {utility-at-least: 0.6}."
     name: ClassVar[str] = "risk-utility"
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True
@@ -306,36 +509,11 @@ class RiskUtilityOptions:
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, folder: str | None = ".") -> RiskUtilityOptions:
         """From what a policy says; a side table is sought relative to ``folder``, or not at all without one."""
-        words = ("variant", "optimizer", "objective")
-        options: dict[str, Any] = {word: given[word] for word in words if word in given}
-        if "utility-at-least" in given:
-            options["utility_at_least"] = at_least_of(given["utility-at-least"])
-        for word, name in (("lambda", "price"), ("floor", "floor")):
-            if word in given:
-                options[name] = read_exactly(given[word])
-        if "approximation" in given:
-            options["approximation"] = ApproximationOptions.of(given["approximation"])
-        if "genetic" in given:
-            options["genetic"] = GeneticOptions(**{word: int(n) for word, n in given["genetic"].items()})
-        if "kappa" in given:
-            options["kappa"] = int(given["kappa"])
-        if "utility" in given:
-            utility = given["utility"]
-            is_word = isinstance(utility, str)
-            options["utility"] = utility if is_word else {name: tuple(by) for name, by in utility.items()}
-        if "weights" in given:
-            options["weights"] = Weights.of(given["weights"])
-        if "side-table" in given:
-            if "://" in given["side-table"]:  # it may hold a password, and a policy is published
-                raise Misfit(
-                    (*METHOD, "side-table"),
-                    "must be the path of a table, not an address; in Python side_table takes a database, too.",
-                )
-            options["side_table"] = PurePath(given["side-table"]).name
-            options["side_path"] = None if folder is None else str(PurePath(folder) / given["side-table"])
-        if given.get("private") is not None:
-            options["private"] = PrivateSampling.of(given["private"])
-        return cls(**options)
+        options = read(cls, given, METHOD)
+        if options.side_table is None:
+            return options
+        path = None if folder is None else str(PurePath(folder) / options.side_table)
+        return replace(options, side_table=PurePath(options.side_table).name, side_path=path)
 
     @classmethod
     def keep_sound(cls, _given: Mapping[str, Any], _broken: Collection[str | int]) -> None:
@@ -360,9 +538,11 @@ class RiskUtilityOptions:
             options |= {"variant": self.variant, "genetic": self.genetic.as_policy()}
         if self.objective == THRESHOLD:
             asked = self.utility_at_least
-            options["utility-at-least"] = asked.as_policy() if isinstance(asked, Absolute) else plain(asked)
+            options["utility-at-least"] = (
+                asked.as_policy() if isinstance(asked, Absolute) else as_plain(asked)
+            )
         if self.price is not None:
-            options["lambda"] = plain(self.price)
+            options["lambda"] = as_plain(self.price)
         if self.objective == LAGRANGIAN:
             options["kappa"] = self.kappa
         assert not callable(self.utility)
@@ -371,7 +551,7 @@ class RiskUtilityOptions:
         else:
             options["utility"] = {name: list(by_depth) for name, by_depth in self.utility.items()}
         options["weights"] = self.weights.as_policy()
-        options["floor"] = plain(self.floor)
+        options["floor"] = as_plain(self.floor)
         if self.side_table is not None:
             options["side-table"] = self.side_table
         if self.private is not None:
@@ -384,13 +564,13 @@ class RiskUtilityOptions:
 
 def _check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistakes) -> None:
     """The options make sense together, and with the columns."""
-    with mistakes.collect():
-        _check_words(options)
-    if mistakes.found:
-        return
-    for check in (_check_objective, _check_variant, _check_side_table, _check_least_floor):
+    for check_all in (_check_no_function, _check_each):
+        check_all(options, mistakes)
+        if mistakes.found:
+            return
+    for check_some in (_check_objective, _check_variant):
         with mistakes.collect():
-            check(options)
+            check_some(options)
     with mistakes.collect():
         _check_utility(options.utility, schema)
     with mistakes.collect():
@@ -403,20 +583,19 @@ def _check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistak
             _check_floor(options, schema)
 
 
-def _check_words(options: RiskUtilityOptions) -> None:
-    for word, given, choices in (
-        ("variant", options.variant, VARIANTS),
-        ("optimizer", options.optimizer, OPTIMIZERS),
-        ("objective", options.objective, OBJECTIVES),
-        *([("utility", options.utility, UTILITIES)] if isinstance(options.utility, str) else []),
-    ):
-        if given not in choices:
-            raise Misfit((*METHOD, word), f"must be one of {', '.join(choices)}.")
+def _check_no_function(options: RiskUtilityOptions, mistakes: Mistakes) -> None:
+    """What is a function in code has no place in a document."""
+    cannot = "a function cannot be written down with the release;"
+    if callable(options.utility):
+        mistakes.found.append(Mistake((*METHOD, "utility"), f"{cannot} give its values by depth."))
+    if callable(options.weights.column):
+        mistakes.found.append(
+            Mistake((*METHOD, "weights", "column"), f"{cannot} add its numbers as a column.")
+        )
 
 
-def _check_least_floor(options: RiskUtilityOptions) -> None:
-    if options.floor < 0:
-        raise Misfit((*METHOD, "floor"), "must be a number of at least 0, such as 0.1.")
+def _check_each(options: RiskUtilityOptions, mistakes: Mistakes) -> None:
+    mistakes.found += check(options, METHOD)
 
 
 def _check_variant(options: RiskUtilityOptions) -> None:
@@ -437,16 +616,12 @@ def _check_variant(options: RiskUtilityOptions) -> None:
         raise Misfit(
             (*METHOD, "variant"), "private draws boxes and has a variant of its own; leave this one out."
         )
-    if min(options.genetic.population, options.genetic.generations) < 1:
-        raise Misfit((*METHOD, GENETIC), "must be whole numbers of at least 1.")
     _check_approximation(options)
 
 
 def _check_approximation(options: RiskUtilityOptions) -> None:
-    epsilon, sigma = options.approximation.epsilon, options.approximation.sigma
+    sigma = options.approximation.sigma
     path: Where = (*METHOD, APPROXIMATION)
-    if not 0 < epsilon < 1:
-        raise Misfit((*path, "epsilon"), "must be a number between 0 and 1, such as 0.1.")
     if sigma is None:
         return
     if options.variant != PAPER:
@@ -454,7 +629,7 @@ def _check_approximation(options: RiskUtilityOptions) -> None:
             (*path, "sigma"), f"only variant: {PAPER} draws until sigma accepts; leave it out, or say so."
         )
     if not 0 < sigma[0] < 1 < sigma[1]:
-        raise Misfit((*path, "sigma"), "must be a number between 0 and 1 and one above 1, such as [0.5, 5].")
+        raise Misfit((*path, "sigma"), _SIGMA)
     share = options.utility_at_least
     if not isinstance(share, Absolute) and share and least_acceptance(share, *sigma) <= 0:
         raise Misfit(
@@ -471,17 +646,6 @@ def least_acceptance(share: Fraction, sigma_1: float | Fraction, sigma_2: float 
 
 
 def _check_objective(options: RiskUtilityOptions) -> None:
-    asked = options.utility_at_least
-    if isinstance(asked, Absolute):
-        if asked.value < 0:
-            raise Misfit(
-                (*METHOD, "utility-at-least", "value"), "must be a utility of at least 0, such as 5."
-            )
-    elif not 0 <= asked <= 1:
-        raise Misfit(
-            (*METHOD, "utility-at-least"),
-            "must be from 0 to 1: the share of the way from the row suppressed to the row as it is, such as 0.6.",
-        )
     served = SERVES[options.optimizer]
     if options.objective not in served:
         others = [word for word, objectives in SERVES.items() if options.objective in objectives]
@@ -490,8 +654,6 @@ def _check_objective(options: RiskUtilityOptions) -> None:
             f"{options.optimizer} serves the objective {', '.join(served)} only; for {options.objective} choose "
             f"{' or '.join(others)}.",
         )
-    if not (isinstance(options.kappa, int) and 0 <= options.kappa <= MOST_KAPPA):
-        raise Misfit((*METHOD, "kappa"), f"must be a whole number from 0 to {MOST_KAPPA}.")
     if options.objective == THRESHOLD:
         if options.price is not None:
             raise Misfit((*METHOD, "lambda"), "the objective threshold has no price of risk; leave it out.")
@@ -499,8 +661,6 @@ def _check_objective(options: RiskUtilityOptions) -> None:
         raise Misfit(
             METHOD, f"the objective {options.objective} needs the price of risk, such as lambda: 1.0."
         )
-    elif options.price <= 0:
-        raise Misfit((*METHOD, "lambda"), "must be a number above 0, such as 1.0.")
     if options.objective != THRESHOLD and options.utility_at_least != DEFAULT_SHARE:
         raise Misfit((*METHOD, "utility-at-least"), "only the objective threshold has it; leave it out.")
     if options.objective != LAGRANGIAN and options.kappa != 1:
@@ -509,16 +669,10 @@ def _check_objective(options: RiskUtilityOptions) -> None:
 
 def _check_utility(utility: Utility, schema: Schema) -> None:
     path: Where = (*METHOD, "utility")
-    if callable(utility):
-        raise Misfit(path, "a function cannot be written down with the release; give its values by depth.")
-    if isinstance(utility, str):
+    if isinstance(utility, str) or callable(utility):
         return
     for name, by_depth in utility.items():
         _quasi_identifier(name, schema, path, "has utility")
-        if not by_depth or not all(is_number(value) and value >= 0 for value in by_depth):
-            raise Misfit(
-                (*path, name), "must be a list of numbers of at least 0, the root's first, such as [0, 1, 3]."
-            )
         if any(above > below for above, below in pairwise(by_depth)):
             raise Misfit(
                 (*path, name),
@@ -528,23 +682,13 @@ def _check_utility(utility: Utility, schema: Schema) -> None:
 
 def _check_weights(weights: Weights, schema: Schema) -> None:
     path: Where = (*METHOD, "weights")
-    if weights.model not in MODELS:
-        raise Misfit((*path, "model"), f"must be one of {', '.join(MODELS)}.")
     for name, given in weights.attributes.items():
         _quasi_identifier(name, schema, (*path, "attributes"), "is weighed")
-        numbers = given.values() if isinstance(given, Mapping) else (given,)
-        if not all(is_number(number) and number >= 0 for number in numbers):
-            raise Misfit((*path, "attributes", name), "must be a weight, a number of at least 0, such as 2.")
         if isinstance(given, Mapping) and weights.model != HARMONIC:
             raise Misfit(
                 (*path, "attributes", name),
                 f"{weights.model} knows one weight for the whole column; give a number, or use model: {HARMONIC}.",
             )
-    if callable(weights.column):
-        raise Misfit(
-            (*path, "column"),
-            "a function cannot be written down with the release; add its numbers as a column.",
-        )
     for quasi, name in weights.columns():
         if quasi is not None:
             _quasi_identifier(quasi, schema, (*path, "column"), "is weighed")
@@ -563,26 +707,17 @@ def _check_factors(attribute: Attribute, path: Where) -> None:
         raise Misfit(path, f"column {short(attribute.name)} holds weights; add type: number to it.")
 
 
-def _check_side_table(options: RiskUtilityOptions) -> None:
-    if options.side_table is not None and not options.side_table:
-        raise Misfit((*METHOD, "side-table"), "must be the path of a table, such as voters.csv.")
-
-
 def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> None:
     path: Where = (*METHOD, "private")
-    if private.variant not in VARIANTS:
-        raise Misfit((*path, "variant"), f"must be {REPAIRED} or {PAPER}.")
     try:
         plan(private.epsilon, private.delta, private.sample)
     except NoPlan as error:
         raise Misfit((*path, error.word), str(error)) from None
-    if private.algorithm not in ALGORITHMS:
-        raise Misfit((*path, "algorithm"), "must be 3 or 4.")
     if private.variant == PAPER:
         _check_paper(options, private, path)
         return
-    if private.algorithm != ALGORITHMS[0]:
-        raise Misfit((*path, "algorithm"), f"only variant: {PAPER} has it; leave it out.")
+    if private.algorithm != _ALGORITHM_3:
+        raise Misfit((*path, "algorithm"), _PAPER_ALONE)
     if isinstance(options.utility_at_least, Absolute):
         raise Misfit(
             (*METHOD, "utility-at-least"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.model import Part, read
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Schema
@@ -14,13 +15,14 @@ from sfumato.policy.workload import Classify, Regress
 
 
 @dataclass(frozen=True, slots=True)
-class TdsOptions:
+class TdsOptions(Part):
     """Top-down specialization has no options.
 
     >>> TdsOptions().as_policy()
     {'tds': {}}
     """
 
+    meaning: ClassVar[str] = "One shared cut per attribute, pushed down greedily (k-anonymity; a baseline)."
     name: ClassVar[str] = "tds"
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
@@ -28,8 +30,8 @@ class TdsOptions:
     promise: ClassVar[str | None] = None
 
     @classmethod
-    def of(cls, _given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> TdsOptions:
-        return cls()
+    def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> TdsOptions:
+        return read(cls, given, ("method", cls.name))
 
     @classmethod
     def keep_sound(cls, _given: Mapping[str, Any], _broken: Collection[str | int]) -> None:
