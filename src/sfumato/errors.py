@@ -173,10 +173,10 @@ def number_of(n: int, thing: str, things: str = "") -> str:
     return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
-def enumerated(names: Sequence[str]) -> str:
+def enumerate_names(names: Sequence[str]) -> str:
     """Names in a sentence.
 
-    >>> enumerated(["age", "sex", "zip"])
+    >>> enumerate_names(["age", "sex", "zip"])
     'age, sex and zip'
     """
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -16,7 +16,7 @@ def free_memory() -> int:
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
-                return min(int(line.split()[1]) * 1024, _allowed())
+                return min(int(line.split()[1]) * 1024, _memory_of_control_group())
     with suppress(OSError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     return 2 << 30
@@ -31,7 +31,7 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
-def _allowed() -> int:
+def _memory_of_control_group() -> int:
     """What the control group of this process still allows."""
     folder = Path("/sys/fs/cgroup")
     with suppress(OSError, ValueError):

@@ -83,12 +83,12 @@ def _with_margin(svg: str) -> str:
     return re.sub(r'viewBox="((?:[-\d.]+ ){3}[-\d.]+)"', widened, svg, count=1)
 
 
-def worded(item: Mapping[str, Any]) -> str:
+def describe_item(item: Mapping[str, Any]) -> str:
     """An item of a policy in a few words.
 
-    >>> worded({"entropy-diversity": {"l": 2.0, "of": "disease"}})
+    >>> describe_item({"entropy-diversity": {"l": 2.0, "of": "disease"}})
     'entropy-diversity (l: 2, of: disease)'
-    >>> worded({"k-anonymity": 5})
+    >>> describe_item({"k-anonymity": 5})
     'k-anonymity: 5'
     """
     return ", ".join(f"{word} ({_inner(given)})" if isinstance(given, Mapping) else f"{word}: {_short(given)}"

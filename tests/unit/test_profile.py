@@ -18,9 +18,9 @@ from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.schema import MISSING_TEXTS, Kind, Role
 from sfumato.profiling.draft import determines
-from sfumato.profiling.facts import Facts, Shape, measure
+from sfumato.profiling.facts import ColumnFacts, Shape, measure
 from sfumato.profiling.guess import outward
-from sfumato.profiling.names import Meaning, hint_of
+from sfumato.profiling.names import NameMeaning, hint_of
 from sfumato.profiling.profile import profile
 from sfumato.table.cells import dates, numbers, texts
 from sfumato.table.opening import open_table
@@ -83,25 +83,25 @@ def assert_can_be_followed(text, source):
     ("name", "meaning"),
     [
         *(
-            (name, Meaning.DIRECT)
+            (name, NameMeaning.DIRECT)
             for name in ("SSN", "e-mail", "lastName", "phone_number", "name", "patient name")
         ),
         *(
-            (name, Meaning.KEY)
+            (name, NameMeaning.KEY)
             for name in ("id", "patient_id", "CustomerID", "mrn", "insurance_number", "patientno")
         ),
         *(
-            (name, Meaning.KNOWN)
+            (name, NameMeaning.KNOWN)
             for name in ("zip", "AGE", "date_of_birth", "Gender", "native-country", "jobTitle")
         ),
         *(
-            (name, Meaning.SENSITIVE)
+            (name, NameMeaning.SENSITIVE)
             for name in ("disease", "diagnosis_code", "HIVStatus", "annualIncome", "wages")
         ),
-        *((name, Meaning.NONE) for name in ("x7", "hospital_name", "stage")),
-        ("notes", Meaning.NOTE),
-        ("sample_weight", Meaning.WEIGHT),
-        ("weight", Meaning.NONE),
+        *((name, NameMeaning.NONE) for name in ("x7", "hospital_name", "stage")),
+        ("notes", NameMeaning.NOTE),
+        ("sample_weight", NameMeaning.WEIGHT),
+        ("weight", NameMeaning.NONE),
     ],
 )
 def test_names_suggest_meanings(name, meaning):
@@ -109,10 +109,10 @@ def test_names_suggest_meanings(name, meaning):
 
 
 def test_words_are_matched_whole_or_from_their_beginning_only():
-    assert hint_of("average").meaning is Meaning.NONE  # not age
+    assert hint_of("average").meaning is NameMeaning.NONE  # not age
     assert hint_of("country").is_amount is False  # not count
-    assert hint_of("essex").meaning is Meaning.NONE  # not sex
-    assert hint_of("occupational_group").meaning is Meaning.KNOWN
+    assert hint_of("essex").meaning is NameMeaning.NONE  # not sex
+    assert hint_of("occupational_group").meaning is NameMeaning.KNOWN
 
 
 def test_roles_follow_names():
@@ -351,7 +351,7 @@ def test_empty_cells_are_missing_without_being_listed():
 @settings(max_examples=300, deadline=None)
 def test_bounds_lie_outside_the_ends_and_are_no_ones_value(low, span, shared, is_whole):
     low, high = (round(low), round(low) + round(span)) if is_whole else (low, low + span)
-    facts = Facts(
+    facts = ColumnFacts(
         "x",
         1000,
         Shape.NUMBER,
@@ -375,13 +375,13 @@ def test_bounds_lie_outside_the_ends_and_are_no_ones_value(low, span, shared, is
 @given(st.integers(1, 9), st.integers(-6, 9))
 def test_bounds_are_round_numbers(digit, power):
     low, high = float(f"1.2345e{power}"), float(f"{digit}.6789e{power + 1}")
-    for bound in outward(Facts("x", 1000, Shape.NUMBER, ends=(low, high), n_at_ends=(1, 1))):
+    for bound in outward(ColumnFacts("x", 1000, Shape.NUMBER, ends=(low, high), n_at_ends=(1, 1))):
         assert len(f"{bound:.15g}".replace(".", "").split("e")[0].strip("0")) <= 2
 
 
 def test_a_column_of_one_number_still_gets_two_bounds():
-    assert outward(Facts("x", 9, Shape.NUMBER, is_whole=True, ends=(7, 7), n_at_ends=(9, 9))) == (6, 8)
-    assert outward(Facts("x", 9, Shape.NUMBER, is_whole=True, ends=(0, 0), n_at_ends=(9, 9))) == (0, 1)
+    assert outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(7, 7), n_at_ends=(9, 9))) == (6, 8)
+    assert outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(0, 0), n_at_ends=(9, 9))) == (0, 1)
 
 
 # ---- columns together --------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def grid_release(n_rows=300, *, k=5, columns=("x", "y")) -> Release:
     )
 
 
-def groups_of(release: Release) -> facts.Groups:
+def groups_of(release: Release) -> facts.PublishedGroups:
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     return facts.groups_of(open_table(release.rows), release.policy, recoding)
 
@@ -573,7 +573,7 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 # ---- labels of the sides -----------------------------------------------------------------------------
 
 
-def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> partition_plot.Scale:
+def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> partition_plot.PlotAxis:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
     first, last = np.array([np.nan]), np.array([np.inf])
     return partition_plot._scale(axis, *partition_plot.stretches(axis, first, last), np.array([1]))
@@ -633,7 +633,7 @@ def test_a_rectangle_says_its_values_in_words():
     assert scale.text(0, 1) == "missing"
     assert scale.text(1, 2) == "0 to 110"
     nodes = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c"]}}).with_missing()
-    tree = partition_plot.Scale(
+    tree = partition_plot.PlotAxis(
         TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, True),
         np.arange(5.0),
         np.linspace(0, 1, 5),

@@ -65,7 +65,7 @@ def test_the_ledger_is_shown_line_by_line_and_adds_up(release):
     assert sum(part.share for part in parts) == privacy.epsilon
     assert sum(part.part for part in parts) == pytest.approx(1)
     words = words_of(render(release))
-    spent, unspent = diffgen.rounded(privacy.spent), diffgen.rounded(privacy.unspent)
+    spent, unspent = diffgen.round_for_people(privacy.spent), diffgen.round_for_people(privacy.unspent)
     assert f"{spent} was spent, and {unspent} is left and will not be used" in words
     assert words.count(" discrete Laplace ") >= 1
     for name in ("age", "rate", "born"):

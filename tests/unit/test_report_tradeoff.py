@@ -13,9 +13,9 @@ from tradeoff_releases import POLICY, people, release_of
 from sfumato.policy.options.risk_utility import RiskUtilityOptions, Weights
 from sfumato.report import render, risk_utility
 from sfumato.report.risk_utility_pictures import (
+    BarPart,
     Place,
-    Span,
-    Tone,
+    UtilityRange,
     part_bar,
     plane_of_risk_and_utility,
     shares_histogram,
@@ -169,7 +169,7 @@ method: {{risk-utility: {{utility-at-least: 0.9}}}}
     ],
 )
 def test_options_are_told_in_words(options, words):
-    found = risk_utility.Words.of(options, ("a", "b"))
+    found = risk_utility.OptionsInWords.of(options, ("a", "b"))
     assert words in f"{found.utility} {found.weight} {found.objective}"
 
 
@@ -187,13 +187,13 @@ def test_no_risk_at_all_can_be_drawn():
 
 
 def test_a_histogram_has_a_bar_for_each_share_and_the_threshold():
-    picture = shares_histogram([Span(0.0, 0.5, 0), Span(0.5, 1.0, 7)], 0.25)
+    picture = shares_histogram([UtilityRange(0.0, 0.5, 0), UtilityRange(0.5, 1.0, 7)], 0.25)
     assert picture.count('class="bar"') == 2
     assert "at least 25 % is asked for" in picture
 
 
 def test_a_bar_has_a_part_for_each_kind_that_occurs():
-    picture = part_bar([Tone("a", "exact", 3), Tone("b", "narrowed", 0), Tone("c", "whole", 1, 0.5)])
+    picture = part_bar([BarPart("a", "exact", 3), BarPart("b", "narrowed", 0), BarPart("c", "whole", 1, 0.5)])
     assert picture.count("<rect") == 3  # with the frame
     assert 'fill-opacity="0.5"' in picture
     assert 'aria-label="a 75 %, c 25 %"' in picture

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from sfumato.comparison.advice import scale_of, series
 from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.result import ACCURACY
-from sfumato.report.svg import shortened, tag
+from sfumato.report.svg import shorten, tag
 from sfumato.report.ticks import nice_step
 from sfumato.table.files import replace_atomically
 
@@ -274,7 +274,7 @@ def _legend(drawing: Drawing, found: Comparison) -> float:
         return 4.0
     x, y = 20.0, 20.0
     for number, (name, _) in enumerate(lines):
-        text = Text(x + 12, y + 4, shortened(name or "as it is", 90))
+        text = Text(x + 12, y + 4, shorten(name or "as it is", 90))
         if text.box[2] > drawing.width - 10 and x > 20:
             x, y = 20.0, y + 18
             text = Text(x + 12, y + 4, text.text)
@@ -287,7 +287,7 @@ def _utility_label(found: Comparison, target: str | None) -> str:
     if target is None:
         return f"{MEASURE} (less is better)"
     metric = found.of_nothing(target).metric
-    return f"{shortened(target, 24)}: {metric}" + (", %" if metric == ACCURACY else " (less is better)")
+    return f"{shorten(target, 24)}: {metric}" + (", %" if metric == ACCURACY else " (less is better)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +430,7 @@ def _draw_series(drawing: Drawing, found: Comparison, panel: Panel, place: _Plac
 def _name(drawing: Drawing, setting: Setting, x: float, y: float, ink: str) -> None:
     """The value of the scale beside a point, or every choice; nothing where it would hide something."""
     scale = scale_of(setting)
-    text = shortened(setting.name if scale is None else f"{scale}={setting.choices[scale]}", 30)
+    text = shorten(setting.name if scale is None else f"{scale}={setting.choices[scale]}", 30)
     for across, down, anchor in ((7, -7, "start"), (7, 15, "start"), (-7, -7, "end"), (-7, 15, "end")):
         label = Text(x + across, y + down, text, ink, size=9.5, anchor=anchor, has_halo=True)
         if drawing.is_free(label.box):

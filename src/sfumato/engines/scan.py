@@ -39,7 +39,7 @@ from sfumato.recoding.recoder import passed_on
 from sfumato.release.query import select
 from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
-from sfumato.table.source import Source, changed
+from sfumato.table.source import Source, table_has_changed
 from sfumato.table.spill import Spill
 
 MOST_TEXT = 1 << 18
@@ -241,7 +241,7 @@ class Intake:
                 yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
-            raise changed(self.source.where)
+            raise table_has_changed(self.source.where)
         if tally is not None:
             self._true_counts = tally.counts
 
@@ -279,7 +279,7 @@ class Intake:
             n_rows += batch.n_rows
             self.progress(word, n_rows, max(self.n_rows, n_rows))
         if self.n_rows not in (n_rows, 0):
-            raise changed(self.source.where)
+            raise table_has_changed(self.source.where)
         return n_rows
 
 

@@ -98,7 +98,7 @@ class Policy:
 
     def _repr_html_(self) -> str:
         lines = [(item.name, str(item.role), str(item.kind)) for item in self.schema]
-        tasks = [f"Made for: {notebook.worded(task.as_policy())}." for task in self.workload]
+        tasks = [f"Made for: {notebook.describe_item(task.as_policy())}." for task in self.workload]
         return notebook.card(
             self.title or "A policy",
             f"Promises {self.promise}, by {self.method.name}.",

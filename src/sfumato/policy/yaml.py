@@ -45,7 +45,7 @@ class Bare(str):
 
 
 @dataclass(slots=True)
-class Nodes:
+class ParsedYaml:
     """A parsed document: its root (``None`` if it is empty), and the line of each key and item."""
 
     root: Any = None
@@ -54,7 +54,7 @@ class Nodes:
     """Keys that stand twice in one mapping: the line, and a sentence. The first one counts."""
 
 
-def parse(text: str) -> Nodes:
+def parse(text: str) -> ParsedYaml:
     r"""The one document in ``text``.
 
     >>> nodes = parse("a: [01, 'x']\nb: yes")
@@ -105,7 +105,7 @@ def _sure_events(text: str) -> Iterator[Any]:
         raise NotPlain(line, "a character cannot stand in YAML.") from None
 
 
-def _build(events: Iterator[Any]) -> Nodes:
+def _build(events: Iterator[Any]) -> ParsedYaml:
     builder = _Builder()
     for event in events:
         builder.take(event)
@@ -160,7 +160,7 @@ class _Builder:
     """
 
     def __init__(self) -> None:
-        self.nodes = Nodes()
+        self.nodes = ParsedYaml()
         self._n_documents = 0
         self._open: list[_Open] = []
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from sfumato.errors import BudgetExceeded, InputError
 from sfumato.table.files import replace_atomically
-from sfumato.table.locks import locked, open_plain
+from sfumato.table.locks import hold_lock, open_plain
 
 _NUMBER = re.compile(
     r"\d{1,4000}(/\d{1,4000})?|\d{0,400}(\.\d{0,400})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE
@@ -135,7 +135,7 @@ def _alone(account: Path, path: Path) -> Iterator[None]:
     lock = account.with_name(f".{account.name}.lock")
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(lock))
+            stack.enter_context(hold_lock(lock))
         except OSError:
             reason = (
                 " (something else has the name of its lock)" if lock.is_symlink() or lock.exists() else ""

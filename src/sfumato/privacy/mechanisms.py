@@ -125,10 +125,10 @@ class _Secret:
     statement = "secret (operating system)"
 
     def bernoulli(self, n: int, chance: Fraction) -> Bools:
-        return _tossed(lambda m: randomness.secret_below(chance.denominator, m), n, chance)
+        return _toss(lambda m: randomness.secret_below(chance.denominator, m), n, chance)
 
 
-def _tossed(below: Callable[[int], Ints], n: int, chance: Fraction) -> Bools:
+def _toss(below: Callable[[int], Ints], n: int, chance: Fraction) -> Bools:
     """p/q is the chance of a whole number below q, all of them alike, to be below p."""
     if not 0 <= chance <= 1 or chance.denominator > GREATEST_DENOMINATOR:
         raise InternalError("A chance is a fraction from 0 to 1 of a denominator below 2^62.")
@@ -194,7 +194,7 @@ class _Seeded:
         self._random = random
 
     def bernoulli(self, n: int, chance: Fraction) -> Bools:
-        return _tossed(lambda m: self._random.integers(chance.denominator, size=m), n, chance)
+        return _toss(lambda m: self._random.integers(chance.denominator, size=m), n, chance)
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         noise = self._random.gumbel(size=len(scores))

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import notebook
-from sfumato.errors import TableError, enumerated, number_of
+from sfumato.errors import TableError, enumerate_names, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, Requirement, VarianceDiversity
 from sfumato.policy.schema import Kind, Role
 from sfumato.policy.yaml import dump, short
-from sfumato.profiling.facts import Facts, Shape, measure
+from sfumato.profiling.facts import ColumnFacts, Shape, measure
 from sfumato.profiling.guess import Guess, K, guess, percent, read_as
 from sfumato.progress import Progress, no_progress
 from sfumato.table.allowance import Gauge
@@ -57,7 +57,7 @@ class Draft:
     @property
     def roles(self) -> str:
         """How many columns have each role."""
-        return counted(found.role for found in self.columns)
+        return count_roles(found.role for found in self.columns)
 
     def to_yaml(self) -> str:
         """The draft as a policy with comments."""
@@ -95,15 +95,15 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
     for i, name in enumerate(table.names):
         progress("profiling", i, len(table.names))
         guesses.append(guess(measure(table, name)))
-    guesses = _with_a_quasi_identifier(_aligned(guesses))
+    guesses = _with_a_quasi_identifier(_align_roles(guesses))
     known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]
     return Draft(table.n_rows, tuple(guesses), tuple(_singled_out(known)), reading)
 
 
-def counted(roles: Iterable[Role]) -> str:
+def count_roles(roles: Iterable[Role]) -> str:
     """How many columns have each role, the most frequent first.
 
-    >>> counted([Role.OTHER, Role.IDENTIFIER, Role.IDENTIFIER])
+    >>> count_roles([Role.OTHER, Role.IDENTIFIER, Role.IDENTIFIER])
     '2 identifiers, 1 other'
     """
     nouns = (Role.IDENTIFIER, Role.QUASI_IDENTIFIER)
@@ -115,7 +115,7 @@ def counted(roles: Iterable[Role]) -> str:
 # ---- columns together ------------------------------------------------------------------------------------
 
 
-def _aligned(guesses: list[Guess]) -> list[Guess]:
+def _align_roles(guesses: list[Guess]) -> list[Guess]:
     """Columns that another one gives away share its role: else the one undoes what is done to the other."""
     published = [found for found in guesses if found.role.is_published and found.facts.n_distinct > 1]
     masters = [found for found in published if found.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)]
@@ -138,7 +138,7 @@ def _in_line(found: Guess, masters: Sequence[Guess]) -> Guess:
     return read_as(replace(found, role=master.role, why=(shared,)))
 
 
-def determines(left: Facts, right: Facts) -> bool:
+def determines(left: ColumnFacts, right: ColumnFacts) -> bool:
     """Whether each value of ``left`` always goes with one value of ``right``, and not by mere rarity."""
     if right.n_codes > left.n_codes or left.n_codes * 10 > left.n_rows:
         return False
@@ -173,7 +173,7 @@ def _with_a_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
     return [new if found is chosen else found for found in guesses]
 
 
-def _singled_out(columns: Sequence[Facts]) -> Iterator[Singled]:
+def _singled_out(columns: Sequence[ColumnFacts]) -> Iterator[Singled]:
     """What all columns single out, the worst three and the worst two.
 
     The worst three are looked for among those that extend one of the worst pairs, which is where
@@ -181,7 +181,7 @@ def _singled_out(columns: Sequence[Facts]) -> Iterator[Singled]:
     """
     if not columns:
         return
-    yield _singled(columns)
+    yield _find_singled(columns)
     ranked = sorted(columns, key=lambda facts: -facts.n_codes)[:12]
     pairs = _worst_first(itertools.combinations(ranked, 2)) if len(columns) > 2 else []
     if len(columns) > 3:
@@ -191,12 +191,14 @@ def _singled_out(columns: Sequence[Facts]) -> Iterator[Singled]:
         yield pairs[0][1]
 
 
-def _worst_first(candidates: Iterable[tuple[Facts, ...]]) -> list[tuple[tuple[Facts, ...], Singled]]:
-    judged = [(candidate, _singled(candidate)) for candidate in candidates]
+def _worst_first(
+    candidates: Iterable[tuple[ColumnFacts, ...]],
+) -> list[tuple[tuple[ColumnFacts, ...], Singled]]:
+    judged = [(candidate, _find_singled(candidate)) for candidate in candidates]
     return sorted(judged, key=lambda item: -item[1].n_rows)
 
 
-def _singled(columns: Sequence[Facts]) -> Singled:
+def _find_singled(columns: Sequence[ColumnFacts]) -> Singled:
     """Rows whose combination of codes occurs once, found on one packed integer per row."""
     key: NDArray[np.int64] = np.zeros(columns[0].n_rows, dtype=np.int64)
     size = 1
@@ -253,7 +255,7 @@ def _singled_lines(draft: Draft) -> Iterator[str]:
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
     for number, singled in enumerate(draft.singled):
-        names = enumerated([short(name) for name in singled.names])
+        names = enumerate_names([short(name) for name in singled.names])
         if number == 0 and len(singled.names) > 1:
             names = f"all {len(singled.names)} quasi-identifiers together"
         share = percent(singled.n_rows / draft.n_rows)

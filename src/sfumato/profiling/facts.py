@@ -1,7 +1,7 @@
 """What the cells of a column look like: how they can be read, how many values there are, who stands alone.
 
 Everything is measured on the column's distinct texts and the rows that hold each, never row by row.
-A :class:`Facts` holds counts, lengths and ends; no cell of the table can be read off it but the two ends of
+A :class:`ColumnFacts` holds counts, lengths and ends; no cell of the table can be read off it but the two ends of
 a number, which :mod:`sfumato.profiling.profile` rounds before it writes them anywhere.
 """
 
@@ -51,7 +51,7 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ColumnFacts:
     """What is known of one column without reading its name."""
 
     name: str
@@ -122,22 +122,22 @@ class _Values:
     codes: NDArray[np.int32]  # -1 is missing
 
 
-def measure(source: Source, name: str) -> Facts:
+def measure(source: Source, name: str) -> ColumnFacts:
     """Look at one column of a table."""
     column = source.column(name)
     attribute = Attribute(name, Role.OTHER)
     try:
         encoded = texts(column, attribute)
     except TableError:
-        return Facts(name, source.n_rows, Shape.NESTED)
+        return ColumnFacts(name, source.n_rows, Shape.NESTED)
     if pa.types.is_duration(column.type):  # it has a text, which looks like a number, and is none
-        return Facts(name, source.n_rows, Shape.NESTED)
+        return ColumnFacts(name, source.n_rows, Shape.NESTED)
     codes = encoded.indices.fill_null(-1).to_numpy()
     counts = np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:]
     return _facts(name, _Values(encoded.dictionary, counts, codes))
 
 
-def _facts(name: str, values: _Values) -> Facts:
+def _facts(name: str, values: _Values) -> ColumnFacts:
     conventional = _conventional(values.texts)
     present = _without(values, conventional)
     shape, measured = _shape(name, present.texts)
@@ -150,7 +150,7 @@ def _facts(name: str, values: _Values) -> Facts:
         present = _without(values, conventional)
         shape = Shape.TEXT if shape is Shape.EMPTY and len(present.texts) else shape
     lengths = pc.utf8_length(present.texts).to_numpy()
-    return Facts(
+    return ColumnFacts(
         name,
         len(values.codes),
         shape,

@@ -15,8 +15,8 @@ from typing import Any
 
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.schema import Kind, Role
-from sfumato.profiling.facts import Facts, Shape
-from sfumato.profiling.names import Hint, Meaning, hint_of
+from sfumato.profiling.facts import ColumnFacts, Shape
+from sfumato.profiling.names import Hint, NameMeaning, hint_of
 
 K = 5
 """The k of a draft: it promises little, and any table of five rows can keep it."""
@@ -39,7 +39,7 @@ AGES: Bounds = (0.0, 110.0)
 class Guess:
     """One column of the draft: its role, how its cells are read and generalized, and why."""
 
-    facts: Facts
+    facts: ColumnFacts
     hint: Hint
     role: Role
     why: tuple[str, ...]
@@ -69,7 +69,7 @@ class Guess:
 # ---- what it is ----------------------------------------------------------------------------------------
 
 
-def guess(facts: Facts) -> Guess:
+def guess(facts: ColumnFacts) -> Guess:
     """What one column is, by itself."""
     hint = hint_of(facts.name)
     if facts.is_padded and hint.is_amount and not hint.is_label:
@@ -79,15 +79,15 @@ def guess(facts: Facts) -> Guess:
     return read_as(Guess(facts, hint, role, (why,)))
 
 
-def _role(facts: Facts, hint: Hint) -> tuple[Role, str]:
+def _role(facts: ColumnFacts, hint: Hint) -> tuple[Role, str]:
     """The first rule that fits. Rules that keep a person's name or number out come first."""
     for rule in (_unusable, _identifying, _unpublishable, _meaningful):
         if found := rule(facts, hint):
             return found
-    return _unnamed(facts)
+    return _guess_by_content(facts)
 
 
-def _unusable(facts: Facts, _: Hint) -> tuple[Role, str] | None:
+def _unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
     if facts.shape is Shape.NESTED:
         return Role.DROP, "The cells are lists, structures, durations or no text: no policy can read them."
     if facts.shape is Shape.EMPTY:
@@ -95,16 +95,16 @@ def _unusable(facts: Facts, _: Hint) -> tuple[Role, str] | None:
     return None
 
 
-def _identifying(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+def _identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """Names, numbers and codes of people, whether or not the name of the column says so."""
     share = facts.n_distinct / facts.n_rows
-    if hint.meaning is Meaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
+    if hint.meaning is NameMeaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
         return Role.IDENTIFIER, f'The name says "{hint.word}": it leads straight to a person.'
-    if hint.meaning is Meaning.KEY and _is_key_of_people(facts, hint):
+    if hint.meaning is NameMeaning.KEY and _is_key_of_people(facts, hint):
         return Role.IDENTIFIER, f'The name says "{hint.word}". {_rows_per_value(facts)}'
     if _numbers_the_rows(facts):
         return Role.IDENTIFIER, "It numbers the rows."
-    is_named = hint.otherwise is not Meaning.NONE or hint.meaning is Meaning.NOTE
+    is_named = hint.otherwise is not NameMeaning.NONE or hint.meaning is NameMeaning.NOTE
     if facts.is_unique and not is_named and _can_be_key(facts) and facts.shape is not Shape.PROSE:
         return Role.IDENTIFIER, "Every row has a value of its own: it works as a row identifier."
     is_many = facts.n_distinct > max(50, 0.05 * facts.n_rows)
@@ -113,26 +113,26 @@ def _identifying(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
     return None
 
 
-def _is_key_of_people(facts: Facts, hint: Hint) -> bool:
+def _is_key_of_people(facts: ColumnFacts, hint: Hint) -> bool:
     """Not a code of departments or states: those have few values, or a name that says so."""
     if facts.n_distinct > 0.2 * facts.n_rows or (hint.is_person and facts.n_distinct > 2):
         return True
-    return facts.n_distinct > 50 and hint.otherwise is Meaning.NONE
+    return facts.n_distinct > 50 and hint.otherwise is NameMeaning.NONE
 
 
-def _can_be_key(facts: Facts) -> bool:
+def _can_be_key(facts: ColumnFacts) -> bool:
     if facts.shape is Shape.NUMBER:
         return facts.is_whole and facts.n_rows >= 20
     return facts.shape is not Shape.DATE and facts.n_rows >= K
 
 
-def _numbers_the_rows(facts: Facts) -> bool:
+def _numbers_the_rows(facts: ColumnFacts) -> bool:
     span = facts.ends[1] - facts.ends[0]
     is_dense = facts.shape is Shape.NUMBER and facts.is_whole and span + 1 == facts.n_rows
     return is_dense and facts.is_unique and facts.n_rows >= 20
 
 
-def _rows_per_value(facts: Facts) -> str:
+def _rows_per_value(facts: ColumnFacts) -> str:
     if facts.is_unique:
         return "Every row has one of its own."
     mean = facts.n_present / max(facts.n_distinct, 1)
@@ -142,14 +142,14 @@ def _rows_per_value(facts: Facts) -> str:
     )
 
 
-def _unpublishable(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+def _unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """What cannot be generalized and would single people out as it is."""
     is_rich = facts.n_distinct > max(20, 0.2 * facts.n_rows)
-    if facts.shape is Shape.PROSE and (is_rich or hint.meaning is Meaning.NOTE):
+    if facts.shape is Shape.PROSE and (is_rich or hint.meaning is NameMeaning.NOTE):
         return Role.DROP, "Free text: no hierarchy generalizes it, and anything may stand in it."
-    if hint.meaning is Meaning.NOTE and facts.kind is Kind.CATEGORY and is_rich:
+    if hint.meaning is NameMeaning.NOTE and facts.kind is Kind.CATEGORY and is_rich:
         return Role.DROP, f'The name says "{hint.word}": free text may name people.'
-    if hint.meaning is Meaning.WEIGHT:
+    if hint.meaning is NameMeaning.WEIGHT:
         return Role.DROP, (
             f'The name says "{hint.word}": a survey weight is nearly a fingerprint. '
             "Publish it as other only if nobody outside can have it."
@@ -170,17 +170,17 @@ def _unpublishable(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
     return None
 
 
-def _meaningful(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
+def _meaningful(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """What the name says, and what was generalized before or happened on a day."""
     if facts.shape is Shape.DATE:
         return (
             Role.QUASI_IDENTIFIER,
             "Days on which something happened to a person are often known to others.",
         )
-    meaning = hint.meaning if hint.meaning in (Meaning.SENSITIVE, Meaning.KNOWN) else hint.otherwise
-    if meaning is Meaning.SENSITIVE:
+    meaning = hint.meaning if hint.meaning in (NameMeaning.SENSITIVE, NameMeaning.KNOWN) else hint.otherwise
+    if meaning is NameMeaning.SENSITIVE:
         return (Role.SENSITIVE, f"Nobody should learn it about a person{_by(hint)}.")
-    if meaning is Meaning.KNOWN:
+    if meaning is NameMeaning.KNOWN:
         return Role.QUASI_IDENTIFIER, f"Others may know it of a person{_by(hint)}."
     if facts.shape in (Shape.INTERVAL, Shape.MASKED):
         return Role.QUASI_IDENTIFIER, "Somebody found it worth generalizing before."
@@ -188,10 +188,14 @@ def _meaningful(facts: Facts, hint: Hint) -> tuple[Role, str] | None:
 
 
 def _by(hint: Hint) -> str:
-    return f' (the name says "{hint.word}")' if hint.meaning in (Meaning.SENSITIVE, Meaning.KNOWN) else ""
+    return (
+        f' (the name says "{hint.word}")'
+        if hint.meaning in (NameMeaning.SENSITIVE, NameMeaning.KNOWN)
+        else ""
+    )
 
 
-def _unnamed(facts: Facts) -> tuple[Role, str]:
+def _guess_by_content(facts: ColumnFacts) -> tuple[Role, str]:
     """A name that says nothing: publish as it is what many share, generalize what singles rows out."""
     if facts.n_distinct == 1 and not facts.n_missing:
         return Role.OTHER, "All rows have the same value."
@@ -219,18 +223,18 @@ def read_as(found: Guess) -> Guess:
     if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
         is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
         return _as_number(found) if is_bounded else _as_category(found)
-    if facts.shape is Shape.NUMBER and hint.meaning is Meaning.KEY:
+    if facts.shape is Shape.NUMBER and hint.meaning is NameMeaning.KEY:
         found = replace(found, why=(*found.why, NAMED_CODES))
     if facts.is_padded and not hint.is_postcode:
         found = replace(found, why=(*found.why, PADDED_CODES))
     return _as_category(found)
 
 
-def _is_code(facts: Facts, hint: Hint) -> bool:
+def _is_code(facts: ColumnFacts, hint: Hint) -> bool:
     """Whether whole numbers are codes of kinds rather than amounts."""
     if not facts.is_whole:
         return False
-    if hint.is_postcode or hint.meaning is Meaning.KEY or facts.n_distinct <= 2:
+    if hint.is_postcode or hint.meaning is NameMeaning.KEY or facts.n_distinct <= 2:
         return True
     if hint.is_label and not hint.is_amount:
         return facts.n_distinct <= 50 or _is_postcode_like(facts)
@@ -253,7 +257,7 @@ def _as_number(found: Guess) -> Guess:
     return replace(found, kind=Kind.NUMBER, bounds=bounds, why=why)
 
 
-def _age_bounds(facts: Facts) -> Bounds | None:
+def _age_bounds(facts: ColumnFacts) -> Bounds | None:
     """Ages of people lie between 0 and 110 whatever the table holds."""
     return AGES if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
 
@@ -274,10 +278,10 @@ def _as_category(found: Guess) -> Guess:
     return replace(found, why=(*found.why, *_advice(facts, found.hint)))
 
 
-def _advice(facts: Facts, hint: Hint) -> Iterator[str]:
+def _advice(facts: ColumnFacts, hint: Hint) -> Iterator[str]:
     if facts.shape is Shape.NUMBER and not facts.is_exact:
         yield "Numbers so large are not exact, so they are taken for codes."
-    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2 and hint.meaning is not Meaning.KEY:
+    elif facts.shape is Shape.NUMBER and facts.n_distinct > 2 and hint.meaning is not NameMeaning.KEY:
         yield "A few whole numbers are taken for codes; type: number would keep their order."
     if facts.shape is Shape.NEARLY_NUMBER:
         yield "Nearly all of it are numbers: list the other texts under missing-values for type: number."
@@ -287,11 +291,11 @@ def _advice(facts: Facts, hint: Hint) -> Iterator[str]:
         yield "Without a hierarchy its values are published whole or not at all (*): give it one."
 
 
-def _is_postcode_like(facts: Facts) -> bool:
+def _is_postcode_like(facts: ColumnFacts) -> bool:
     return facts.is_digits and facts.is_fixed_width and 3 <= facts.width <= 6
 
 
-def _is_masked_by(facts: Facts, hint: Hint) -> bool:
+def _is_masked_by(facts: ColumnFacts, hint: Hint) -> bool:
     """Whether the front of a text says more about it than the end: postcodes, and codes of one width."""
     if facts.has_stars:
         return False  # half masked already: a mask of ours would take 537** for a value and for a node
@@ -307,7 +311,7 @@ def _date_levels(found: Guess) -> list[str]:
     return ["day", "month", "quarter", "year"]
 
 
-def outward(facts: Facts) -> Bounds:
+def outward(facts: ColumnFacts) -> Bounds:
     """Round numbers outside the ends of a column, so that no bound is the value of one person.
 
     An end that at least one row in a hundred shares may stay where it is if it is round already. Round
@@ -329,7 +333,7 @@ def outward(facts: Facts) -> Bounds:
     return float(first * unit), float(last * unit)
 
 
-def _unit(facts: Facts) -> Fraction:
+def _unit(facts: ColumnFacts) -> Fraction:
     """A round number, a fifth of the span of a column at most; exact, and never tiny beside the ends."""
     low, high = facts.ends
     largest = max(abs(low), abs(high))

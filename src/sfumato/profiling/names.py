@@ -12,7 +12,7 @@ from enum import StrEnum
 from sfumato.table.reading import POSTCODES
 
 
-class Meaning(StrEnum):
+class NameMeaning(StrEnum):
     """What kind of thing a name says its column holds."""
 
     DIRECT = "names or reaches a person"
@@ -28,9 +28,9 @@ class Meaning(StrEnum):
 class Hint:
     """What a name suggests, and the word in it that does."""
 
-    meaning: Meaning
+    meaning: NameMeaning
     word: str = ""
-    otherwise: Meaning = Meaning.NONE  # of a direct or key meaning that the cells do not bear out
+    otherwise: NameMeaning = NameMeaning.NONE  # of a direct or key meaning that the cells do not bear out
     is_person: bool = False  # a key of persons, not of things
     is_age: bool = False
     is_birth: bool = False
@@ -167,24 +167,24 @@ def hint_of(name: str) -> Hint:
     )
 
 
-def _meaning(words: list[str], whole: str) -> tuple[Meaning, str]:
+def _meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if note := _NOTES.first(words):
-        return Meaning.NOTE, note
+        return NameMeaning.NOTE, note
     if direct := _DIRECT.first([*words, whole]) or _named_person(words):
-        return Meaning.DIRECT, direct
+        return NameMeaning.DIRECT, direct
     if key := _key(words, whole):
-        return Meaning.KEY, key
+        return NameMeaning.KEY, key
     if whole in _WEIGHTS or ("weight" in words and _WEIGHED.first(words)):
-        return Meaning.WEIGHT, "weight" if "weight" in words else whole
+        return NameMeaning.WEIGHT, "weight" if "weight" in words else whole
     return _plain_meaning(words, whole)
 
 
-def _plain_meaning(words: list[str], whole: str) -> tuple[Meaning, str]:
+def _plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if sensitive := _SENSITIVE.first(words):
-        return Meaning.SENSITIVE, sensitive
+        return NameMeaning.SENSITIVE, sensitive
     if known := _KNOWN.first([*words, whole]):
-        return Meaning.KNOWN, known
-    return Meaning.NONE, ""
+        return NameMeaning.KNOWN, known
+    return NameMeaning.NONE, ""
 
 
 def _named_person(words: list[str]) -> str:

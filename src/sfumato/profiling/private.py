@@ -24,7 +24,7 @@ from sfumato.policy.decimals import read_exactly
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
-from sfumato.profiling.draft import Draft, comment, counted, entry_lines, look
+from sfumato.profiling.draft import Draft, comment, count_roles, entry_lines, look
 from sfumato.profiling.facts import Shape
 from sfumato.profiling.guess import AGES, Guess, K, outward
 from sfumato.table import cells
@@ -76,7 +76,7 @@ class PrivateDraft:
     @property
     def roles(self) -> str:
         """How many columns have each role."""
-        return counted(Role(column.declaration["role"]) for column in self.columns)
+        return count_roles(Role(column.declaration["role"]) for column in self.columns)
 
     def to_yaml(self) -> str:
         """The draft as a policy with comments."""
@@ -106,7 +106,7 @@ class PrivateDraft:
 def private_draft_of(draft: Draft, table: Source) -> PrivateDraft:
     """The draft of a policy for a private release of a table that is open, and has one for another release."""
     chosen = _class_of(draft, table)
-    columns = [_declared(found, table, is_class=found is chosen) for found in draft.columns]
+    columns = [_declare(found, table, is_class=found is chosen) for found in draft.columns]
     return PrivateDraft(draft, tuple(_that_publish(columns, chosen.name)), chosen.name)
 
 
@@ -141,7 +141,7 @@ def _n_domains(draft: Draft) -> int:
     return sum(found.role.is_published for found in draft.columns)
 
 
-def _declared(found: Guess, table: Source, *, is_class: bool) -> Declared:
+def _declare(found: Guess, table: Source, *, is_class: bool) -> Declared:
     """The declaration of a column, as far as the table shows one."""
     if is_class:
         values = _values(found, table)
@@ -200,7 +200,7 @@ def _plain(number: float) -> float:
 def _date(found: Guess, table: Source) -> Declared:
     """From the first day of the first year to the last day of the last: no bound is the day of one person."""
     attribute = Attribute(found.name, Role.OTHER, Kind.DATE, missing_values=found.facts.missing_texts)
-    days = pc.min_max(cells.dates(_present(found, table), attribute)).as_py()
+    days = pc.min_max(cells.dates(_distinct_texts(found, table), attribute)).as_py()
     bounds = [dt.date(days["min"].year, 1, 1), dt.date(days["max"].year, 12, 31)]
     declaration = {
         "role": Role.QUASI_IDENTIFIER.value,
@@ -237,7 +237,7 @@ def _read_values(found: Guess, values: Sequence[str]) -> str:
     return f"values{left_out}"
 
 
-def _present(found: Guess, table: Source) -> pa.Array:
+def _distinct_texts(found: Guess, table: Source) -> pa.Array:
     """The distinct texts of a column that do not stand for a missing value."""
     words = cells.texts(table.column(found.name), Attribute(found.name, Role.OTHER)).dictionary
     missing = pa.array(["", *found.facts.missing_texts])

@@ -27,13 +27,13 @@ from sfumato.report.groups import (
     REMOVED,
     AttributeFacts,
     Counted,
-    Groups,
+    PublishedGroups,
     attributes_of,
     details_of,
     groups_of,
     promises_of,
 )
-from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
+from sfumato.report.page import ReportSummary, hidden_of, list_names, options_of, share, shown, template
 from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.risk_utility import render_tradeoff
@@ -126,7 +126,7 @@ def detail(fact: AttributeFacts) -> str:
 # ---- sentences -------------------------------------------------------------------------------------
 
 
-def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
+def verdict(promises: list[Promise], sizes: Sizes) -> ReportSummary:
     n, n_groups, smallest = sizes.n_rows, sizes.n_groups, sizes.smallest
     others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
     shared = (
@@ -135,29 +135,29 @@ def verdict(promises: list[Promise], sizes: Sizes) -> Verdict:
         else "At least one row is alone with its quasi-identifiers."
     )
     if not promises:
-        return Verdict(
+        return ReportSummary(
             "none",
             "Nothing is promised.",
             f"The policy requires nothing, so this release of {number_of(n, 'row')} protects nobody by promise. {shared}",
         )
     failing = sum(not promise.holds for promise in promises)
     if failing:
-        return Verdict(
+        return ReportSummary(
             "bad",
             f"{failing} of {len(promises)} promises do not hold.",
             "Do not publish this release; see below which figure falls short.",
         )
     every = "The promise holds" if len(promises) == 1 else f"All {len(promises)} promises hold"
     if n_groups == 1 and n > 1:
-        return Verdict(
+        return ReportSummary(
             "none",
             f"{every}, but all rows are one group.",
             f"The quasi-identifiers are the same for all {number_of(n, 'row')}: they tell nobody apart.",
         )
-    return Verdict("good", f"{every} for {'all ' if n > 1 else ''}{number_of(n, 'row')}.", shared)
+    return ReportSummary("good", f"{every} for {'all ' if n > 1 else ''}{number_of(n, 'row')}.", shared)
 
 
-def caption(plane: Plane, groups: Groups, schema: Schema) -> str:
+def caption(plane: Plane, groups: PublishedGroups, schema: Schema) -> str:
     """What the picture of the partition shows, and what it leaves out."""
     n, n_groups = len(plane.rectangles), len(groups.size)
     if plane.is_whole and n == n_groups:
@@ -167,7 +167,7 @@ def caption(plane: Plane, groups: Groups, schema: Schema) -> str:
     sides = [scale.name for scale in (plane.x, plane.y) if scale is not None]
     others = [name for name in schema.names(Role.QUASI_IDENTIFIER) if name not in sides]
     left_out = (
-        f"The picture leaves out {listed(others)}: groups that differ only there lie on top of each other. "
+        f"The picture leaves out {list_names(others)}: groups that differ only there lie on top of each other. "
         if not plane.is_flat
         else "Narrow groups are drawn together. "
     )
@@ -182,8 +182,8 @@ def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, s
     """What the release does not protect from: a heading and a sentence each."""
     sensitive = release.policy.schema.names(Role.SENSITIVE)
     diverse = {requirement.of for requirement in release.policy.requirements}
-    bare = listed([name for name in sensitive if name not in diverse])
-    others = listed([fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER])
+    bare = list_names([name for name in sensitive if name not in diverse])
+    others = list_names([fact.attribute.name for fact in facts if fact.attribute.role is Role.OTHER])
     if bare:
         shares = "where all rows of a group have the same value, whoever finds the group learns it"
         yield "Sensitive values that a whole group shares", f"No diversity is required of {bare}: {shares}."
@@ -238,7 +238,7 @@ class Sizes:
     largest: int
 
     @classmethod
-    def of(cls, release: Release, view: View, groups: Groups) -> Sizes:
+    def of(cls, release: Release, view: View, groups: PublishedGroups) -> Sizes:
         size, n_groups = groups.size, len(groups.size)
         smallest, mean = int(size.min()), float(size.mean())
         if view.one_in > 1:  # the certificate knows better than some of the groups
@@ -251,7 +251,7 @@ class Sizes:
 
 
 def _facts(
-    release: Release, view: View, groups: Groups, details: Mapping[str, Detail]
+    release: Release, view: View, groups: PublishedGroups, details: Mapping[str, Detail]
 ) -> list[AttributeFacts]:
     known = {name: Counted(view.n_distinct.get(name), n) for name, n in view.missing.items()}
     facts = attributes_of(release.policy, view.cells, view.rows, groups, details, known)

@@ -25,8 +25,8 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
 from sfumato.release.release import Release
-from sfumato.report.page import Verdict, listed, options_of, shown, template
-from sfumato.report.svg import shortened, tag
+from sfumato.report.page import ReportSummary, list_names, options_of, shown, template
+from sfumato.report.svg import shorten, tag
 
 Ints = NDArray[np.int64]
 
@@ -81,21 +81,21 @@ def render_private(release: Release, privacy: Privacy) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    return template("private.html", class_bar=class_bar, listed=listed, rounded=rounded)
+    return template("private.html", class_bar=class_bar, listed=list_names, rounded=round_for_people)
 
 
 # ---- the promise -----------------------------------------------------------------------------------
 
 
-def verdict(privacy: Privacy) -> Verdict:
+def verdict(privacy: Privacy) -> ReportSummary:
     if not privacy.is_secret:
-        return Verdict(
+        return ReportSummary(
             "bad",
             "Not private: the noise can be repeated.",
             f"This release was made with a seed ({privacy.randomness}), for a test. Whoever knows or guesses the seed "
             "can take the noise away. Do not publish it.",
         )
-    return Verdict(
+    return ReportSummary(
         "good",
         f"Differentially private, epsilon {decimal(privacy.epsilon)}.",
         "Whether or not any one row was in the table, every outcome was nearly as likely: the chances differ by a "
@@ -113,10 +113,10 @@ def decimal(number: Fraction) -> str:
     return text if Fraction(text) == number else str(number)
 
 
-def rounded(number: Fraction) -> str:
+def round_for_people(number: Fraction) -> str:
     """A fraction for people: as it is if a few digits say it, else about. The certificate has it exactly.
 
-    >>> rounded(Fraction(1, 10)), rounded(Fraction(4194304000, 231)), rounded(Fraction(99, 700))
+    >>> round_for_people(Fraction(1, 10)), rounded(Fraction(4194304000, 231)), rounded(Fraction(99, 700))
     ('0.1', 'about 18,157,160', 'about 0.1414')
     """
     text = decimal(number)
@@ -195,7 +195,7 @@ def _key(draw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DrawCost:
     """What one kind of draw costs in all."""
 
     name: str
@@ -203,13 +203,13 @@ class Part:
     part: float
 
 
-def parts_of(privacy: Privacy) -> list[Part]:
+def parts_of(privacy: Privacy) -> list[DrawCost]:
     """What epsilon was spent on, and what is left."""
     spent = dict.fromkeys(KINDS, Fraction(0))
     for draw in privacy.ledger:
         spent[draw["draw"]] += Fraction(draw["share"])
     whole = {**{KINDS[what]: share for what, share in spent.items()}, UNSPENT: privacy.unspent}
-    return [Part(name, share, float(share / privacy.epsilon)) for name, share in whole.items() if share]
+    return [DrawCost(name, share, float(share / privacy.epsilon)) for name, share in whole.items() if share]
 
 
 def budget_bar(privacy: Privacy) -> Markup:
@@ -222,7 +222,7 @@ def budget_bar(privacy: Privacy) -> Markup:
         long = width * float(share / privacy.epsilon)
         about = tag(
             "title",
-            f"{name}{': ' + shortened(of, 80) if of else ''}, {rounded(share)} of {decimal(privacy.epsilon)}",
+            f"{name}{': ' + shorten(of, 80) if of else ''}, {round_for_people(share)} of {decimal(privacy.epsilon)}",
         )
         pieces.append(tag("rect", about, x=x, width=long, height=height, class_=f"part {name.split()[0]}"))
         x += long
@@ -238,7 +238,7 @@ def budget_bar(privacy: Privacy) -> Markup:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PieceCounts:
     """One piece of a cut, with the counts of each class."""
 
     label: str
@@ -254,14 +254,14 @@ class AttributeCounts:
     """An attribute and the pieces of its cut; the last of all is the table as a whole."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PieceCounts, ...]
 
     @property
     def most(self) -> int:
         return max((piece.total for piece in self.pieces), default=0)
 
     @property
-    def shown(self) -> tuple[Piece, ...]:
+    def shown(self) -> tuple[PieceCounts, ...]:
         return self.pieces[:MOST_PIECES]
 
     @property
@@ -277,9 +277,9 @@ def attributes_of(lines: Lines, recoding: Cuts, counts: Ints) -> list[AttributeC
         others = tuple(b for b in range(len(lines.shape) - 1) if b != a)
         labels = recoding.piece_labels(a).fill_null("missing").to_pylist()
         sums = grid.sum(axis=others)
-        pieces = (Piece(label, _few(row)) for label, row in zip(labels, sums.tolist(), strict=True))
+        pieces = (PieceCounts(label, _few(row)) for label, row in zip(labels, sums.tolist(), strict=True))
         found.append(AttributeCounts(axis.attribute.name, tuple(pieces)))
-    whole = Piece("all cells", _few(counts.sum(axis=0).tolist()))
+    whole = PieceCounts("all cells", _few(counts.sum(axis=0).tolist()))
     return [*found, AttributeCounts(lines.target, (whole,))]
 
 
@@ -296,7 +296,7 @@ def _shown_classes(classes: Sequence[str]) -> list[str]:
     return [*classes[:MOST_CLASSES], f"{len(classes) - MOST_CLASSES:,} other classes"]
 
 
-def class_bar(piece: Piece, most: int) -> Markup:
+def class_bar(piece: PieceCounts, most: int) -> Markup:
     """The counts of a piece, class by class, as one bar; the longest bar is ``most`` long."""
     width, x, parts = 240.0, 0.0, []
     for c, n in enumerate(piece.counts):

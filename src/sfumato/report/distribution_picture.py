@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from markupsafe import Markup
 
-from sfumato.report.distributions import Density, Distribution, Labels
-from sfumato.report.partition_plot import Scale, value_text
-from sfumato.report.svg import decimal, shortened, tag
+from sfumato.report.distributions import Density, Distribution, LabelCounts
+from sfumato.report.partition_plot import PlotAxis, value_text
+from sfumato.report.svg import decimal, shorten, tag
 from sfumato.report.ticks import ticks_of
 
 WIDTH = 290.0
@@ -49,7 +49,7 @@ def _silhouette(name: str, density: Density) -> Markup:
     axis = density.axis
     half = (axis.grid or 0.0) / 2
     shown = replace(axis, low=max(low + half, axis.low), high=min(high - half, axis.high))
-    scale = Scale(shown, np.array([low, high]), np.array([0.0, 1.0]), is_even=True)
+    scale = PlotAxis(shown, np.array([low, high]), np.array([0.0, 1.0]), is_even=True)
     parts = [tag("path", d=outline, class_="bar"), _baseline()]
     for tick in ticks_of(scale, most=5) if math.isfinite(high - low) else ():
         at = WIDTH * tick.place
@@ -64,16 +64,16 @@ def _baseline() -> Markup:
     return tag("path", d=f"M0 {TOP + HEIGHT:g}h{WIDTH:g}", class_="tick")
 
 
-def _bars(name: str, labels: Labels) -> Markup:
+def _bars(name: str, labels: LabelCounts) -> Markup:
     total = max(sum(n for _, n in labels.rows) + labels.n_rows_of_others, 1)
     most = max((n for _, n in labels.rows), default=1)
     parts, long = [], WIDTH - LABELS - COUNTS
     for at, (label, n) in enumerate(labels.rows):
         y, text = LINE * at, NAMES.get(label, label or "")
-        about = tag("title", f"{shortened(text, 200)}: {n:,} rows, {100 * n / total:.3g} %")
+        about = tag("title", f"{shorten(text, 200)}: {n:,} rows, {100 * n / total:.3g} %")
         style = "label soft" if label is None else "label"
         parts += [
-            tag("text", about, shortened(text, LONGEST_LABEL), x=LABELS - 8, y=y + 14, text_anchor="end", class_=style),
+            tag("text", about, shorten(text, LONGEST_LABEL), x=LABELS - 8, y=y + 14, text_anchor="end", class_=style),
             tag("rect", x=LABELS, y=y + 3, width=max(long * n / most, 1), height=LINE - 6, class_="bar"),
             tag("text", f"{n:,}", x=LABELS + max(long * n / most, 1) + 6, y=y + 14, class_="label"),
         ]  # fmt: skip
@@ -81,7 +81,7 @@ def _bars(name: str, labels: Labels) -> Markup:
 
 
 def _picture(about: str, height: float, *parts: Markup) -> Markup:
-    words = shortened(about, 200)
+    words = shorten(about, 200)
     return tag(
         "svg", *parts, viewBox=f"0 0 {WIDTH:g} {height:g}", role="img", aria_label=words, class_="column"
     )

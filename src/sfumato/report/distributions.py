@@ -19,7 +19,7 @@ from sfumato.encoding.domain import EXACT_LIMIT
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
-from sfumato.report.groups import Groups, Leaves
+from sfumato.report.groups import Leaves, PublishedGroups
 from sfumato.report.partition_plot import divisor, line_of, stretches
 from sfumato.report.rows import View
 from sfumato.table import cells as table_cells
@@ -51,7 +51,7 @@ class Density:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelCounts:
     """Rows by label, and how many labels with how many rows are not listed. A missing cell has no label."""
 
     rows: tuple[tuple[str | None, int], ...]
@@ -62,17 +62,17 @@ class Labels:
 @dataclass(frozen=True, slots=True)
 class Distribution:
     attribute: Attribute
-    shape: Density | Labels
+    shape: Density | LabelCounts
 
 
-def distributions_of(policy: Policy, view: View, groups: Groups) -> list[Distribution]:
+def distributions_of(policy: Policy, view: View, groups: PublishedGroups) -> list[Distribution]:
     """One for each published column that can be shown, in the order of the policy."""
     published = policy.schema.published[:MOST_COLUMNS]
     found = ((attribute, _shape(attribute, view, groups.leaves)) for attribute in published)
     return [Distribution(attribute, shape) for attribute, shape in found if shape is not None]
 
 
-def _shape(attribute: Attribute, view: View, leaves: Leaves | None) -> Density | Labels | None:
+def _shape(attribute: Attribute, view: View, leaves: Leaves | None) -> Density | LabelCounts | None:
     a = _axis(attribute, leaves)
     is_quasi = attribute.role is Role.QUASI_IDENTIFIER
     source = view.cells if is_quasi else view.rows
@@ -100,7 +100,7 @@ def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
 # ---- numbers and dates -----------------------------------------------------------------------------
 
 
-def _of_boxes(leaves: Leaves, a: int) -> Density | Labels:
+def _of_boxes(leaves: Leaves, a: int) -> Density | LabelCounts:
     axis = leaves.recoding.axes[a]
     assert isinstance(axis, OrderedAxis)
     which, low, high = distinct_boxes(leaves.low[:, a], leaves.high[:, a])
@@ -108,7 +108,7 @@ def _of_boxes(leaves: Leaves, a: int) -> Density | Labels:
     has_value = ~np.isneginf(high)
     n_missing = round(rows[~has_value].sum())
     if not has_value.any():
-        return Labels(((None, n_missing),))
+        return LabelCounts(((None, n_missing),))
     first, last = stretches(axis, low[has_value], high[has_value])
     first = np.maximum(first, line_of(axis)[0])  # the strip of missing values is not drawn
     density = _spread(replace(axis, has_missing=False), first, last, rows[has_value])
@@ -134,11 +134,11 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
     return Density(axis, edges, inside, round(rows.sum() - inside.sum()))
 
 
-def _of_values(column: Any, attribute: Attribute) -> Density | Labels:
+def _of_values(column: Any, attribute: Attribute) -> Density | LabelCounts:
     cells = table_cells.ordered(column, attribute)
     values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(values):
-        return Labels(((None, len(cells)),))
+        return LabelCounts(((None, len(cells)),))
     is_whole = bool(np.all((values == np.rint(values)) & (np.abs(values) < EXACT_LIMIT)))
     axis = OrderedAxis(
         attribute, float(values.min()), float(values.max()), 1.0 if is_whole else None, has_missing=False
@@ -175,7 +175,7 @@ def _edges(axis: OrderedAxis, low: float, high: float) -> Floats:
 
 def _of_labels(
     column: Any, attribute: Attribute, leaves: Leaves | None, weight: Ints | None, scale: float
-) -> Labels:
+) -> LabelCounts:
     """Rows by label; each row stands for ``weight`` others, and all of them for ``scale`` times as many."""
     cells = table_cells.texts(column, Attribute(attribute.name, Role.OTHER))
     texts = [*cells.dictionary.to_pylist(), None]
@@ -188,7 +188,7 @@ def _of_labels(
     if place:
         listed = sorted(listed, key=lambda label: place.get(label, len(place)))
     others = by_rows[len(listed) :]
-    return Labels(
+    return LabelCounts(
         tuple((label, rows[label]) for label in listed), len(others), sum(rows[label] for label in others)
     )
 

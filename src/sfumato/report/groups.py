@@ -48,32 +48,32 @@ class Leaves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CellCodes:
     """A column of texts as numbers from 0 without gaps; ``empty`` is the number of the empty text, or -1."""
 
     code: Ints
     empty: int
 
-    def part(self, rows: slice) -> Cells:
-        return Cells(self.code[rows], self.empty)
+    def part(self, rows: slice) -> CellCodes:
+        return CellCodes(self.code[rows], self.empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class PublishedGroups:
     """The published groups: ``size`` in rows, and ``leaves`` if rows and recoding fit together.
 
     ``cells`` are those of the quasi-identifiers, for each run of equal rows; ``length`` is of the runs.
     """
 
     size: Ints
-    cells: Mapping[str, Cells]
+    cells: Mapping[str, CellCodes]
     length: Ints
     leaves: Leaves | None
 
 
 def groups_of(
     source: Source, policy: Policy, recoding: AnyRecoding | None, weight: Ints | None = None
-) -> Groups:
+) -> PublishedGroups:
     """The published rows that agree in every cell of the quasi-identifiers.
 
     ``weight`` says how many rows each row of the source stands for, where it is not one.
@@ -86,7 +86,7 @@ def groups_of(
     places = None if recoding is None else _places(recoding, texts)
     if recoding is None or places is None:
         cells = {name: _numbered(text) for name, text in texts.items()}
-        return Groups(_sizes(_joint(cells.values()).number, length), cells, length, None)
+        return PublishedGroups(_sizes(_joint(cells.values()).number, length), cells, length, None)
     n_places = len(places)
     known = _texts(recoding, places)
     both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
@@ -98,7 +98,7 @@ def groups_of(
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
     leaves = _leaves(recoding, places, rows) if rows.sum() == length.sum() else None
     cells = {name: column.part(slice(n_places, None)) for name, column in both.items()}
-    return Groups(size[size > 0], cells, length, leaves)
+    return PublishedGroups(size[size > 0], cells, length, leaves)
 
 
 def cells_of(attribute: Attribute, source: Source) -> list[str]:
@@ -165,13 +165,13 @@ def _as_text(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.string()).fill_null("")
 
 
-def _numbered(texts: pa.Array) -> Cells:
+def _numbered(texts: pa.Array) -> CellCodes:
     encoded = texts.dictionary_encode()
     empty = pc.index(encoded.dictionary, pa.scalar("", pa.string())).as_py()
-    return Cells(encoded.indices.to_numpy().astype(np.int64), empty)
+    return CellCodes(encoded.indices.to_numpy().astype(np.int64), empty)
 
 
-def _joint(columns: Iterable[Cells]) -> Combinations:
+def _joint(columns: Iterable[CellCodes]) -> Combinations:
     return number_combinations([column.code for column in columns])
 
 
@@ -236,7 +236,7 @@ def attributes_of(
     policy: Policy,
     cells: Source,
     rows: Source,
-    groups: Groups,
+    groups: PublishedGroups,
     details: Mapping[str, Detail],
     known: Mapping[str, Counted],
 ) -> list[AttributeFacts]:
@@ -259,7 +259,9 @@ def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
     return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
 
 
-def _generalized(attribute: Attribute, source: Source, groups: Groups, detail: Detail) -> AttributeFacts:
+def _generalized(
+    attribute: Attribute, source: Source, groups: PublishedGroups, detail: Detail
+) -> AttributeFacts:
     columns = [groups.cells[name] for name in cells_of(attribute, source)]
     is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
     n_distinct = _joint(columns).n - bool(is_empty.any())

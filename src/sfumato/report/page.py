@@ -20,7 +20,7 @@ LONGEST_TREE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReportSummary:
     """The report in one sentence; ``mood`` is good, none (nothing promised) or bad."""
 
     mood: str
@@ -73,10 +73,10 @@ def hidden_of(details: Mapping[str, Detail]) -> list[tuple[str, str]]:
     return [(name, share(own.nothing, own.rows)) for name, own in details.items() if own.is_hidden]
 
 
-def listed(names: list[str], most: int = 6) -> str:
+def list_names(names: list[str], most: int = 6) -> str:
     """The first few names.
 
-    >>> listed(["a", "b"]), listed(list("abcdefgh"), most=2)
+    >>> list_names(["a", "b"]), listed(list("abcdefgh"), most=2)
     ('a, b', 'a, b and 6 more')
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
@@ -86,21 +86,21 @@ def listed(names: list[str], most: int = 6) -> str:
 def options_of(release: Release) -> list[tuple[str, str]]:
     ((_, options),) = release.policy.method.as_policy().items()
     return [
-        (key, ", ".join(value) if isinstance(value, list) else written(value))
+        (key, ", ".join(value) if isinstance(value, list) else write_setting(value))
         for key, value in options.items()
     ]
 
 
-def written(value: Any) -> str:
+def write_setting(value: Any) -> str:
     """A setting, about as a policy writes it.
 
-    >>> written({"model": "model-1", "attributes": {"zip": 2.0}}), written([0, 1.5]), written(True), written(1e-06)
+    >>> write_setting({"model": "model-1", "attributes": {"zip": 2.0}}), written([0, 1.5]), written(True), written(1e-06)
     ('{model: model-1, attributes: {zip: 2}}', '[0, 1.5]', 'yes', '1e-06')
     """
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {written(own)}" for key, own in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {write_setting(own)}" for key, own in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(written(own) for own in value) + "]"
+        return "[" + ", ".join(write_setting(own) for own in value) + "]"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.12g}" if isinstance(value, float) else str(value)

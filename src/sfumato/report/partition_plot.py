@@ -62,7 +62,7 @@ EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9, may_cross=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scale:
+class PlotAxis:
     """One attribute along a side of the picture.
 
     ``edges`` are the places on the attribute's line where boxes begin or end, ``place`` is where each lies on
@@ -99,7 +99,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Rectangle:
+class PlotRectangle:
     """A part of the plane, by numbers of edges on both scales, and the rows in it."""
 
     left: int
@@ -117,9 +117,9 @@ class Plane:
     ``is_whole``: no published box lies across a line.
     """
 
-    x: Scale
-    y: Scale | None
-    rectangles: tuple[Rectangle, ...]
+    x: PlotAxis
+    y: PlotAxis | None
+    rectangles: tuple[PlotRectangle, ...]
     is_flat: bool
     is_whole: bool
 
@@ -180,14 +180,14 @@ def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return first, np.clip(high + half, start, end)
 
 
-def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> Scale:
+def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> PlotAxis:
     start, end = line_of(axis)
     edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
     length = _lengths(edges)
     mass = _spread(rows, np.searchsorted(edges, first), np.searchsorted(edges, last), length)
     is_even = isinstance(axis, TreeAxis) or _half_of(mass, length) >= CROWDED
     place = np.cumsum(length if is_even else 0.4 * length + 0.6 * mass)
-    return Scale(axis, edges, np.append(0.0, place / place[-1]), is_even)
+    return PlotAxis(axis, edges, np.append(0.0, place / place[-1]), is_even)
 
 
 def _lengths(edges: Floats) -> Floats:
@@ -268,8 +268,8 @@ class _Region:
 
 
 def _divide(
-    scales: Sequence[Scale], spans: Sequence[tuple[Floats, Floats]], rows: Ints, canvas: Canvas
-) -> tuple[Rectangle, ...]:
+    scales: Sequence[PlotAxis], spans: Sequence[tuple[Floats, Floats]], rows: Ints, canvas: Canvas
+) -> tuple[PlotRectangle, ...]:
     """Cut the region with most rows, then the next, until nothing is left to cut or the canvas is full."""
     places = [scale.place for scale in scales]
     whole = _Region(
@@ -279,7 +279,7 @@ def _divide(
         rows.astype(np.float64),
     )
     waiting: list[tuple[float, int, _Region]] = [(-whole.n_rows, 0, whole)]
-    done: list[Rectangle] = []
+    done: list[PlotRectangle] = []
     n_made = 0
     while waiting:
         _, _, region = heapq.heappop(waiting)
@@ -287,7 +287,7 @@ def _divide(
         cut = None if is_full else _best_cut(region, places, canvas)
         if cut is None:
             left_right, bottom_top = (*region.border, (0, 1))[:2]
-            done.append(Rectangle(*left_right, *bottom_top, region.n_rows))
+            done.append(PlotRectangle(*left_right, *bottom_top, region.n_rows))
             continue
         for part in _parts(region, *cut, places[cut[0]]):
             n_made += 1
@@ -347,14 +347,14 @@ def _parts(region: _Region, a: int, cut: int, place: Floats) -> list[_Region]:
         share[(region.low[a] >= first)[inside] & (region.high[a] <= last)[inside]] = 1.0
         parts.append(
             _Region(
-                _replaced(region.border, a, (first, last)),
-                _replaced(tuple(ends[inside] for ends in region.low), a, low[inside]),
-                _replaced(tuple(ends[inside] for ends in region.high), a, high[inside]),
+                _replace_item(region.border, a, (first, last)),
+                _replace_item(tuple(ends[inside] for ends in region.low), a, low[inside]),
+                _replace_item(tuple(ends[inside] for ends in region.high), a, high[inside]),
                 region.rows[inside] * share,
             )
         )
     return parts
 
 
-def _replaced(items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
+def _replace_item(items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
     return (*items[:at], item, *items[at + 1 :])

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sfumato.recoding.axis import TreeAxis
 from sfumato.report.groups import LEVELS
-from sfumato.report.partition_plot import Plane, Scale
-from sfumato.report.svg import shortened, tag
+from sfumato.report.partition_plot import Plane, PlotAxis
+from sfumato.report.svg import shorten, tag
 from sfumato.report.ticks import Tick, nice_step, ticks_of
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ CHARACTER = 6.3  # width of a character of the labels, about
 
 
 @dataclass(frozen=True, slots=True)
-class Tone:
+class DensityTone:
     """A colour of the painting and the densities, as multiples of the average, that it stands for."""
 
     colour: str
@@ -51,7 +51,7 @@ class Tone:
 @dataclass(frozen=True, slots=True)
 class Painting:
     picture: Markup
-    legend: tuple[Tone, ...]
+    legend: tuple[DensityTone, ...]
 
 
 def paint(plane: Plane) -> Painting:
@@ -77,7 +77,7 @@ def paint(plane: Plane) -> Painting:
     ]  # fmt: skip
     canvas = tag("g", *shapes, stroke=BLACK, stroke_width=line)
     frame = tag("rect", width=WIDTH, height=HEIGHT, fill="none", stroke=BLACK, stroke_width=line + 2)
-    return Painting(_framed(plane, canvas, frame), _legend(breaks, sorted(set(tone.tolist()))))
+    return Painting(_frame(plane, canvas, frame), _legend(breaks, sorted(set(tone.tolist()))))
 
 
 def _breaks(density: Floats, area: Floats) -> Floats:
@@ -104,14 +104,14 @@ def _breaks(density: Floats, area: Floats) -> Floats:
     return np.array(found)
 
 
-def _legend(breaks: Floats, used: Sequence[int]) -> tuple[Tone, ...]:
+def _legend(breaks: Floats, used: Sequence[int]) -> tuple[DensityTone, ...]:
     if not len(breaks):
-        return (Tone(PALETTE[0], "as many rows per area everywhere"),)
+        return (DensityTone(PALETTE[0], "as many rows per area everywhere"),)
     rounded = ([f"{end:.{digits}g}" for end in breaks.tolist()] for digits in (2, 3, 17))
     ends = next(texts for texts in rounded if len(set(texts)) == len(texts))
     words = [f"below {ends[0]} ×", *(f"{a} to {b} ×" for a, b in itertools.pairwise(ends))]
     words.append(f"from {ends[-1]} ×")
-    return tuple(Tone(PALETTE[i], words[i]) for i in used)
+    return tuple(DensityTone(PALETTE[i], words[i]) for i in used)
 
 
 def _line_width(sides: Floats) -> float:
@@ -126,11 +126,11 @@ def _about(plane: Plane, i: int) -> str:
     if plane.y is not None:
         parts.append(f"{plane.y.name} {plane.y.text(rectangle.bottom, rectangle.top)}")
     return (
-        shortened("; ".join(parts), 200) + f": {'' if plane.is_whole else 'about '}{rectangle.rows:,.0f} rows"
+        shorten("; ".join(parts), 200) + f": {'' if plane.is_whole else 'about '}{rectangle.rows:,.0f} rows"
     )
 
 
-def _framed(plane: Plane, canvas: Markup, frame: Markup) -> Markup:
+def _frame(plane: Plane, canvas: Markup, frame: Markup) -> Markup:
     """The canvas with labels on its sides."""
     across = _across(plane.x)
     up, margin = _up(plane.y) if plane.y is not None else (Markup(""), 12.0)
@@ -139,17 +139,17 @@ def _framed(plane: Plane, canvas: Markup, frame: Markup) -> Markup:
     names = f"{plane.x.name} across" + (f", {plane.y.name} up" if plane.y is not None else "")
     return tag(
         "svg",
-        tag("title", f"The partition of the rows: {shortened(names, 120)}"),
+        tag("title", f"The partition of the rows: {shorten(names, 120)}"),
         tag("g", canvas, frame, across, up, transform=f"translate({margin:g} {above:g})"),
         viewBox=f"0 0 {margin + WIDTH + 14:g} {above + HEIGHT + below:g}",
         role="img",
-        aria_label=f"A plane divided into {len(plane.rectangles):,} rectangles: {shortened(names, 120)}. "
+        aria_label=f"A plane divided into {len(plane.rectangles):,} rectangles: {shorten(names, 120)}. "
         "The caption and the legend below say what they mean.",
         class_="painting",
     )
 
 
-def _across(scale: Scale) -> Markup:
+def _across(scale: PlotAxis) -> Markup:
     parts = []
     is_tree = isinstance(scale.axis, TreeAxis)
     ticks = ticks_of(scale, most=24 if is_tree else 9)
@@ -160,12 +160,12 @@ def _across(scale: Scale) -> Markup:
         where = {"transform": turned} if is_tree else {"x": f"{x:.1f}", "y": f"{HEIGHT + 22:g}"}
         anchor = "start" if is_tree else "middle"
         parts.append(_label(tick, 15 if is_tree else 14, text_anchor=anchor, **where))
-    name = tag("text", shortened(scale.name, 60) + " →", x=WIDTH, y=HEIGHT + (84 if is_tree else 40),
+    name = tag("text", shorten(scale.name, 60) + " →", x=WIDTH, y=HEIGHT + (84 if is_tree else 40),
                text_anchor="end", class_="axis")  # fmt: skip
     return tag("g", *parts, name)
 
 
-def _up(scale: Scale) -> tuple[Markup, float]:
+def _up(scale: PlotAxis) -> tuple[Markup, float]:
     """The labels beside the canvas, and the room that they need."""
     ticks = ticks_of(scale, most=26 if isinstance(scale.axis, TreeAxis) else 9)
     parts = []
@@ -173,15 +173,15 @@ def _up(scale: Scale) -> tuple[Markup, float]:
         y = HEIGHT * (1 - tick.place)
         parts.append(tag("path", d=f"M-3 {y:.1f}h-6", class_="tick"))
         parts.append(_label(tick, 22, text_anchor="end", x="-13", y=f"{y + 4:.1f}"))
-    longest = max((len(shortened(tick.label, 22)) for tick in ticks), default=0)
+    longest = max((len(shorten(tick.label, 22)) for tick in ticks), default=0)
     margin = 24 + CHARACTER * longest
-    name = tag("text", "↑ " + shortened(scale.name, 60), x=10 - margin, y=-14, class_="axis")
+    name = tag("text", "↑ " + shorten(scale.name, 60), x=10 - margin, y=-14, class_="axis")
     return tag("g", *parts, name), margin
 
 
 def _label(tick: Tick, n_characters: int, **where: str | None) -> Markup:
-    short = shortened(tick.label, n_characters)
-    title = [tag("title", shortened(tick.label, 200))] if short != tick.label else []
+    short = shorten(tick.label, n_characters)
+    title = [tag("title", shorten(tick.label, 200))] if short != tick.label else []
     return tag("text", *title, short, class_="label", **where)
 
 

@@ -29,11 +29,11 @@ from sfumato.policy.options.risk_utility import (
 )
 from sfumato.policy.schema import Role
 from sfumato.release.release import Release
-from sfumato.report.page import Verdict, hidden_of, listed, options_of, share, shown, template
+from sfumato.report.page import ReportSummary, hidden_of, list_names, options_of, share, shown, template
 from sfumato.report.risk_utility_pictures import (
+    BarPart,
     Place,
-    Span,
-    Tone,
+    UtilityRange,
     part_bar,
     plane_of_risk_and_utility,
     shares_histogram,
@@ -78,11 +78,11 @@ def render_tradeoff(release: Release) -> str:
         n_alone=alike[0].n,
         proved=part_bar(
             [
-                Tone("proved: nothing better exists", "exact", figures.proved),
-                Tone("the best that was found", "narrowed", figures.rows - figures.proved),
+                BarPart("proved: nothing better exists", "exact", figures.proved),
+                BarPart("the best that was found", "narrowed", figures.rows - figures.proved),
             ]
         ),
-        words=Words.of(options, release.policy.schema.names(Role.QUASI_IDENTIFIER)),
+        words=OptionsInWords.of(options, release.policy.schema.names(Role.QUASI_IDENTIFIER)),
         sensitive=release.policy.schema.names(Role.SENSITIVE),
         others=release.policy.schema.names(Role.OTHER),
         settings=options_of(release),
@@ -92,7 +92,7 @@ def render_tradeoff(release: Release) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    return template("tradeoff.html", listed=listed, risk=risk, times=times)
+    return template("tradeoff.html", listed=list_names, risk=risk, times=times)
 
 
 def risk(number: float) -> str:
@@ -118,19 +118,19 @@ def times(before: float, after: float) -> str:
     return f"{ratio:,.0f} times lower" if ratio >= 10 else f"{ratio:.3g} times lower"
 
 
-def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
+def verdict(options: RiskUtilityOptions, figures: Figures) -> ReportSummary:
     (after, worst), (before, _) = figures.risk, figures.raw_risk
     was = f"and was {risk(before)} for the rows as they are"
     fallen = f"The mean risk is {risk(after)}, {was}; the greatest is {risk(worst)}."
     if options.private is not None:
-        return Verdict(
+        return ReportSummary(
             "bad",
             f"No privacy is claimed: this is the paper's Algorithm {options.private.algorithm}, for study.",
             f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} "
             "Do not publish it as a private release.",
         )
     if options.objective != THRESHOLD:
-        return Verdict(
+        return ReportSummary(
             "none",
             "Nothing is promised: risk and utility were weighed against each other, row by row.",
             fallen,
@@ -139,7 +139,7 @@ def verdict(options: RiskUtilityOptions, figures: Figures) -> Verdict:
     best = (
         "at the least risk there is" if figures.proved == figures.rows else "at the least risk that was found"
     )
-    return Verdict(
+    return ReportSummary(
         "good", f"{kept}, {best}.", f"{fallen} This is not k-anonymity: a box may be that of one row."
     )
 
@@ -155,7 +155,7 @@ def _kept_words(options: RiskUtilityOptions) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class OptionsInWords:
     """The options in plain words."""
 
     utility: str
@@ -163,7 +163,7 @@ class Words:
     objective: str
 
     @classmethod
-    def of(cls, options: RiskUtilityOptions, names: Sequence[str]) -> Words:
+    def of(cls, options: RiskUtilityOptions, names: Sequence[str]) -> OptionsInWords:
         return cls(_utility_words(options), _weight_words(options, names), _objective_words(options))
 
 
@@ -178,7 +178,7 @@ def _utility_words(options: RiskUtilityOptions) -> str:
     if isinstance(options.utility, str):
         return _UTILITY[options.utility]
     assert isinstance(options.utility, Mapping)
-    named = listed(list(options.utility))
+    named = list_names(list(options.utility))
     return f"a number that the owner gave for its depth (in {named}), or else how many steps below the root it lies"
 
 
@@ -191,7 +191,7 @@ def _weight_words(options: RiskUtilityOptions, names: Sequence[str]) -> str:
     else:
         words = "every value weighs 1, and a root nothing"
     if weights.attributes:
-        words += f"; the owner gave other weights for {listed(list(weights.attributes))}"
+        words += f"; the owner gave other weights for {list_names(list(weights.attributes))}"
     if weights.column is not None:
         words += "; each row has weights of its own"
     if options.floor:
@@ -249,15 +249,15 @@ def _line(options: RiskUtilityOptions) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class UtilityKept:
     """How much of its utility each row keeps: a picture, and whether the boxes tell it for certain."""
 
     picture: Any
-    bars: list[Span]
+    bars: list[UtilityRange]
     is_certain: bool
 
 
-def kept_of(utilities: Utilities, options: RiskUtilityOptions) -> Kept:
+def kept_of(utilities: Utilities, options: RiskUtilityOptions) -> UtilityKept:
     low, high = utilities.shares()
     count = utilities.boxes.count
     line = _line(options)
@@ -265,8 +265,10 @@ def kept_of(utilities: Utilities, options: RiskUtilityOptions) -> Kept:
         low = np.maximum(low, min(line, 1.0))
     at = np.clip((N_BARS * low + 1e-9).astype(np.int64), 0, N_BARS - 1)
     rows = np.bincount(at, weights=count, minlength=N_BARS).astype(np.int64)
-    bars = [Span(i / N_BARS, (i + 1) / N_BARS, int(n)) for i, n in enumerate(rows.tolist())]
-    return Kept(shares_histogram(bars, line), [bar for bar in bars if bar.n], bool(np.allclose(low, high)))
+    bars = [UtilityRange(i / N_BARS, (i + 1) / N_BARS, int(n)) for i, n in enumerate(rows.tolist())]
+    return UtilityKept(
+        shares_histogram(bars, line), [bar for bar in bars if bar.n], bool(np.allclose(low, high))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ class ColumnLevels:
 
     name: str
     height: int
-    tones: list[Tone]
+    tones: list[BarPart]
     picture: Any
 
     @property
@@ -303,7 +305,7 @@ def columns_of(boxes: Boxes) -> list[ColumnLevels]:
             else:
                 word = "as it is" if is_leaf[node] else steps_up(height - int(tree.depth[node]))
             counts[word] += n
-        tones = [Tone(word, _tone(word), n, _paleness(word, height)) for word, n in counts.items()]
+        tones = [BarPart(word, _tone(word), n, _paleness(word, height)) for word, n in counts.items()]
         found.append(ColumnLevels(column.attribute.name, height, tones, part_bar(tones)))
     return found
 
@@ -340,8 +342,8 @@ def alike_of(boxes: Boxes) -> list[Alike]:
     for first, last in ALIKE:
         n = int(size[(size >= first) & (size <= (last or size.max()))].sum())
         label = f"{first}" if first == last else f"{first} or more" if last is None else f"{first} to {last}"
-        rest = Tone("others", "rest", boxes.n_rows - n)
-        found.append(Alike(label, n, part_bar([Tone(label, "exact", n), rest])))
+        rest = BarPart("others", "rest", boxes.n_rows - n)
+        found.append(Alike(label, n, part_bar([BarPart(label, "exact", n), rest])))
     return found
 
 

@@ -16,7 +16,7 @@ TALL, TOP = 190.0, 26.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tone:
+class BarPart:
     """A part of a bar: its name, its class of colours, its rows, and how opaque it is."""
 
     name: str
@@ -25,7 +25,7 @@ class Tone:
     opacity: float = 1.0
 
 
-def part_bar(tones: Sequence[Tone]) -> Markup:
+def part_bar(tones: Sequence[BarPart]) -> Markup:
     """Rows of each kind as one bar."""
     total, width, x, parts = max(sum(tone.n for tone in tones), 1), 300.0, 0.0, []
     for tone in tones:
@@ -45,7 +45,7 @@ def part_bar(tones: Sequence[Tone]) -> Markup:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class UtilityRange:
     """Rows that keep from ``first`` to ``last`` of their utility."""
 
     first: float
@@ -56,7 +56,7 @@ class Span:
     def label(self) -> str:
         """The share in words.
 
-        >>> Span(0.6, 0.65, 3).label
+        >>> UtilityRange(0.6, 0.65, 3).label
         '60 to 65 %'
         """
         return f"{100 * self.first:.0f} to {100 * self.last:.0f} %"
@@ -82,7 +82,7 @@ def _threshold(at_least: float | None, bottom: float) -> Iterator[Markup]:
         yield tag("text", "asked for", x=x, y=TOP - 8, text_anchor=side, class_="label soft")
 
 
-def shares_histogram(bars: Sequence[Span], at_least: float | None) -> Markup:
+def shares_histogram(bars: Sequence[UtilityRange], at_least: float | None) -> Markup:
     """How many rows keep how much, upright, with the threshold."""
     bottom, most = TOP + TALL, max((bar.n for bar in bars), default=1) or 1
     step = max(nice_step(most, 4), 1.0)
@@ -196,4 +196,4 @@ def _mark(place: Place, scale: _Risks) -> Markup:
     return tag("g", *parts, class_=f"score {place.kind}")
 
 
-__all__ = ["Place", "Span", "Tone", "part_bar", "plane_of_risk_and_utility", "shares_histogram"]
+__all__ = ["BarPart", "Place", "UtilityRange", "part_bar", "plane_of_risk_and_utility", "shares_histogram"]

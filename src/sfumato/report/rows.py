@@ -77,7 +77,7 @@ def view_of(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
     """What the report of these rows looks at. In a release of ``format_`` they are no other than in memory."""
     n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
     if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
-        return _gathered(rows, policy, format_)
+        return _gather(rows, policy, format_)
     source = open_table(rows.load() if isinstance(rows, FiledRows) else _as_read(rows, format_))
     return View(source, source, source.n_rows)
 
@@ -87,7 +87,7 @@ def _as_read(rows: pa.Table, format_: str) -> pa.Table:
     return as_read_from_csv(rows) if format_ == "csv" else rows
 
 
-def _gathered(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
+def _gather(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
     source = rows.source() if isinstance(rows, FiledRows) else open_table(rows)
     cells = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     published = [a for a in policy.schema.published if a.role is not Role.QUASI_IDENTIFIER]

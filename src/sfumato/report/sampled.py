@@ -18,7 +18,7 @@ from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
 from sfumato.release.release import Release
 from sfumato.report.diffgen import decimal, factor, odds
-from sfumato.report.page import Verdict, options_of, shown, template
+from sfumato.report.page import ReportSummary, options_of, shown, template
 from sfumato.table.stored import distinct_lines
 
 MOST_BOXES = 12
@@ -53,9 +53,9 @@ def _template() -> jinja2.Template:
     return template("sampled.html")
 
 
-def verdict(privacy: Privacy, n_rows: int) -> Verdict:
+def verdict(privacy: Privacy, n_rows: int) -> ReportSummary:
     if not privacy.is_secret:
-        return Verdict(
+        return ReportSummary(
             "bad",
             "Not private: the draws can be repeated.",
             f"This release was made with a seed ({privacy.randomness}), for a test. Whoever knows or guesses the seed "
@@ -63,10 +63,10 @@ def verdict(privacy: Privacy, n_rows: int) -> Verdict:
         )
     numbers = f"epsilon {decimal(privacy.epsilon)}, delta {float(privacy.delta):.3g}"
     if not n_rows:
-        return Verdict(
+        return ReportSummary(
             "none", f"Differentially private, {numbers}, and empty.", "No box was drawn often enough."
         )
-    return Verdict(
+    return ReportSummary(
         "good",
         f"Differentially private, {numbers}.",
         "Whether or not any one row was in the table, every outcome was nearly as likely: the chances differ by a "
@@ -75,14 +75,14 @@ def verdict(privacy: Privacy, n_rows: int) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes:
+class FrequentBoxes:
     """The boxes that most rows have: labels and number of rows."""
 
     names: list[str]
     lines: list[tuple[list[str], int]]
 
 
-def boxes_of(release: Release) -> Boxes:
+def boxes_of(release: Release) -> FrequentBoxes:
     names = [
         name
         for attribute in release.policy.schema.quasi_identifiers
@@ -92,7 +92,7 @@ def boxes_of(release: Release) -> Boxes:
     largest = np.argsort(-count, kind="stable")[:MOST_BOXES].tolist()
     cells = [lines.column(name).to_pylist() for name in names]
     found = [([_text(own[at]) for own in cells], int(count[at])) for at in largest]
-    return Boxes(names, found)
+    return FrequentBoxes(names, found)
 
 
 def _shown(release: Release, name: str) -> list[str]:

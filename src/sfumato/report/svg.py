@@ -18,10 +18,10 @@ def plain(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-def shortened(text: str, n_characters: int) -> str:
+def shorten(text: str, n_characters: int) -> str:
     """At most so many characters, the last one an ellipsis if some were left out.
 
-    >>> shortened("Married-civ-spouse", 8)
+    >>> shorten("Married-civ-spouse", 8)
     'Married…'
     """
     text = plain(text)

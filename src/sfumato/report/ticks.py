@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
-from sfumato.report.partition_plot import Scale, label_of, line_of, missing_strip, value_text
+from sfumato.report.partition_plot import PlotAxis, label_of, line_of, missing_strip, value_text
 
 DATE_STEPS = (("D", 1), ("D", 7), ("M", 1), ("M", 3), ("M", 6), ("Y", 1), ("Y", 2), ("Y", 5), ("Y", 10),
               ("Y", 20), ("Y", 50), ("Y", 100), ("Y", 500), ("Y", 1000))  # fmt: skip
@@ -24,7 +24,7 @@ class Tick:
     label: str
 
 
-def ticks_of(scale: Scale, *, most: int) -> list[Tick]:
+def ticks_of(scale: PlotAxis, *, most: int) -> list[Tick]:
     """Labels along a side that has room for so many."""
     if isinstance(scale.axis, TreeAxis):
         least = (1 - 1e-9) / most
@@ -47,7 +47,7 @@ def nice_step(span: float, most: int) -> float:
     return float(next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9)))
 
 
-def _ordered_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
+def _ordered_ticks(scale: PlotAxis, axis: OrderedAxis, most: int) -> Iterator[Tick]:
     if not scale.is_even or not math.isfinite(axis.high - axis.low):
         yield from _edge_ticks(scale, axis, most)
     elif axis.attribute.kind is Kind.DATE:
@@ -62,7 +62,7 @@ def _ordered_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]
             yield Tick(scale.at(i * step), value_text(axis, i * step))
 
 
-def _date_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
+def _date_ticks(scale: PlotAxis, axis: OrderedAxis, most: int) -> Iterator[Tick]:
     first, last = (np.datetime64(int(end), "D") for end in (axis.low, axis.high))
     for unit, n in DATE_STEPS:
         low = int(first.astype(f"datetime64[{unit}]").astype(np.int64))
@@ -78,7 +78,7 @@ def _date_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
             yield Tick(scale.at(day), str(period))
 
 
-def _edge_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
+def _edge_ticks(scale: PlotAxis, axis: OrderedAxis, most: int) -> Iterator[Tick]:
     """On an uneven scale round numbers lie anywhere: label the edges that lie about evenly."""
     half = (axis.grid or 0.0) / 2
     start, end = line_of(axis)
@@ -89,7 +89,7 @@ def _edge_ticks(scale: Scale, axis: OrderedAxis, most: int) -> Iterator[Tick]:
         yield Tick(float(scale.place[at]), value_text(axis, value))
 
 
-def _tree_ticks(scale: Scale, axis: TreeAxis, least: float, node: int = 0) -> Iterator[Tick]:
+def _tree_ticks(scale: PlotAxis, axis: TreeAxis, least: float, node: int = 0) -> Iterator[Tick]:
     """The labels below a node where most of them have room (below the root in any case), or its own."""
     tree = axis.nodes
     first, last = scale.at(float(tree.low[node])), scale.at(float(tree.high[node]))

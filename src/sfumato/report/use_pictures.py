@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from markupsafe import Markup
 
 from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Score
-from sfumato.report.svg import decimal, shortened, tag
+from sfumato.report.svg import decimal, shorten, tag
 from sfumato.report.ticks import nice_step
-from sfumato.report.utility import Line, Selection, TargetUtility, name_of
+from sfumato.report.utility import ModelLine, Selection, TargetUtility, name_of
 
 WIDTH, LABELS, EDGE = 440.0, 122.0, 14.0  # of the picture, its labels, and what is kept free on the right
 LINE, TOP = 40.0, 30.0
@@ -37,7 +37,7 @@ def scores(target: TargetUtility) -> Markup:
         parts.append(tag("path", guess, d=at_guess, class_="nothing"))
     for at, line in enumerate(target.lines):
         middle = TOP + LINE * (at + 0.5)
-        name = shortened(name_of(line.model), 18)
+        name = shorten(name_of(line.model), 18)
         parts.append(tag("text", name, x=LABELS - 12, y=middle + 4, text_anchor="end", class_="label"))
         parts += [_mark(target, line, score, place, middle + OFFSET[score.data]) for score in line.scores]
     better = "better →" if target.is_accuracy else "← better"
@@ -45,7 +45,9 @@ def scores(target: TargetUtility) -> Markup:
     parts.append(
         tag("text", f"{target.metric}, {better}", x=x, y=bottom + 36, text_anchor=anchor, class_="axis")
     )
-    about = f"The {target.metric} of {len(target.lines)} models of {shortened(target.target, 60)}; a table follows."
+    about = (
+        f"The {target.metric} of {len(target.lines)} models of {shorten(target.target, 60)}; a table follows."
+    )
     return tag(
         "svg", *parts, viewBox=f"0 0 {WIDTH:g} {bottom + 44:g}", role="img", aria_label=about, class_="scores"
     )
@@ -73,7 +75,7 @@ def _grid(target: TargetUtility, low: float, high: float, step: float, bottom: f
 
 
 def _mark(
-    target: TargetUtility, line: Line, score: Score, place: Callable[[float], float], y: float
+    target: TargetUtility, line: ModelLine, score: Score, place: Callable[[float], float], y: float
 ) -> Markup:
     x, spread = place(score.mean), score.half_width
     about = tag("title", f"{name_of(line.model)}, {WORDS[score.data]}: {target.with_spread(score)}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import InputError, enumerated, number_of
+from sfumato.errors import InputError, enumerate_names, number_of
 from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
 from sfumato.policy.workload import Aggregate, Classify, Select, Task
 
@@ -30,7 +30,7 @@ def purpose(task: Task) -> str:
     weight = "" if task.weight == 1 else f" (weight {task.weight:g})"
     if isinstance(task, Select):
         return f"to select the rows where {task.where}{weight}"
-    names = enumerated(task.targets)
+    names = enumerate_names(task.targets)
     jointly = " jointly" if isinstance(task, Classify) and task.joint and len(task.targets) > 1 else ""
     features = f" from {', '.join(task.features)}" if task.features else ""
     kind = ("class", "classes") if isinstance(task, Classify) else ("number", "numbers")
@@ -70,7 +70,7 @@ def selections_of(figures: Mapping[str, Any]) -> list[Selection]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ModelLine:
     """One model: its scores from the release and from the raw table, and what the target alone gives."""
 
     model: str
@@ -105,7 +105,7 @@ class TargetUtility:
 
     target: str
     metric: str
-    lines: tuple[Line, ...]
+    lines: tuple[ModelLine, ...]
     nothing: Score | None
 
     @property
@@ -129,7 +129,7 @@ class TargetUtility:
         )
 
     @property
-    def best(self) -> Line:
+    def best(self) -> ModelLine:
         """The model that does best from the release."""
         sign = 1 if self.is_accuracy else -1
         return max(self.lines, key=lambda line: sign * line.release.mean)
@@ -185,7 +185,7 @@ def _target(found: Evaluation, target: str, metric: str) -> TargetUtility | None
         if (test.target, test.metric, test.first) == (target, metric, RELEASE)
     }
     lines = tuple(
-        Line(
+        ModelLine(
             score.model,
             score,
             raw.get(score.model),

@@ -67,11 +67,11 @@ class Gauge:
     """
 
     def __init__(self, where: str) -> None:
-        self.where, self.most, self._before = where, memory_allowed(), _taken()
+        self.where, self.most, self._before = where, memory_allowed(), _memory_in_use()
 
     def check(self) -> None:
         """Raise if more than is allowed has been taken."""
-        self.foresee(_taken() - self._before)
+        self.foresee(_memory_in_use() - self._before)
 
     def foresee(self, n_bytes: int) -> None:
         """Raise if so many bytes are more than is allowed."""
@@ -79,7 +79,7 @@ class Gauge:
             raise TooLarge(self.where, self.most)
 
 
-def _taken() -> int:
+def _memory_in_use() -> int:
     """Bytes of memory that this process has; where the system does not say, those that Arrow has."""
     with suppress(OSError, ValueError, IndexError):
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]

@@ -19,9 +19,9 @@ from sfumato.table.source import (
     UNKNOWN,
     Count,
     Source,
-    changed,
     signature_of,
     source_of,
+    table_has_changed,
     while_reading,
     without_index,
 )
@@ -51,7 +51,7 @@ def open_ipc_lazily(path: Path, *, is_file: bool) -> Source:
                 yield batch.select(list(names))
             count(file.size())
         if signature_of(path) != known:
-            raise changed(str(path))
+            raise table_has_changed(str(path))
 
     def read(name: str) -> pa.ChunkedArray:
         found = [batch.column(0) for batch in batches([name], None, lambda _: None)]
@@ -100,11 +100,11 @@ def open_parquet(paths: Sequence[Path], where: str) -> Source:
                 for batch in file.iter_batches(FEW_ROWS, columns=[name]):  # cells of any size, stored once
                     chunks.append(batch.column(0))
                     gauge.check()
-        return _joined(chunks, schemas[0].field(name).type, name, where)
+        return _join(chunks, schemas[0].field(name).type, name, where)
 
     def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
         wanted = [
-            _joined_type([schema.field(name).type for schema in schemas], name, where) for name in names
+            _common_type([schema.field(name).type for schema in schemas], name, where) for name in names
         ]
         for path, footer, schema, known in zip(paths, footers, schemas, signatures, strict=True):
             for batch in _row_groups(path, footer, schema, names, memory, count):
@@ -114,7 +114,7 @@ def open_parquet(paths: Sequence[Path], where: str) -> Source:
                 ]
                 yield pa.RecordBatch.from_arrays(columns, list(names))
             if signature_of(path) != known:
-                raise changed(str(path))
+                raise table_has_changed(str(path))
 
     n_rows = sum(footer.num_rows for footer in footers)
     return Source(without_index(schemas[0].names), n_rows, "parquet", where, read, batches)
@@ -164,7 +164,7 @@ def _is_as_wanted(kind: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(kind == wanted or (pa.types.is_dictionary(kind) and kind.value_type == wanted))
 
 
-def _joined_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.DataType:
+def _common_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.DataType:
     """The type of a column whose parts may be stored in several ways."""
     if len(set(kinds)) == 1:
         return kinds[0]
@@ -175,7 +175,7 @@ def _joined_type(kinds: Sequence[pa.DataType], name: str, where: str) -> pa.Data
         raise TableError(f"Column {name!r} has different types in different parts of {where}.") from None
 
 
-def _joined(chunks: list[pa.Array], stored: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
+def _join(chunks: list[pa.Array], stored: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
     if len({chunk.type for chunk in chunks}) <= 1:
         return pa.chunked_array(chunks, type=chunks[0].type if chunks else stored)
     tables = [pa.table({name: decode(chunk)}) for chunk in chunks]

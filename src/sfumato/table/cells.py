@@ -186,7 +186,7 @@ def _day_cells(values: Any, attribute: Attribute) -> tuple[Any, Any]:
 
 def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:
     """The text of each number, its value as float64, and which cells are neither number nor missing."""
-    trimmed = _trimmed(cells, missing)
+    trimmed = _trim(cells, missing)
     with suppress(pa.ArrowInvalid):  # some cell is no number, and Arrow does not say which
         floats = trimmed.cast(pa.float64())
         if not pc.any(pc.is_nan(floats)).as_py():  # Arrow also takes nan(text) for a number
@@ -198,7 +198,7 @@ def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:
 
 def _read_dates(cells: Any, missing: Sequence[str]) -> tuple[Any, Any]:
     """The days of ISO texts, and which cells are neither date nor missing."""
-    trimmed = _trimmed(cells, missing)
+    trimmed = _trim(cells, missing)
     is_shaped = pc.match_substring_regex(trimmed, f"^{DATE}$")
     text = pc.utf8_slice_codeunits(pc.if_else(is_shaped, trimmed, None), 0, 10)
     days = pc.strptime(text, format="%Y-%m-%d", unit="s", error_is_null=True).cast(pa.date32())
@@ -207,7 +207,7 @@ def _read_dates(cells: Any, missing: Sequence[str]) -> tuple[Any, Any]:
     return days, pc.and_not(pc.is_null(days), pc.is_null(trimmed))
 
 
-def _trimmed(cells: Any, missing: Sequence[str]) -> Any:
+def _trim(cells: Any, missing: Sequence[str]) -> Any:
     text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
     words = pa.array(["", *(word.strip() for word in missing)], pa.string())
     return pc.if_else(pc.is_in(text, value_set=words), None, text)
@@ -401,10 +401,10 @@ def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if not whole.num_chunks:
         return whole.combine_chunks()
     indices = pa.concat_arrays([chunk.indices for chunk in whole.chunks])
-    return _used(join(indices, whole.chunk(0).dictionary))
+    return _drop_unused(join(indices, whole.chunk(0).dictionary))
 
 
-def _used(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+def _drop_unused(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same cells, with a dictionary of the values that occur and no others."""
     indices = encoded.indices.drop_null() if encoded.null_count else encoded.indices
     is_used = occurring(indices.to_numpy(), len(encoded.dictionary))

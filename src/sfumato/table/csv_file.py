@@ -30,10 +30,10 @@ from sfumato.table.source import (
     Count,
     How,
     Source,
-    changed,
     check_names,
     signature_of,
     source_of,
+    table_has_changed,
     while_reading,
     with_rows,
     without_index,
@@ -125,7 +125,7 @@ def open_csv(
         if not how.can_be_western:
             raise
     with while_reading(where, "gzip-ed CSV file"):
-        western = is_western(blocks_of(open_bytes, _unzipped))
+        western = is_western(blocks_of(open_bytes, _unzip))
     source = _csv_source(open_bytes, where, replace(how, encoding=WESTERN if western else UTF8), signature)
     if not western:
         return source
@@ -147,7 +147,7 @@ def _csv_source(
                 return _lazy_csv(open_bytes, layout, where, signature)
             body = _Body(head[layout.offset :], rest, gauge=Gauge(where))
             try:
-                table = _parsed(body, layout)
+                table = _parse(body, layout)
             except pa.ArrowInvalid:
                 table = None
         if table is None:
@@ -165,7 +165,7 @@ def _lazy_csv(
     settled: list[_Layout] = []
 
     def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
-        settled[:] = settled or [_settled(open_bytes, opened, where)]
+        settled[:] = settled or [_settle_encoding(open_bytes, opened, where)]
         layout = settled[0]
         last_column = layout.names[-1]  # its last cell tells whether the file ends inside quotes
         wanted = list(dict.fromkeys([*names, last_column]))
@@ -188,7 +188,7 @@ def _lazy_csv(
         if last is not None:
             _check_quotes(last, body.tail, layout, where)
         if signature() != known:
-            raise changed(where)
+            raise table_has_changed(where)
 
     def read(name: str) -> pa.ChunkedArray:
         found = [batch.column(0) for batch in batches([name], None, lambda _: None)]
@@ -197,12 +197,12 @@ def _lazy_csv(
     return Source(without_index(opened.names), UNKNOWN, "csv", where, read, batches)
 
 
-def _settled(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> _Layout:
+def _settle_encoding(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> _Layout:
     """The layout with the encoding that the whole file has: its head may not show it."""
     if not layout.how.can_be_western:
         return layout
     with while_reading(where, "gzip-ed CSV file"):
-        if not is_western(blocks_of(open_bytes, _unzipped)):
+        if not is_western(blocks_of(open_bytes, _unzip)):
             return layout
         how = replace(layout.how, encoding=WESTERN)
         with open_bytes() as file:
@@ -213,7 +213,7 @@ def _settled(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) ->
     return replace(found, types=layout.types)
 
 
-def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
+def _unzip(file: BinaryIO) -> tuple[bytes, Any]:
     """The first bytes of the text, and the stream of those that follow."""
     head = file.read(HEAD_BYTES)
     if not head.startswith(b"\x1f\x8b"):
@@ -223,8 +223,8 @@ def _unzipped(file: BinaryIO) -> tuple[bytes, Any]:
 
 
 def _as_utf8_text(file: BinaryIO, where: str, how: How) -> tuple[bytes, Any]:
-    """What ``_unzipped`` gives, as UTF-8."""
-    head, rest = _unzipped(file)
+    """What ``_unzip`` gives, as UTF-8."""
+    head, rest = _unzip(file)
     if how.encoding in (None, UTF8):
         return head, rest
     text = Utf8Stream(_Body(head, rest), how.encoding, where, any_text=how.any_text)
@@ -308,12 +308,12 @@ def _types(n_columns: int, sample: list[list[str]]) -> tuple[pa.DataType, ...]:
     return tuple(TEXTS if n <= max(20, len(rows) / 2) else pa.string() for n in distinct)
 
 
-def _parsed(body: _Body, layout: _Layout) -> pa.Table:
+def _parse(body: _Body, layout: _Layout) -> pa.Table:
     return pacsv.read_csv(body, **_options(layout))
 
 
 def _reader(body: _Body, layout: _Layout, **options: Any) -> Any:
-    """What ``_parsed`` gives, block by block."""
+    """What ``_parse`` gives, block by block."""
     return pacsv.open_csv(body, **_options(layout, **options))
 
 

@@ -127,7 +127,7 @@ class DatabaseTable:
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """One query: all rows of these columns, or of all, some at a time."""
-        with _connected(self.address) as database:
+        with _connect(self.address) as database:
             table = _found(database, self.address)
             known = dict(database.columns(table))
             yield from database.rows(table, {name: known[name] for name in names or self.names})
@@ -136,7 +136,7 @@ class DatabaseTable:
 def look(text: str) -> DatabaseTable:
     """The table behind an address, without reading its rows."""
     address = Address.parse(text)
-    with _connected(address) as database:
+    with _connect(address) as database:
         table = _found(database, address)
         names = tuple(name for name, _ in database.columns(table))
         return DatabaseTable(address, names, database.n_rows(table))
@@ -167,7 +167,7 @@ def _found(database: Database, address: Address) -> Name:
 
 
 @contextmanager
-def _connected(address: Address) -> Iterator[Database]:
+def _connect(address: Address) -> Iterator[Database]:
     """A connection; every error of a driver as one sentence."""
     connect: Callable[[Address], AbstractContextManager[Database]] = {
         "sqlite": _sqlite,
@@ -189,10 +189,10 @@ def _connected(address: Address) -> Iterator[Database]:
         raise TableError(f"{address.shown} cannot be read{why}") from None
 
 
-def _quoted(*names: str) -> str:
+def _quote(*names: str) -> str:
     """Names as a database reads them, whatever they hold.
 
-    >>> _quoted("main", 'a"; drop table b; --')
+    >>> _quote("main", 'a"; drop table b; --')
     '"main"."a""; drop table b; --"'
     """
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
@@ -211,7 +211,7 @@ class Database(ABC):
             return [tuple(row) for row in cursor.fetchall()]
 
     def n_rows(self, table: Name) -> int:
-        return int(self.ask(f"SELECT count(*) FROM {_quoted(*table)}")[0][0])  # noqa: S608 - quoted
+        return int(self.ask(f"SELECT count(*) FROM {_quote(*table)}")[0][0])  # noqa: S608 - quoted
 
     @abstractmethod
     def tables(self) -> list[tuple[str, str, bool]]:
@@ -224,9 +224,9 @@ class Database(ABC):
     def rows(self, table: Name, columns: dict[str, str]) -> Iterator[pa.RecordBatch]:
         """All rows of some columns, given with their types."""
         chosen = ", ".join(
-            f"{self.cell(_quoted(name), kind)} AS {_quoted(name)}" for name, kind in columns.items()
+            f"{self.cell(_quote(name), kind)} AS {_quote(name)}" for name, kind in columns.items()
         )
-        yield from self.stream(f"SELECT {chosen} FROM {_quoted(*table)}")  # noqa: S608 - quoted
+        yield from self.stream(f"SELECT {chosen} FROM {_quote(*table)}")  # noqa: S608 - quoted
 
     def cell(self, column: str, kind: str) -> str:  # noqa: ARG002 - most types are selected as they are
         """A column as it is selected."""
@@ -259,8 +259,8 @@ class Sqlite(Database):
         The driver would take the type of a column from its first rows and stop at a cell of another; and SQLite's own
         text of a real number has 15 digits only.
         """
-        chosen = [part for name in columns for part in _type_text_and_real(_quoted(name))]
-        for batch in filter(len, self.stream(f"SELECT {', '.join(chosen)} FROM {_quoted(*table)}")):  # noqa: S608 - quoted
+        chosen = [part for name in columns for part in _type_text_and_real(_quote(name))]
+        for batch in filter(len, self.stream(f"SELECT {', '.join(chosen)} FROM {_quote(*table)}")):  # noqa: S608 - quoted
             cells = zip(batch.columns[::3], batch.columns[1::3], batch.columns[2::3], strict=True)
             yield pa.RecordBatch.from_arrays([_one_text(*cell) for cell in cells], list(columns))
 

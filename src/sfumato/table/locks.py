@@ -18,7 +18,7 @@ CAN_LOCK = fcntl is not None
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Wait until nobody else holds the lock file ``path``, which is made for the purpose and removed afterwards."""
     if not CAN_LOCK:
         yield
@@ -67,4 +67,4 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-__all__ = ["CAN_LOCK", "locked", "open_plain", "take"]
+__all__ = ["CAN_LOCK", "hold_lock", "open_plain", "take"]

@@ -29,7 +29,7 @@ NUMBERS = {int, float, np.int64, np.float64}
 """Types of objects that Arrow joins in one column as they should be joined."""
 
 
-class Reading(NamedTuple):
+class ObjectReading(NamedTuple):
     """What one object says."""
 
     words: str | None = None
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     day: int | None = None
 
 
-NOTHING = Reading()
+NOTHING = ObjectReading()
 
 
 def readings_of(cells: Iterable[object]) -> pa.StructArray:
@@ -95,35 +95,35 @@ def _is_missing(cell: object) -> bool:
     return isinstance(cell, float | np.floating | Decimal | np.datetime64) and bool(cell != cell)  # noqa: PLR0124 - NaN and NaT
 
 
-def _read(cell: object) -> Reading:
+def _read(cell: object) -> ObjectReading:
     """What an object says; nothing if that cannot be found out, since an error would tell something of it."""
     if type(cell) is str:
-        return Reading(words=_as_utf8(cell.encode("utf-8", "surrogatepass")))
+        return ObjectReading(words=_as_utf8(cell.encode("utf-8", "surrogatepass")))
     try:
         return NOTHING if _is_missing(cell) else _read_present(cell)
     except Exception:  # noqa: BLE001 - an object may raise anything when it is asked for its text
         return NOTHING
 
 
-def _read_present(cell: Any) -> Reading:
+def _read_present(cell: Any) -> ObjectReading:
     if isinstance(cell, str):
         return _read(str.__str__(cell)[:])
     if isinstance(cell, bytes | bytearray | memoryview):
-        return Reading(words=_as_utf8(bytes(cell)))
+        return ObjectReading(words=_as_utf8(bytes(cell)))
     if isinstance(cell, bool | np.bool_):
-        return Reading(text="true" if cell else "false", number=float(cell))
+        return ObjectReading(text="true" if cell else "false", number=float(cell))
     if isinstance(cell, int | np.integer):
-        return Reading(text=str(int(cell)), number=float(cell))
+        return ObjectReading(text=str(int(cell)), number=float(cell))
     if isinstance(cell, float | np.floating):
-        return Reading(text=_float_text(float(str(cell))), number=float(cell))
+        return ObjectReading(text=_float_text(float(str(cell))), number=float(cell))
     if isinstance(cell, Decimal):
-        return Reading(text=_decimal_text(cell), number=float(cell))
+        return ObjectReading(text=_decimal_text(cell), number=float(cell))
     if isinstance(cell, np.datetime64):
         moment = cell.astype("datetime64[us]").item()
-        return _of_day(moment) if isinstance(moment, date) else Reading(words=str(cell))
+        return _of_day(moment) if isinstance(moment, date) else ObjectReading(words=str(cell))
     if isinstance(cell, date):
         return _of_day(cell)
-    return Reading(words=_as_utf8(str(cell).encode("utf-8", "surrogatepass")))
+    return ObjectReading(words=_as_utf8(str(cell).encode("utf-8", "surrogatepass")))
 
 
 def _as_utf8(text: bytes) -> str | None:
@@ -154,11 +154,11 @@ def _decimal_text(number: Decimal) -> str:
     return "0" if text == "-0" else text
 
 
-def _of_day(moment: date) -> Reading:
+def _of_day(moment: date) -> ObjectReading:
     day = count_days(moment)
     if not isinstance(moment, datetime):
-        return Reading(text=moment.isoformat(), day=day)
+        return ObjectReading(text=moment.isoformat(), day=day)
     midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
     if midnight and moment.tzinfo is None and not getattr(moment, "nanosecond", 0):
-        return Reading(text=moment.date().isoformat(), day=day)
-    return Reading(text=moment.isoformat(sep=" "), day=day)
+        return ObjectReading(text=moment.date().isoformat(), day=day)
+    return ObjectReading(text=moment.isoformat(sep=" "), day=day)

@@ -70,7 +70,7 @@ def open_table(
 def _open(source: Any, *, spool: Path | None, how: How) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
-            return open_csv(_spooled(sys.stdin.buffer, spool), "stdin", how)
+            return open_csv(_spool(sys.stdin.buffer, spool), "stdin", how)
         data = _whole(sys.stdin.buffer)  # a faulty row is looked for in a second pass
         return open_csv(lambda: io.BytesIO(data), "stdin", replace(how, lazy=False))
     if isinstance(source, str) and databases.is_address(source):
@@ -96,7 +96,7 @@ def _open_database(address: str, spool: Path | None, how: How) -> Source:
     where = table.address.shown
     if how.lazy and spool is None:
         return Source(
-            table.names, table.n_rows, "database", where, partial(_database_column, table), _streamed(table)
+            table.names, table.n_rows, "database", where, partial(_database_column, table), _stream(table)
         )
     batches = table.batches()
     if how.lazy and spool is not None and (first := next(batches, None)) is not None:
@@ -113,7 +113,7 @@ def _open_database(address: str, spool: Path | None, how: How) -> Source:
     return source_of_batches(table.names, batches, "database", where)
 
 
-def _streamed(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _stream(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:
     def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
         for batch in table.batches(names):
             count(batch.nbytes)
@@ -140,7 +140,7 @@ def _open_spreadsheet(path: Path, how: How, sheet: str | None = None) -> Source:
     return source
 
 
-def _spooled(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
+def _spool(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, BLOCK_BYTES)

@@ -129,7 +129,7 @@ def in_usual_notation(
     (['21.5', '1023.5'], ['1,5', '2'])
     """
     rewrite = {
-        attribute.name: partial(_rewritten, attribute=attribute, change=change, is_private=is_private)
+        attribute.name: partial(_rewrite, attribute=attribute, change=change, is_private=is_private)
         for attribute in schema.expand(source.names)
         if attribute.name in source.names and (change := _change(attribute, reading, source.kind))
     }
@@ -165,7 +165,7 @@ def _change(attribute: Attribute, reading: Reading, source_kind: str) -> Change 
     return None
 
 
-def _rewritten(
+def _rewrite(
     column: pa.ChunkedArray, *, attribute: Attribute, change: Change, is_private: bool
 ) -> pa.ChunkedArray:
     """A column with its texts changed, but for those that stand for a missing value; other types stay."""

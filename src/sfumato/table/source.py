@@ -79,7 +79,7 @@ class Source:
         with while_reading(self.where, "table"):
             column = self.read(name)
         if self.n_rows not in (len(column), UNKNOWN):
-            raise changed(self.where)
+            raise table_has_changed(self.where)
         # Arrow cannot join an empty chunk of a slice that came through the C stream interface
         return pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
 
@@ -114,7 +114,7 @@ class Source:
             for start in range(0, piece.num_rows, rows):
                 yield piece.slice(start, rows)
         if self.n_rows not in (n_rows, UNKNOWN):
-            raise changed(self.where)
+            raise table_has_changed(self.where)
 
     def _columns(self, names: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
         table = pa.table({name: _movable(self.column(name)) for name in names})
@@ -143,7 +143,7 @@ class Source:
         )
 
 
-def changed(where: str) -> TableError:
+def table_has_changed(where: str) -> TableError:
     """A table that is not what it was when it was read before."""
     return TableError(f"{where} changed while it was being read; read it again.")
 

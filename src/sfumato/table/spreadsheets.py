@@ -72,7 +72,7 @@ def read_sheet(
     try:
         _check_size(path)
         with calamine.CalamineWorkbook.from_path(path) as book:
-            rows = _chosen(book, path, sheet).iter_rows()
+            rows = _choose_sheet(book, path, sheet).iter_rows()
     except (
         calamine.CalamineError,
         OSError,
@@ -95,7 +95,7 @@ def read_sheet(
     return names, _batches(filled, names, path, any_width=any_width)
 
 
-def _chosen(book: Any, path: Path, sheet: str | None) -> Any:
+def _choose_sheet(book: Any, path: Path, sheet: str | None) -> Any:
     """The sheet that is named, or else the only one that has cells."""
     names = book.sheet_names
     if sheet is not None:

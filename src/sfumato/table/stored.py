@@ -102,11 +102,13 @@ class FiledRows:
         held: list[pa.Table] = []
         most = MOST_LINES
         for table in self.tables(names):
-            held.append(_counted(table.append_column(N_ROWS, pa.array(np.ones(len(table), dtype=np.int64)))))
+            held.append(
+                _count_lines(table.append_column(N_ROWS, pa.array(np.ones(len(table), dtype=np.int64))))
+            )
             if sum(lines.num_rows for lines in held) > most:
-                held = [_counted(pa.concat_tables(held))]
+                held = [_count_lines(pa.concat_tables(held))]
                 most = max(MOST_LINES, 2 * held[0].num_rows)
-        found = _counted(pa.concat_tables(held))
+        found = _count_lines(pa.concat_tables(held))
         return found.drop_columns([N_ROWS]), found.column(N_ROWS).to_numpy()
 
 
@@ -115,11 +117,11 @@ def distinct_lines(rows: pa.Table | FiledRows, names: Sequence[str]) -> tuple[pa
     if isinstance(rows, FiledRows):
         return rows.distinct(names)
     ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
-    found = _counted(rows.select(list(names)).append_column(N_ROWS, ones))
+    found = _count_lines(rows.select(list(names)).append_column(N_ROWS, ones))
     return found.drop_columns([N_ROWS]), found.column(N_ROWS).to_numpy()
 
 
-def _counted(lines: pa.Table) -> pa.Table:
+def _count_lines(lines: pa.Table) -> pa.Table:
     """One line for all that are alike, with plain columns: dictionaries differ from batch to batch.
 
     They stand in the order of their first ones. Arrow's own order of groups is nearly that, but not always.

@@ -42,7 +42,7 @@ def compact(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
-def trimmed(table: pa.Table) -> pa.Table:
+def trim(table: pa.Table) -> pa.Table:
     """The same cells, each column in one chunk with a dictionary of the values that occur, in any order.
 
     For what stays inside: it is cheaper than ``compact``.

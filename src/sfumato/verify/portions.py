@@ -36,7 +36,7 @@ from sfumato.policy.schema import Attribute, Role
 from sfumato.table.cells import UnreadableCells, as_stored, numbers, texts
 from sfumato.table.opening import open_table
 from sfumato.table.source import Source
-from sfumato.table.write import trimmed
+from sfumato.table.write import trim
 from sfumato.verify.groups import Codes, Groups, cells_of, group, joint, labels_of, summed, with_missing
 
 Ints = NDArray[np.int64]
@@ -189,7 +189,7 @@ class Lines:
 
     def condensed(self) -> Lines:
         """One line for all that agree in their keys."""
-        keys = trimmed(self.keys)  # all chunks in one
+        keys = trim(self.keys)  # all chunks in one
         found = group(
             cells_of(column, name) for name, column in zip(keys.column_names, keys.columns, strict=True)
         )
@@ -244,7 +244,7 @@ def lines_of(batch: pa.RecordBatch, judged: Judged) -> Lines:
         attribute.name: Moments.of(numbers(batch.column(attribute.name), attribute)).joined(of_row, n)
         for attribute in judged.numbers
     }
-    return Lines(trimmed(keys), size.astype(np.int64), moments)
+    return Lines(trim(keys), size.astype(np.int64), moments)
 
 
 def _comparable(column: pa.Array, name: str) -> pa.Array:
@@ -416,7 +416,7 @@ class Portions:
             for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
                 if start < end:
                     file = self._files[number] = self._files[number] or _File(self.folder, table.schema)
-                    file.append(trimmed(table.slice(start, end - start)))
+                    file.append(trim(table.slice(start, end - start)))
 
     def __iter__(self) -> Iterator[Lines]:
         """Each portion once; what is read is gone."""

@@ -88,7 +88,7 @@ class Certificate:
         figures += [("rows suppressed", f"{claims.suppressed:,}")] if claims.suppressed else []
         figures += [("is the sum of the counts", f"{claims.counted:,}")] if claims.counted is not None else []
         achieved = [
-            (notebook.worded(claim.requirement), claim.figure, f"{claim.achieved:,.6g}")
+            (notebook.describe_item(claim.requirement), claim.figure, f"{claim.achieved:,.6g}")
             for claim in claims.requirements
         ]
         return notebook.card(
@@ -125,7 +125,7 @@ class Certificate:
             at_least = self.claims.utility.at_least
             of_whom = "" if isinstance(at_least, Absolute) else " of each row's"
             return f"utility at least {at_least}{of_whom}"
-        return ", ".join(notebook.worded(claim.requirement) for claim in self.claims.requirements)
+        return ", ".join(notebook.describe_item(claim.requirement) for claim in self.claims.requirements)
 
     @property
     def promises_nothing(self) -> bool:
