@@ -76,6 +76,7 @@ ALGORITHMS = (
     "sfumato.recoding",
     "sfumato.encoding",
     "sfumato.table.distinct",
+    "sfumato.table.sorted_runs",
     "sfumato.release.query",
 )
 """What ``verify`` must not reach, however indirectly: it would repeat their mistakes instead of finding them."""

@@ -9,7 +9,6 @@ the next.
 from __future__ import annotations
 
 import itertools
-import mmap
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, axis_from_dict, distinct_boxes
 from sfumato.recoding.recoder import Cells, Places, Recoder
 from sfumato.recoding.ways import FIELDS, NODES, Branches, Ints, Tree, Ways, tree_from, write_document
+from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
 from sfumato.table.spill import Spill, spilling
 
@@ -143,9 +143,8 @@ class MappedNodes:
         )
         self.window = max(memory // (8 * kind.itemsize), LEAST_WINDOW)
         _copy(published, path, kind, min(BATCH_NODES, self.window))
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 0)
-        nodes = np.frombuffer(self._map, dtype=kind)
+        self._mapped = np.memmap(path, dtype=kind, mode="r+")
+        nodes = np.asarray(self._mapped)
         self.tree = Tree(*(nodes[name] for name in FIELDS))
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.low, self.high = nodes["low"], nodes["high"]
@@ -189,12 +188,7 @@ class MappedNodes:
         """The first node and the end of each window; its memory is given back when the next is asked for."""
         for start in range(0, self.tree.n_nodes, self.window):
             yield start, min(start + self.window, self.tree.n_nodes)
-            self._give_back()
-
-    def _give_back(self) -> None:
-        """Let go of the memory that mapped pages take; the file has them all."""
-        if hasattr(mmap, "MADV_DONTNEED"):  # elsewhere the system takes it when it is in need
-            self._map.madvise(mmap.MADV_DONTNEED)
+            let_go(self._mapped)
 
     # -- after the copy ----------------------------------------------------------------------------
 
@@ -207,7 +201,7 @@ class MappedNodes:
             for part in self._parts(start, end):
                 n_before += self._number_branches(*part, n_before)
                 self.ways.fill_boxes(self.tree, self.low, self.high, start=part[0], end=part[1])
-                self._give_back()
+                let_go(self._mapped)
 
     def _check(self, start: int, end: int, n_before: int) -> None:
         """A damaged file must not send rows back, or out of it. ``n_before`` nodes are children of earlier ones."""

@@ -5,6 +5,6 @@
 :class:`Reading` (``reading``) says how its text is written. ``cells`` gives the cells of a column a meaning, ``objects``
 those that are Python values. ``write`` is the way out, ``files`` lets a file appear whole or not at all (``renames``,
 ``locks``), and ``formulas`` keeps cells from running in a spreadsheet. ``allowance`` limits the memory that reading may
-take; ``spill`` is the folder for what does not fit, with ``stored`` tables, ``distinct`` values and
-``counters`` of what was read and written.
+take; ``spill`` is the folder for what does not fit, with ``stored`` tables, ``distinct`` values, ``sorted_runs``
+of records and ``counters`` of what was read and written.
 """

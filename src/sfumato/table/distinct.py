@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks
 from sfumato.policy.schema import Attribute
 from sfumato.table.cells import TEXT, is_one_of, plain
+from sfumato.table.sorted_runs import SortedRun, merge
 from sfumato.table.spill import Spill, size_of, spilling
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Numbers:
         self.capacity = max(memory // 32, SMALLEST_RUN)  # with copies to join and to sort them
         self._parts: list[Floats] = []
         self._held = 0
-        self._runs: list[tuple[Path, int]] = []
+        self._runs: list[SortedRun] = []
 
     def add(self, values: NDArray[Any]) -> None:
         """Look at some more numbers."""
@@ -89,12 +89,13 @@ class Numbers:
             return
         if self._held:
             self._write_run(self.spill)
-        yield from _merged(self._runs, self.capacity)
+        for part in merge(self._runs, max(self.capacity // len(self._runs), SMALLEST_RUN)):
+            yield ascending(part)
 
     def drop(self) -> None:
         """Remove the runs: nobody will read them again."""
-        for path, _ in self._runs:
-            path.unlink(missing_ok=True)
+        for run in self._runs:
+            run.delete()
         self._parts, self._runs, self._held = [], [], 0
 
     def _join(self) -> None:
@@ -102,11 +103,9 @@ class Numbers:
         self._parts, self._held = [whole], len(whole)
 
     def _write_run(self, spill: Spill) -> None:
-        path = spill.path("run")
-        with spilling(spill.folder), path.open("wb") as file:
-            self._parts[0].tofile(file)
-        self._runs.append((path, self._held))
-        spill.counters.bytes_written += 8 * self._held
+        run = SortedRun(spill, np.dtype(np.float64))
+        run.append(self._parts[0])
+        self._runs.append(run)
         spill.counters.spills += 1
         self._parts, self._held = [], 0
 
@@ -124,29 +123,6 @@ def ascending(values: NDArray[Any]) -> NDArray[Any]:
     is_first[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return ordered[is_first]
-
-
-def _merged(runs: list[tuple[Path, int]], capacity: int) -> Iterator[Floats]:
-    """Sorted runs as one: up to the least of the last numbers at hand, again and again."""
-    size = max(capacity // len(runs), SMALLEST_RUN)
-    files = [path.open("rb") for path, _ in runs]
-    try:
-        heads = [np.fromfile(file, dtype=np.float64, count=size) for file in files]
-        while heads:
-            bound = min(head[-1] for head in heads)
-            cuts = [int(np.searchsorted(head, bound, side="right")) for head in heads]
-            yield ascending(np.concatenate([head[:cut] for head, cut in zip(heads, cuts, strict=True)]))
-            heads = [head[cut:] for head, cut in zip(heads, cuts, strict=True)]
-            for i in range(len(heads)):
-                if len(heads[i]) == 0:
-                    heads[i] = np.fromfile(files[i], dtype=np.float64, count=size)
-            for i in reversed(range(len(heads))):
-                if len(heads[i]) == 0:
-                    files.pop(i).close()
-                    heads.pop(i)
-    finally:
-        for file in files:
-            file.close()
 
 
 class NumberFile:

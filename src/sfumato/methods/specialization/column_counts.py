@@ -8,16 +8,15 @@ bounded whatever the column; either way counts come as *entries*, see :mod:`sfum
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
 from sfumato.methods.specialization.kernels.cuts import CLASS_BITS, add_counts
-from sfumato.table.spill import Spill, spilling
+from sfumato.table.sorted_runs import SortedRun, merge
+from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -27,8 +26,8 @@ Entries = tuple[NDArray[np.uint64], Ints]
 CHUNK = 65_536
 """Entries that are looked at in one go where they are not all in memory."""
 
-MARK = 1024
-"""Every so manieth entry of a file is known by its key."""
+COUNTED = np.dtype([("key", np.uint64), ("n", np.int64)])
+"""An entry as it is stored."""
 
 FEWEST_KEYS = 16_384
 """That are sorted at once, however little memory there is."""
@@ -176,34 +175,41 @@ class _Sorted:
         self.start, self.spill, self.most = classes.start.astype(np.uint64), spill, most
         self.keys: list[NDArray[np.uint64]] = []
         self.n_held = 0
-        self.runs: list[_Run] = []
+        self.runs: list[SortedRun] = []
+        self.counted: NDArray[Any] = np.zeros(0, dtype=COUNTED)
+        """All records, if they are in memory."""
 
     def add(self, codes: Codes, labels: Codes) -> None:
         high = codes.astype(np.uint64) << np.uint64(CLASS_BITS)
         key = (high[:, None] | (labels + self.start)).ravel()
         for first in range(0, len(key), self.most):
             part = key[first : first + self.most]
-            if self.n_held + len(part) > self.most:
-                self._end_run()
+            if self.spill is not None and self.n_held + len(part) > self.most:
+                self._end_run(self.spill)
             self.keys.append(part)
             self.n_held += len(part)
 
     def close(self) -> None:
-        self._end_run()
-        if len(self.runs) != 1:
-            self._merge()
-        (run,) = self.runs
-        if isinstance(run, _StoredRun) and run.n * run.LINE <= self.most * SORT_BYTES:
-            self.runs = [_Run([run.read(0, run.n)])]  # nothing is sorted any more, so there is room
-            run.delete()
+        if self.spill is None:
+            self.counted = self._count_held()
+            return
+        self._end_run(self.spill)
+        if len(self.runs) > 1:
+            self._merge(self.spill)
+        if sum(run.n_bytes for run in self.runs) <= self.most * SORT_BYTES:
+            for run in self.runs:  # there is one, or none; nothing is sorted any more, so there is room
+                self.counted = run.read(0, run.n)
+                run.delete()
+            self.runs = []
 
     def between(self, low: int, high: int) -> Iterator[Entries]:
         """Chunks of entries, cut between codes: what begins a code at the end of one is kept for the next."""
         kept: Entries = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
         first, last = (np.uint64(code << CLASS_BITS) for code in (low, high))
-        for found in self.runs[0].around(first, last):
-            begin, end = np.searchsorted(found[0], np.array([first, last]))
-            key, n = (np.concatenate([old, new[begin:end]]) for old, new in zip(kept, found, strict=True))
+        for found in self.runs[0].around(first, last) if self.runs else [self.counted]:
+            begin, end = np.searchsorted(found["key"], np.array([first, last]))
+            new = found["key"][begin:end], found["n"][begin:end]
+            key, n = (np.concatenate(pair) for pair in zip(kept, new, strict=True))
             if len(key):
                 whole = np.searchsorted(key, key[-1] >> np.uint64(CLASS_BITS) << np.uint64(CLASS_BITS))
                 kept = key[whole:], n[whole:]
@@ -212,100 +218,36 @@ class _Sorted:
         if len(kept[0]):
             yield kept
 
-    def _end_run(self) -> None:
+    def _count_held(self) -> NDArray[Any]:
+        """The keys at hand with their numbers; they are not held any more."""
+        held = np.concatenate([np.zeros(0, dtype=np.uint64), *self.keys])
+        self.keys, self.n_held = [], 0
+        key, n = np.unique(held, return_counts=True)
+        return _pack(key, n)
+
+    def _end_run(self, spill: Spill) -> None:
         if not self.keys:
             return
-        key, n = np.unique(np.concatenate(self.keys), return_counts=True)
-        self.keys, self.n_held = [], 0
-        run = self._new_run()
-        run.append((key, n.astype(np.int64)))
+        run = SortedRun(spill, COUNTED, "counts")
+        run.append(self._count_held())
         self.runs.append(run)
         if len(self.runs) == MOST_RUNS:
-            self._merge()
+            self._merge(spill)
 
-    def _merge(self) -> None:
-        """All runs as one."""
-        merged = self._new_run()
-        for entries in _merged(self.runs, max(self.most // (len(self.runs) + 1), 1)):
-            merged.append(entries)
+    def _merge(self, spill: Spill) -> None:
+        """All runs as one, equal keys added up."""
+        merged = SortedRun(spill, COUNTED, "counts")
+        for part in merge(self.runs, max(self.most // (len(self.runs) + 1), 1)):
+            key, place = np.unique(part["key"], return_inverse=True)
+            n = np.zeros(len(key), dtype=np.int64)
+            np.add.at(n, place, part["n"])
+            merged.append(_pack(key, n))
         for run in self.runs:
             run.delete()
         self.runs = [merged]
 
-    def _new_run(self) -> _Run:
-        return _Run() if self.spill is None else _StoredRun(self.spill)
 
-
-@dataclass(slots=True)
-class _Run:
-    """Entries in memory."""
-
-    parts: list[Entries] = field(default_factory=list)
-
-    def append(self, entries: Entries) -> None:
-        self.parts.append(entries)
-
-    def around(self, first: np.uint64, last: np.uint64) -> Iterator[Entries]:  # noqa: ARG002 - no matter in memory
-        """The entries in order that have keys in [first, last), and perhaps some others."""
-        yield from self.parts
-
-    def read(self, begin: int, end: int) -> Entries:
-        (key, n) = self.parts[0] if self.parts else (np.zeros(0, np.uint64), np.zeros(0, np.int64))
-        return key[begin:end], n[begin:end]
-
-    def delete(self) -> None:
-        self.parts = []
-
-
-class _StoredRun(_Run):
-    """Entries in a file, in lines of two numbers of 64 bits, and where to find them."""
-
-    LINE = 16
-
-    def __init__(self, spill: Spill) -> None:
-        self.spill, self.path = spill, spill.path("counts")
-        self.marks = np.zeros(0, dtype=np.uint64)
-        self.n = 0
-
-    def append(self, entries: Entries) -> None:
-        lines = np.stack([entries[0], entries[1].astype(np.uint64)], axis=1)
-        self.marks = np.append(self.marks, entries[0][-self.n % MARK :: MARK])
-        self.n += len(lines)
-        with spilling(self.spill.folder), self.path.open("ab") as file:
-            lines.tofile(file)
-        self.spill.counters.bytes_written += lines.nbytes
-
-    def around(self, first: np.uint64, last: np.uint64) -> Iterator[Entries]:
-        begin = max(int(np.searchsorted(self.marks, first, side="right")) - 1, 0) * MARK
-        end = min(int(np.searchsorted(self.marks, last)) * MARK, self.n)
-        for at in range(begin, end, CHUNK):
-            yield self.read(at, min(at + CHUNK, end))
-
-    def read(self, begin: int, end: int) -> Entries:
-        n = min(end, self.n) - begin
-        lines = np.fromfile(self.path, dtype=np.uint64, count=2 * n, offset=begin * self.LINE).reshape(-1, 2)
-        self.spill.counters.bytes_read += lines.nbytes
-        return lines[:, 0].copy(), lines[:, 1].astype(np.int64)
-
-    def delete(self) -> None:
-        Path(self.path).unlink(missing_ok=True)
-
-
-def _merged(runs: Sequence[_Run], step: int) -> Iterator[Entries]:
-    """The entries of all runs in order, equal keys added up; ``step`` entries of each are held."""
-    at = [0] * len(runs)
-    held = [run.read(0, step) for run in runs]
-    while any(len(key) for key, _ in held):
-        # keys up to the least of the last ones held cannot come again
-        last = min(key[-1] for key, _ in held if len(key))
-        ends = [int(np.searchsorted(key, last, side="right")) for key, _ in held]
-        key, place = np.unique(
-            np.concatenate([key[:end] for (key, _), end in zip(held, ends, strict=True)]), return_inverse=True
-        )
-        n = np.zeros(len(key), dtype=np.int64)
-        np.add.at(n, place, np.concatenate([n[:end] for (_, n), end in zip(held, ends, strict=True)]))
-        yield key, n
-        for r, end in enumerate(ends):
-            if end:
-                at[r] += end
-                held[r] = runs[r].read(at[r], at[r] + step)
+def _pack(key: NDArray[np.uint64], n: Ints) -> NDArray[Any]:
+    out = np.empty(len(key), dtype=COUNTED)
+    out["key"], out["n"] = key, n
+    return out
