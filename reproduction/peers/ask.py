@@ -94,7 +94,7 @@ def values() -> dict[str, list[str]]:
         if name == private.CLASS:
             out[name] = list(private.CLASSES)
         elif attribute.hierarchy is not None:
-            out[name] = sorted(str(path[0]) for path in attribute.hierarchy.as_levels())
+            out[name] = sorted(str(path[0]) for path in attribute.build_declared_hierarchy().as_levels())
     return out
 
 

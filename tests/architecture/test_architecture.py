@@ -290,6 +290,33 @@ def foreign_imports_of_kernels(sources: dict[str, str]) -> list[str]:
     ]
 
 
+def raw_declarations(sources: dict[str, str]) -> list[str]:
+    """Places that take a hierarchy's declaration apart as plain data, where its methods should be asked."""
+
+    def is_declaration(node: ast.AST) -> bool:
+        return isinstance(node, ast.Attribute) and node.attr == "hierarchy"
+
+    def is_raw(node: ast.AST) -> bool:
+        match node:
+            case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]) if is_declaration(subject):
+                return any(word in ast.unparse(kinds).split(" | ") for word in ("dict", "Mapping", "str"))
+            case ast.Subscript(value=subject) | ast.Match(subject=subject):
+                return is_declaration(subject)
+            case ast.Compare(left=left, comparators=[right]) if is_declaration(left) or is_declaration(right):
+                return any(
+                    isinstance(side, ast.Constant) and side.value is not None for side in (left, right)
+                )
+        return False
+
+    return [
+        f"{module}, line {node.lineno}: a hierarchy is taken apart; ask its declaration."
+        for module, text in sources.items()
+        if not within(module, "sfumato.policy.hierarchy")
+        for node in ast.walk(ast.parse(text))
+        if is_raw(node)
+    ]
+
+
 def prints(sources: dict[str, str]) -> list[str]:
     return [
         f"{module}, line {node.lineno}: prints; only cli does."
@@ -394,6 +421,10 @@ def test_pyspark_is_imported_by_its_engine_alone():
 
 def test_kernels_import_numpy_and_numba_only():
     report(foreign_imports_of_kernels(SOURCES))
+
+
+def test_hierarchies_are_asked_and_not_taken_apart():
+    report(raw_declarations(SOURCES))
 
 
 def test_the_library_never_prints():
@@ -580,6 +611,28 @@ def test_a_foreign_import_of_a_kernel_is_found():
 def test_a_print_is_found_outside_the_command_line_and_not_in_a_doctest():
     sources = package(cli="print(1)", table='def f():\n    """>>> print(1)"""\n    print(2)\n')
     assert prints(sources) == ["sfumato.table, line 3: prints; only cli does."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(attribute.hierarchy, Mapping)",
+        "isinstance(self.attribute.hierarchy, dict | list)",
+        "'mask' in attribute.hierarchy",
+        "attribute.hierarchy['mask']",
+        "attribute.hierarchy == 'flat'",
+        "match attribute.hierarchy:\n    case {'mask': n}:\n        pass",
+    ],
+)
+def test_a_hierarchy_taken_apart_is_found(text):
+    assert len(raw_declarations(package(table=text, policy__hierarchy__tree=text))) == 1
+
+
+def test_questions_to_a_hierarchy_are_fine():
+    text = (
+        "attribute.hierarchy is None\nisinstance(attribute.hierarchy, Mask)\nattribute.hierarchy.as_policy()"
+    )
+    assert raw_declarations(package(table=text)) == []
 
 
 def test_an_unknown_citation_is_found():

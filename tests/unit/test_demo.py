@@ -176,7 +176,7 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
         if attribute.values:
             assert set(attribute.values) == found
         if attribute.hierarchy:
-            tree = attribute.hierarchy
+            tree = attribute.hierarchy.tree
             assert {tree.labels[node] for node in tree.leaf_nodes.tolist()} == found
         if attribute.bounds:
             assert attribute.bounds[0] <= min(found) <= max(found) <= attribute.bounds[1]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import HierarchyError, InputError, NotYet, PolicyError
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.declarations import Balanced, Dates, Flat, Intervals, Mask
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import PolicyMistakes
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -108,20 +109,20 @@ def refusal(text: str, folder=".", kind: type[InputError] = PolicyError) -> str:
 def test_every_kind_of_column_is_read(everything):
     schema = everything.schema
     assert schema["age"] == Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER, bounds=(0, 110), step=1)
-    assert schema["zip"].hierarchy == {"mask": 5}
-    assert schema["education"].hierarchy.as_tree() == {"*": {"Higher": ["BSc", "MSc"], "None": None}}
-    assert schema["admitted"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
+    assert schema["zip"].hierarchy == Mask(5)
+    assert schema["education"].hierarchy.tree.as_tree() == {"*": {"Higher": ["BSc", "MSc"], "None": None}}
+    assert schema["admitted"].hierarchy == Dates(("day", "month", "quarter", "year"))
     assert schema["outcome"].values == ("died", "lived")
     assert schema["sex"].missing_values == ("?", "NA")
-    assert schema["weight"].hierarchy == {"intervals": [5, 10, 50]}
-    assert schema["height"].hierarchy == {"balanced": 2}
-    assert schema["blood"].hierarchy == "flat"
+    assert schema["weight"].hierarchy == Intervals((5, 10, 50))
+    assert schema["height"].hierarchy == Balanced(2)
+    assert schema["blood"].hierarchy == Flat()
     assert schema["notes"] == Attribute("notes", Role.DROP)
     assert schema.names()[:3] == ("patient_id", "age", "zip")
 
 
 def test_labels_of_an_inline_tree_keep_their_spelling_and_null_is_no_child(everything):
-    assert everything.schema["region"].hierarchy == Hierarchy.from_tree(
+    assert everything.schema["region"].hierarchy.tree == Hierarchy.from_tree(
         {"*": {"North": ["1", "02"], "South": {"no": None}}}
     )
 
@@ -257,12 +258,12 @@ def test_a_step_divides_the_bounds_as_decimals_not_as_floats():
 
 def test_values_beside_a_hierarchy_may_be_some_of_its_leaves(folder):
     declared = "{role: other, values: [MSc], hierarchy: hierarchies/education.csv}"
-    assert Policy.parse(column(declared), folder).schema["x"].hierarchy.n_leaves == 3
+    assert Policy.parse(column(declared), folder).schema["x"].hierarchy.tree.n_leaves == 3
 
 
 def test_an_absolute_hierarchy_path_is_taken_as_it_is(folder):
     declared = f"{{role: other, hierarchy: {folder / 'hierarchies' / 'education.csv'}}}"
-    assert Policy.parse(column(declared), "/nowhere").schema["x"].hierarchy.n_leaves == 3
+    assert Policy.parse(column(declared), "/nowhere").schema["x"].hierarchy.tree.n_leaves == 3
 
 
 def test_a_file_is_read_with_hierarchies_relative_to_it(folder, everything):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sfumato.examples.agrawal import agrawal
 from sfumato.examples.demo import patients
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.declarations import Dates, Flat, Mask
 from sfumato.policy.schema import MISSING_TEXTS, Kind, Role
 from sfumato.profiling.draft import determines
 from sfumato.profiling.facts import ColumnFacts, Shape, measure
@@ -72,8 +72,8 @@ def assert_can_be_followed(text, source):
         else:
             values = texts(column, attribute).dictionary.to_pylist()
         if attribute.role is Role.QUASI_IDENTIFIER:
-            tree = hierarchy.build(attribute, values)
-            assert (hierarchy.locate(attribute, tree, values) >= 0).all()
+            tree = attribute.build_hierarchy(values)
+            assert (attribute.locate(tree, values) >= 0).all()
 
 
 # ---- roles by name -----------------------------------------------------------------------------------
@@ -227,29 +227,29 @@ def test_an_amount_published_whole_says_how_many_rows_stand_alone():
 
 def test_zip_codes_stay_text_and_are_masked():
     found = guess_of("zip", ["02139", "53715", "53703"])
-    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, {"mask": 5})
+    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, Mask(5))
 
 
 def test_fixed_width_digits_with_leading_zeros_stay_text_whatever_their_name():
     found = guess_of("area", ["0213", "5371", "5370"])
-    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, {"mask": 4})
+    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, Mask(4))
 
 
 def test_zip_codes_that_lost_their_zeros_are_masked_with_a_warning():
     found = guess_of("zip", pa.array(repeated(2139, 53715, 53703)))
-    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, {"mask": 5})
+    assert (found.kind, found.hierarchy) == (Kind.CATEGORY, Mask(5))
     assert "zeros seem to be lost" in found.why[-1]
 
 
 def test_postcodes_with_letters_are_masked_and_half_masked_ones_are_not():
-    assert guess_of("postcode", ["SW1A 1AA", "N1 9GU"]).hierarchy == {"mask": 8}
+    assert guess_of("postcode", ["SW1A 1AA", "N1 9GU"]).hierarchy == Mask(8)
     assert guess_of("zip", ["53715", "5371*", "*"]).hierarchy is None
 
 
 def test_dates_get_levels_and_births_decades():
     days = [(dt.date(2023, 1, 1) + dt.timedelta(days=i % 150)).isoformat() for i in range(N)]
-    assert guess_of("admitted", days).hierarchy == {"dates": ["day", "month", "quarter", "year"]}
-    assert guess_of("dob", days).hierarchy == {"dates": ["day", "month", "year", "decade"]}
+    assert guess_of("admitted", days).hierarchy == Dates(("day", "month", "quarter", "year"))
+    assert guess_of("dob", days).hierarchy == Dates(("day", "month", "year", "decade"))
     typed = pa.array([dt.date.fromisoformat(day) for day in days])
     assert guess_of("xx", typed).kind is Kind.DATE
     assert guess_of("xx", pa.array(typed, pa.timestamp("us"))).kind is Kind.DATE
@@ -296,12 +296,12 @@ def test_a_few_whole_numbers_are_codes_unless_their_name_says_amount():
 )
 def test_intervals_are_recognized_and_kept_flat(cells):
     found = guess_of("age", cells)
-    assert (found.role, found.kind, found.hierarchy) == (Role.QUASI_IDENTIFIER, Kind.CATEGORY, "flat")
+    assert (found.role, found.kind, found.hierarchy) == (Role.QUASI_IDENTIFIER, Kind.CATEGORY, Flat())
     assert "generalized already" in found.why[-1]
 
 
 def test_masked_texts_are_recognized_and_kept_flat():
-    assert guess_of("zip", ["537**", "021**", "*"]).hierarchy == "flat"
+    assert guess_of("zip", ["537**", "021**", "*"]).hierarchy == Flat()
 
 
 def test_months_and_telephone_numbers_are_no_intervals():
@@ -652,7 +652,7 @@ class TestRealTables:
         found = real_draft("acs_pums_2024/p_56.parquet")
         assert found["SERIALNO"].role is Role.IDENTIFIER
         assert "2.2 rows each" in found["SERIALNO"].why[0]
-        assert found["PUMA"].hierarchy == {"mask": 5}
+        assert found["PUMA"].hierarchy == Mask(5)
         assert found["PINCP"].role is Role.SENSITIVE
 
     def test_census_income(self):
@@ -704,4 +704,4 @@ def test_padded_numbers_whose_name_says_nothing_are_codes_and_type_number_is_off
 
 def test_padded_postcodes_stay_codes():
     guesses, _ = drafted(zip=[f"{i % 100:03}" for i in range(500)])
-    assert guesses["zip"].hierarchy == {"mask": 3}
+    assert guesses["zip"].hierarchy == Mask(3)

@@ -17,7 +17,6 @@ import pytest
 
 from sfumato.evaluation.result import ACCURACY, ERROR, Evaluation, Score, paired_test
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.publishing import publish
@@ -388,7 +387,7 @@ def level_of(cell: str | None) -> str:
     ids=lambda item: str(item.hierarchy) if isinstance(item, Attribute) else "",
 )
 def test_a_node_is_exact_if_it_is_a_single_value_of_the_column(given, values, exact):
-    nodes = hierarchy.build(given, values).with_missing()
+    nodes = given.build_hierarchy(values).with_missing()
     level = [verify_cells.level_of(given)(label) for label in nodes.labels]
     assert {label for label, at in zip(nodes.labels, level, strict=True) if at == verify_cells.EXACT} == exact
     assert level[0] == verify_cells.NOTHING

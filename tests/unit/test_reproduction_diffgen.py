@@ -199,7 +199,8 @@ def test_adult_is_declared_in_full():
     assert policy.is_private
     assert policy.method.epsilon == Fraction(1, 10)
     sizes = {
-        name: len(studies.category(name, tree).hierarchy.leaf_nodes) for name, tree in private.TREES.items()
+        name: len(studies.category(name, tree).hierarchy.tree.leaf_nodes)
+        for name, tree in private.TREES.items()
     }
     assert sizes == {
         "workclass": 8, "education": 16, "marital-status": 7, "occupation": 14, "relationship": 6, "race": 5,

@@ -13,6 +13,7 @@ from sfumato import publish
 from sfumato.errors import InputError, PolicyError, TableError
 from sfumato.methods.risk_utility import generalize
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.declarations import Balanced, Dates
 from sfumato.policy.options.risk_utility import RiskUtilityOptions, Weights
 from sfumato.policy.schema import Schema
 from sfumato.randomness import seeded
@@ -46,7 +47,7 @@ def test_a_number_is_halved_over_the_range_of_both_tables():
     schema = Schema.of(age=NUMBER)
     found = encoded(schema, source(age=[20, 23]), source(age=[25, 18]))
     age = found.schema["age"]
-    assert (age.bounds, age.hierarchy) == ((18.0, 25.0), {"balanced": 2})
+    assert (age.bounds, age.hierarchy) == ((18.0, 25.0), Balanced(2))
     assert labels(found) == ["20", "23"]
     assert found.problem.n_side == 2
     assert found.problem.own.tolist() == [1, 1]
@@ -71,14 +72,14 @@ def test_declared_bounds_stay():
 )
 def test_numbers_whose_single_values_are_no_leaves_get_intervals(bounds, ages, hierarchy):
     found = encoded(Schema.of(age={**NUMBER, "bounds": bounds}), source(age=ages))
-    assert found.schema["age"].hierarchy == hierarchy
+    assert found.schema["age"].hierarchy.as_policy() == hierarchy
     assert found.problem.lattice.n_levels[0] <= 18
 
 
 def test_a_date_has_days_months_and_years_over_all_days_of_the_range():
     days = [date(2024, 1, 31), date(2023, 12, 30)]
     found = encoded(Schema.of(day=DAY), source(day=pa.array(days)))
-    assert found.schema["day"].hierarchy == {"dates": ["day", "month", "year"]}
+    assert found.schema["day"].hierarchy == Dates(("day", "month", "year"))
     assert found.schema["day"].bounds == (19721, 19753)
     assert found.domains[0].n_codes == 33
     assert labels(found) == ["2024-01-31", "2023-12-30"]

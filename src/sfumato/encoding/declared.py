@@ -20,7 +20,7 @@ from sfumato.encoding.blocks import BLOCK_ROWS, Block
 from sfumato.encoding.cells import distinct_cells
 from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.declared import declared_tree, leaf_codes, with_missing
+from sfumato.policy.hierarchy.declared import leaf_codes, with_missing
 from sfumato.policy.options import diffgen
 from sfumato.policy.options.diffgen import LEAVES, Cut, class_values, grid_of, n_codes
 from sfumato.policy.schema import Attribute, Schema
@@ -57,7 +57,7 @@ def domains_of(schema: Schema) -> tuple[Domain, ...]:
 def _domain_of(attribute: Attribute) -> Domain:
     if not attribute.is_ordered:
         return TreeDomain(
-            attribute, with_missing(declared_tree(attribute)), has_missing=True, is_declared=True
+            attribute, with_missing(attribute.build_declared_hierarchy()), has_missing=True, is_declared=True
         )
     low, high, step = grid_of(attribute)
     return OrderedDomain(
@@ -81,7 +81,9 @@ def tree_domains_of(schema: Schema) -> tuple[TreeDomain, ...]:
     {'*': ['Male', 'Female', None]}
     """
     return tuple(
-        TreeDomain(attribute, declared_tree(attribute).with_missing(), has_missing=True, is_declared=True)
+        TreeDomain(
+            attribute, attribute.build_declared_hierarchy().with_missing(), has_missing=True, is_declared=True
+        )
         for attribute in schema.quasi_identifiers
     )
 
@@ -103,7 +105,7 @@ def cut_of(domain: Domain, cut: Cut) -> NDArray[np.int64]:
         return np.array(diffgen.ordered_cut(attribute, cut), dtype=np.int64) + 1
     if cut == LEAVES:
         return domain.hierarchy.leaf_nodes.astype(np.int64)
-    return np.array(diffgen.tree_cut(attribute, declared_tree(attribute), cut), dtype=np.int64)
+    return np.array(diffgen.tree_cut(attribute, attribute.build_declared_hierarchy(), cut), dtype=np.int64)
 
 
 # ---- cells -----------------------------------------------------------------------------------------

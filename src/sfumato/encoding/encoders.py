@@ -10,7 +10,6 @@ A table in memory is one batch. Whatever the batches, domain and codes are the s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,7 @@ from sfumato.encoding.cells import is_null, look_of, present_cells, put_missing,
 from sfumato.encoding.domain import MISSING, Codes, Domain, Floats, OrderedDomain, TreeDomain
 from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import HierarchyError, InputError, number_of
-from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.declarations import Balanced
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.table import cells as table_cells
@@ -248,8 +247,7 @@ class NumberTreeEncoder(OnePass):
     def _let_values_go(self, numbers: Numbers) -> None:
         if len(numbers.values()) * 100 <= self.memory:
             return
-        declared = self.attribute.hierarchy
-        if declared == "flat" or (isinstance(declared, Mapping) and "dates" in declared):
+        if not self.attribute.declaration.is_complete(self.attribute):
             raise InputError(
                 f"Column {self.attribute.name!r} has over {numbers.n_held:,} different values, too many for a "
                 f"hierarchy in {size_of(self.memory)}; allow more --memory, declare another hierarchy, or none."
@@ -285,7 +283,7 @@ def _build_tree(
     cells: pa.DictionaryArray, attribute: Attribute, n_rows: NDArray[np.int64] | None = None
 ) -> tuple[TreeDomain, Codes]:
     """The domain and each cell's code. A cell may stand for several rows."""
-    built = hierarchy.build(attribute, values_of(cells, attribute))
+    built = attribute.build_hierarchy(values_of(cells, attribute))
     domain = tree_domain(attribute, built, has_missing=cells.null_count > 0)
     return domain, codes_in(domain, cells, n_rows)
 
@@ -298,7 +296,7 @@ def tree_domain(attribute: Attribute, tree: Hierarchy, *, has_missing: bool) -> 
 def codes_in(domain: TreeDomain, cells: pa.DictionaryArray, n_rows: NDArray[np.int64] | None = None) -> Codes:
     """The code of each cell; those that the hierarchy lacks are refused. A cell may stand for several rows."""
     tree, attribute = domain.hierarchy, domain.attribute
-    leaves = hierarchy.locate(attribute, tree, values_of(cells, attribute)).astype(np.int64)
+    leaves = attribute.locate(tree, values_of(cells, attribute)).astype(np.int64)
     _refuse_unknown(cells, leaves, attribute, n_rows)
     return spread_codes(cells, leaves, missing=tree.n_leaves - 1)
 
@@ -318,7 +316,7 @@ def _refuse_unknown(
     n_cells = int(is_unknown.sum() if n_rows is None else n_rows[is_unknown].sum())
     what = "declared values lack" if attribute.values and attribute.hierarchy is None else "hierarchy lacks"
     way_out = "add them, or declare them under missing-values"
-    if isinstance(attribute.hierarchy, Mapping) and "balanced" in attribute.hierarchy:
+    if isinstance(attribute.hierarchy, Balanced):
         way_out = "whole bounds mean whole numbers, so declare a step that the cells have"
     raise HierarchyError(
         f"Column {attribute.name!r} has {number_of(n_cells, 'cell')} "

@@ -14,7 +14,7 @@ from sfumato.evaluation import measures, points
 from sfumato.evaluation.points import Categories, Column
 from sfumato.methods.specialization.diffgen.release import Drawn, drawn_from
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.declared import declared_tree, with_missing
+from sfumato.policy.hierarchy.declared import with_missing
 from sfumato.privacy import mechanisms
 from sfumato.recoding.axis import TreeAxis
 from sfumato.recoding.cuts import Cuts
@@ -36,7 +36,7 @@ class Counts:
         drawn = drawn_from(train, policy, chance=mechanisms.seeded(seed))
         cuts = drawn.recoding
         trees = {
-            axis.attribute.name: with_missing(declared_tree(axis.attribute))
+            axis.attribute.name: with_missing(axis.attribute.build_declared_hierarchy())
             for axis in cuts.axes
             if isinstance(axis, TreeAxis)
         }

@@ -7,7 +7,6 @@ A :class:`Policy` is one checked value, whether it was read from a YAML document
 
 from __future__ import annotations
 
-import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from sfumato.policy.days import as_date, read_day
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.file import Document, sentence_of
 from sfumato.policy.hierarchy import tree as hierarchies
+from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.model import is_number
@@ -369,7 +369,7 @@ def _declared(name: str, given: Mapping[str, Any], folder: Path | None, mistakes
     with mistakes.collect_hierarchy(name):
         hierarchy = _hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
         attribute = replace(attribute, hierarchy=hierarchy)
-        if isinstance(attribute.hierarchy, Mapping):
+        if attribute.declaration.is_rule:
             _try_builder(attribute)
         _check_tree(attribute, (*path, "hierarchy"))
     return attribute
@@ -428,7 +428,7 @@ def _existing(file: Path, path: Where) -> Path:
 def _try_builder(attribute: Attribute) -> None:
     """Build a small hierarchy of no rows, so that a wrong parameter is found before a table is opened."""
     is_number = attribute.kind is Kind.NUMBER
-    hierarchies.build(replace(attribute, bounds=(0, 1), step=None) if is_number else attribute, ())
+    (replace(attribute, bounds=(0, 1), step=None) if is_number else attribute).build_hierarchy(())
 
 
 def _requirement(item: Mapping[str, Any], _position: int) -> Requirement:
@@ -483,10 +483,8 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
         plain["values"] = list(attribute.values)
     if attribute.missing_values:
         plain["missing-values"] = list(attribute.missing_values)
-    if isinstance(attribute.hierarchy, Hierarchy):
-        plain["hierarchy"] = {"tree": attribute.hierarchy.as_tree()}
-    elif attribute.hierarchy is not None:
-        plain["hierarchy"] = copy.deepcopy(attribute.hierarchy)
+    if attribute.hierarchy is not None:
+        plain["hierarchy"] = attribute.hierarchy.as_policy()
     return plain
 
 
@@ -621,9 +619,9 @@ def _check_values(attribute: Attribute, path: Where) -> None:
 
 
 def _check_tree(attribute: Attribute, path: Where) -> None:
-    tree = attribute.hierarchy
-    if not isinstance(tree, Hierarchy):
+    if not isinstance(attribute.hierarchy, Given):
         return
+    tree = attribute.hierarchy.tree
     if tree.height > MAX_HEIGHT:
         raise Misfit(path, f"it has more than {MAX_HEIGHT} levels.")
     if attribute.values is None:

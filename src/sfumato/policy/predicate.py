@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import PolicyError, did_you_mean
 from sfumato.policy.days import read_day
-from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.hierarchy.declarations import Given, Mask
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.yaml import short
 
@@ -543,15 +543,16 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
     if label == "" or label in attribute.missing_values:
         what = f"compares column {name!r} with a text that stands for a missing value"
         _refuse(what, token.at, "write IS NULL or IS NOT NULL")
-    word, tree = _declared_tree(attribute)
-    if word == "mask" and "*" in label:
+    declared = attribute.hierarchy
+    if isinstance(declared, Mask) and "*" in label:
         what = f"compares column {name!r} with a masked text, whose values only the table knows"
         _refuse(what, token.at, "list the values with IN")
-    if tree is None:
+    if not isinstance(declared, Given):
         known = attribute.values
         if known is not None and label not in known:
             _unknown(attribute, token)
         return frozenset({label})
+    tree = declared.tree
     leaves = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     if label in leaves:
         return frozenset({label})
@@ -560,15 +561,6 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
         _unknown(attribute, token)
     under = [leaf for node in nodes for leaf in leaves[tree.low[node] : tree.high[node]]]
     return frozenset(under) - {None}
-
-
-def _declared_tree(attribute: Attribute) -> tuple[str | None, Hierarchy | None]:
-    declared = attribute.hierarchy
-    if isinstance(declared, Hierarchy):
-        return "tree", declared
-    if isinstance(declared, Mapping) and "tree" in declared:
-        return "tree", Hierarchy.from_tree(declared["tree"])
-    return ("mask" if isinstance(declared, Mapping) and "mask" in declared else None), None
 
 
 def _unknown(attribute: Attribute, token: _Token) -> NoReturn:

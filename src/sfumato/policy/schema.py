@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import InitVar, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
 from sfumato.errors import PolicyError, did_you_mean
+from sfumato.policy.hierarchy.declarations import Declaration, Flat, declare
+from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
+from sfumato.policy.kinds import Kind
 
 MISSING_TEXTS = (
     "?",
@@ -53,25 +57,19 @@ class Role(StrEnum):
         return self not in (Role.IDENTIFIER, Role.DROP)
 
 
-class Kind(StrEnum):
-    """How the cells of a column are read."""
-
-    CATEGORY = "category"
-    NUMBER = "number"
-    DATE = "date"
-
-
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One column, as the policy declares it.
 
-    ``hierarchy`` is the declaration itself (``None``, ``"flat"``, a path, or a builder such as
-    ``{"mask": 5}``); :mod:`sfumato.policy.hierarchy.tree` builds the tree from it.
+    ``hierarchy`` is a :class:`~sfumato.policy.hierarchy.declarations.Declaration`, or None. It may be given as
+    a policy writes it (``"flat"``, ``{"mask": 5}``), or as a :class:`~sfumato.policy.hierarchy.tree.Hierarchy`.
 
     >>> Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER, bounds=(0, 110), step=1).is_ordered
     True
     >>> Attribute("age", "quasi-identifier", type="number").type
     <Kind.NUMBER: 'number'>
+    >>> Attribute("zip", "quasi-identifier", hierarchy={"mask": 2}).build_hierarchy(["54", "53"]).as_tree()
+    {'*': {'5*': ['53', '54']}}
     """
 
     name: str
@@ -81,7 +79,7 @@ class Attribute:
     step: float | None = None
     values: tuple[str, ...] | None = None
     missing_values: tuple[str, ...] = ()
-    hierarchy: Any = field(default=None)
+    hierarchy: Declaration | None = None
     type: InitVar[Kind | str | None] = None
     """The word of a policy for ``kind``, which is what counts if both are given."""
 
@@ -89,6 +87,8 @@ class Attribute:
         given = self.kind if self.kind is not None else type or Kind.CATEGORY
         object.__setattr__(self, "kind", _choice(self.name, "type", given, Kind))
         object.__setattr__(self, "role", _choice(self.name, "role", self.role, Role))
+        with self._name_errors():
+            object.__setattr__(self, "hierarchy", declare(self.hierarchy, self.kind))
 
     @property
     def is_pattern(self) -> bool:
@@ -107,6 +107,44 @@ class Attribute:
     def is_ordered(self) -> bool:
         """Split by thresholds rather than along a hierarchy."""
         return self.kind is not Kind.CATEGORY and self.hierarchy is None
+
+    @property
+    def declaration(self) -> Declaration:
+        """The declared hierarchy; where none is, values are flat."""
+        return self.hierarchy or Flat()
+
+    def build_hierarchy(self, values: Any) -> Hierarchy:
+        """The hierarchy of the column.
+
+        ``values`` are its distinct values: texts, float64 numbers or datetime64[D] dates. Masks, dates and flat
+        hierarchies without declared values are made from them, sorted, so that the order of rows never matters;
+        anything else is taken whole, whatever the data.
+        """
+        with self._name_errors():
+            return self.declaration.build(self, values)
+
+    def build_declared_hierarchy(self) -> Hierarchy:
+        """The hierarchy of the column's declared values alone, whatever the table.
+
+        >>> Attribute("sex", "quasi-identifier", values=("Male", "Female")).build_declared_hierarchy().as_tree()
+        {'*': ['Male', 'Female']}
+        """
+        with self._name_errors():
+            return self.declaration.build_declared(self)
+
+    def locate(self, tree: Hierarchy, values: Any) -> Nodes:
+        """The leaf code of each value in the column's hierarchy, or -1 where it has no leaf for it.
+
+        >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, (0, 30), hierarchy={"intervals": [5]})
+        >>> ages = age.build_hierarchy(())
+        >>> [ages.labels[ages.leaf_nodes[code]] for code in age.locate(ages, [24.9, 25.0, 30.0])]
+        ['[20, 25)', '[25, 30]', '[25, 30]']
+        """
+        with self._name_errors():
+            return self.declaration.locate(self, tree, values)
+
+    def _name_errors(self) -> AbstractContextManager[None]:
+        return name_errors(f"The hierarchy of column {self.name!r}")
 
 
 Attribute.type = property(lambda attribute: attribute.kind)  # type: ignore[attr-defined]  # an InitVar is write-only
@@ -231,3 +269,6 @@ def _choice(name: str, word: str, given: object, choices: type[C]) -> C:
         raise PolicyError(
             f"Policy: column {name!r}, {word}: {given!r} is not one of {', '.join(listed)}.{hint}"
         ) from None
+
+
+__all__ = ["MISSING_TEXTS", "STAR", "Attribute", "Kind", "Role", "Schema"]

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.policy.decimals import read_exactly
+from sfumato.policy.hierarchy.declarations import Dates, Declaration, Flat, Mask
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
 from sfumato.profiling.names import Hint, NameMeaning, hint_of
@@ -44,7 +45,7 @@ class Guess:
     role: Role
     why: tuple[str, ...]
     kind: Kind = Kind.CATEGORY
-    hierarchy: Any = None
+    hierarchy: Declaration | None = None
     bounds: Bounds | None = None
 
     @property
@@ -60,7 +61,7 @@ class Guess:
             declared["bounds"] = [int(end) if end.is_integer() else end for end in self.bounds]
             declared |= {"step": 1} if self.facts.is_whole else {}
         if self.hierarchy is not None:
-            declared["hierarchy"] = self.hierarchy
+            declared["hierarchy"] = self.hierarchy.as_policy()
         if self.facts.missing_texts and self.role.is_published:
             declared["missing-values"] = list(self.facts.missing_texts)
         return declared
@@ -219,7 +220,7 @@ def read_as(found: Guess) -> Guess:
     if not found.role.is_published:
         return found
     if facts.shape is Shape.DATE and found.role is Role.QUASI_IDENTIFIER:
-        return replace(found, kind=Kind.DATE, hierarchy={"dates": _date_levels(found)})
+        return replace(found, kind=Kind.DATE, hierarchy=Dates(_date_levels(found)))
     if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
         is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
         return _as_number(found) if is_bounded else _as_category(found)
@@ -270,10 +271,10 @@ def _as_category(found: Guess) -> Guess:
         lost = facts.shape is Shape.NUMBER and not facts.is_fixed_width
         why = "Digits are masked from the right."
         why += " Leading zeros seem to be lost: are these numbers that should be texts?" if lost else ""
-        return replace(found, hierarchy={"mask": facts.width}, why=(*found.why, why))
+        return replace(found, hierarchy=Mask(facts.width), why=(*found.why, why))
     if facts.shape in (Shape.INTERVAL, Shape.MASKED):
         return replace(
-            found, hierarchy="flat", why=(*found.why, "Its values are generalized already: kept as they are.")
+            found, hierarchy=Flat(), why=(*found.why, "Its values are generalized already: kept as they are.")
         )
     return replace(found, why=(*found.why, *_advice(facts, found.hint)))
 
@@ -305,10 +306,10 @@ def _is_masked_by(facts: ColumnFacts, hint: Hint) -> bool:
     return _is_postcode_like(facts) and is_code
 
 
-def _date_levels(found: Guess) -> list[str]:
+def _date_levels(found: Guess) -> tuple[str, ...]:
     if found.hint.is_birth or found.facts.n_years > 20:
-        return ["day", "month", "year", "decade"]
-    return ["day", "month", "quarter", "year"]
+        return "day", "month", "year", "decade"
+    return "day", "month", "quarter", "year"
 
 
 def outward(facts: ColumnFacts) -> Bounds:

@@ -22,6 +22,7 @@ from sfumato import notebook
 from sfumato.errors import InputError, TableError, number_of
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
 from sfumato.profiling.draft import Draft, comment, count_roles, entry_lines, look
@@ -206,7 +207,7 @@ def _date(found: Guess, table: Source) -> Declared:
         "role": Role.QUASI_IDENTIFIER.value,
         "type": Kind.DATE.value,
         "bounds": [day.isoformat() for day in bounds],
-        "hierarchy": found.hierarchy or {"dates": ["day", "month", "year"]},
+        "hierarchy": (found.hierarchy or DAYS_TO_YEARS).as_policy(),
     }
     return Declared(found, declaration, "bounds", "Whole years.")
 
@@ -225,7 +226,9 @@ def _category(found: Guess, table: Source) -> Declared:
             f"More than {MOST_VALUES:,} values: declare a hierarchy of them, from public knowledge, to publish it."
         )
     if found.hierarchy is not None:
-        return replace(declared, declaration={**declared.declaration, "hierarchy": found.hierarchy})
+        return replace(
+            declared, declaration={**declared.declaration, "hierarchy": found.hierarchy.as_policy()}
+        )
     return declared
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.cells import distinct_cells
 from sfumato.encoding.domain import EXACT_LIMIT, MISSING, Domain, OrderedDomain
-from sfumato.policy.hierarchy import tree as hierarchy
-from sfumato.policy.hierarchy.declared import OR_MISSING, declared_tree, leaf_codes, with_missing
+from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
 
@@ -137,20 +136,13 @@ def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64
         cells, values = distinct_cells(column, attribute)
         if attribute.bounds is not None and attribute.kind is Kind.NUMBER:
             values = np.clip(values, *attribute.bounds)
-        whole = hierarchy.build(attribute, _maskable(attribute, values))
-        leaves = hierarchy.locate(attribute, whole, values).tolist()
+        whole = attribute.build_hierarchy(attribute.declaration.keep_fitting(values))
+        leaves = attribute.locate(whole, values).tolist()
         nodes = [0 if leaf < 0 else known.node(whole.path(whole.leaf_nodes[leaf])) for leaf in leaves]
         missing = axis.nodes.labels.index(None) if None in axis.nodes.labels else 0
     table = np.array([*nodes, missing], dtype=np.int64)
     at = cells.indices.fill_null(len(nodes)).to_numpy(zero_copy_only=False)
     return np.asarray(table[at])
-
-
-def _maskable(attribute: Attribute, values: Any) -> Any:
-    """Without the texts that are too long for a mask: they belong nowhere below the root."""
-    if isinstance(attribute.hierarchy, Mapping) and "mask" in attribute.hierarchy:
-        return [value for value in values if len(value) <= attribute.hierarchy["mask"]]
-    return values
 
 
 class Descent:
@@ -166,7 +158,7 @@ class Descent:
             (int(p), tree.labels[node]): node for node, p in enumerate(tree.parent.tolist()) if p >= 0
         }
         if axis.is_declared:
-            self.tree = with_missing(declared_tree(axis.attribute))
+            self.tree = with_missing(axis.attribute.build_declared_hierarchy())
             nodes = [self.node(self.tree.path(leaf)) for leaf in self.tree.leaf_nodes.tolist()]
             self.declared = np.array(nodes, dtype=np.int64)
 

@@ -24,7 +24,7 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.release.release import Release
 from sfumato.table import cells as table_cells
-from sfumato.table.combinations import Combinations, number_combinations
+from sfumato.table.combinations import NumberedRows, number_combinations
 from sfumato.table.source import Source
 from sfumato.verify.cells import Detail, DistinctCells
 
@@ -171,7 +171,7 @@ def _numbered(texts: pa.Array) -> CellCodes:
     return CellCodes(encoded.indices.to_numpy().astype(np.int64), empty)
 
 
-def _joint(columns: Iterable[CellCodes]) -> Combinations:
+def _joint(columns: Iterable[CellCodes]) -> NumberedRows:
     return number_combinations([column.code for column in columns])
 
 

@@ -20,8 +20,8 @@ LARGEST_KEY = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Combinations:
-    """The distinct combinations of some columns: the number of each row's, and how many there are."""
+class NumberedRows:
+    """Rows with the number of their combination, of which there are ``n``."""
 
     number: Ints
     n: int
@@ -37,7 +37,7 @@ class Combinations:
         return np.bincount(self.number, minlength=self.n)
 
 
-def number_combinations(columns: Sequence[NDArray[Any]]) -> Combinations:
+def number_combinations(columns: Sequence[NDArray[Any]]) -> NumberedRows:
     """Number the combinations from 0 on in lexicographic order, the first column first.
 
     A column holds numbers of any kind; NaN equals NaN and comes last, and -0 equals 0.
@@ -52,7 +52,7 @@ def number_combinations(columns: Sequence[NDArray[Any]]) -> Combinations:
         if n_keys * n_codes >= LARGEST_KEY:
             key, n_keys = _number_values(key)
         key, n_keys = key * n_codes + codes, n_keys * n_codes
-    return Combinations(*_number_values(key))
+    return NumberedRows(*_number_values(key))
 
 
 def _encode(column: NDArray[Any]) -> tuple[Ints, int]:

@@ -10,7 +10,7 @@ or the default.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import InputError, TableError, notice
+from sfumato.policy.hierarchy.declarations import Mask
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role, Schema
 from sfumato.table import cells as table_cells
 from sfumato.table.cells import BATCH_ROWS, NUMBER
@@ -418,7 +419,7 @@ def _is_code(attribute: Attribute) -> bool:
     """Whether a category is a postal code by its name, or masked digit by digit."""
     if attribute.kind is not Kind.CATEGORY or not attribute.role.is_published:
         return False
-    is_masked = isinstance(attribute.hierarchy, Mapping) and "mask" in attribute.hierarchy
+    is_masked = isinstance(attribute.hierarchy, Mask)
     return is_masked or not {*re.split(r"[^a-z]+", attribute.name.lower())}.isdisjoint(POSTCODES.split())
 
 

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy.days import read_day
-from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
@@ -248,7 +247,7 @@ def level_of(attribute: Attribute) -> Callable[[str | None], int]:
     >>> [level_of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 5}))(x) for x in ("53715", "53***", "*", None)]
     [0, 1, 2, 3]
     """
-    is_value, root = _values_of(attribute)
+    is_value, root = attribute.declaration.make_value_test(), attribute.declaration.root
 
     def level(label: str | None) -> int:
         if not label:
@@ -258,24 +257,6 @@ def level_of(attribute: Attribute) -> Callable[[str | None], int]:
         return EXACT if is_value(label) else NARROWED
 
     return level
-
-
-def _values_of(attribute: Attribute) -> tuple[Callable[[str], bool], str | None]:
-    """Whether a label is a single value of the column, and the label of the root."""
-    match attribute.hierarchy:
-        case None | "flat":
-            return lambda _label: True, ROOT
-        case {"mask": _}:
-            return lambda label: not label.endswith(ROOT), ROOT
-        case {"dates": levels}:
-            return lambda label: levels[0] == "day" and _DAY.fullmatch(label) is not None, ROOT
-        case {"intervals": _} | {"balanced": _}:
-            return lambda label: not label.startswith("["), ROOT
-    tree = hierarchies.build(attribute, ())
-    n_leaves = (tree.high - tree.low).tolist()
-    sets = {label for label, n in zip(tree.labels, n_leaves, strict=True) if n > 1}
-    values = {tree.labels[node] for node in tree.leaf_nodes.tolist()} - sets
-    return values.__contains__, tree.labels[0]
 
 
 __all__ = ["Detail", "DistinctCells", "claim_of", "level_of"]

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, number_of
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy import tree as hierarchies
-from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
@@ -194,7 +193,7 @@ def _expect_keys(entry: Any, keys: set[str]) -> None:
 
 def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> None:
     """Every node is one of the declared hierarchy, or the leaf of missing cells."""
-    tree = hierarchies.build(attribute, _leaf_values(axis, attribute))
+    tree = attribute.build_hierarchy(_leaf_values(axis, attribute))
     below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
     found = [below.get((-1, axis.labels[0]))]
     for label, parent in zip(axis.labels[1:], axis.parent[1:], strict=True):
@@ -208,7 +207,7 @@ def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> 
 def _leaf_values(axis: TreeAxis, attribute: Attribute) -> Any:
     """Values of the column that have the lowest nodes above them: hierarchies by a rule are built from these."""
     labels = sorted(label for label in axis.ends if label is not None and label != axis.labels[0])
-    if attribute.kind is Kind.CATEGORY or isinstance(attribute.hierarchy, Hierarchy):
+    if attribute.kind is Kind.CATEGORY or isinstance(attribute.hierarchy, Given):
         return labels
     first = [span_of(label, attribute).low for label in labels]
     if not all(map(math.isfinite, first)):
@@ -548,7 +547,7 @@ class Held:
         n = 0
         for axis, seen in zip(self.recoding.axes, self.seen, strict=True):
             attribute = axis.attribute
-            is_declared = isinstance(attribute.hierarchy, Hierarchy) or attribute.values is not None
+            is_declared = isinstance(attribute.hierarchy, Given) or attribute.values is not None
             is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, TreeAxis)
             n += 0 if is_declared else int((~seen).sum())
         return n

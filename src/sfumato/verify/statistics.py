@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from sfumato.policy.column_names import statistic_names
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
@@ -187,8 +188,8 @@ def span_of(label: str, attribute: Attribute) -> Span:
     """
     if label == ROOT:
         return ANYTHING
-    if isinstance(attribute.hierarchy, Hierarchy):
-        return _span_of_node(label, attribute, attribute.hierarchy)
+    if isinstance(attribute.hierarchy, Given):
+        return _span_of_node(label, attribute, attribute.hierarchy.tree)
     plain = label.removesuffix(OR_MISSING)
     parts = INTERVAL.fullmatch(plain)
     opening, first, last, closing = parts.groups() if parts else ("[", plain, plain, "]")

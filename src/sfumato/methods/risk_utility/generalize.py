@@ -35,11 +35,16 @@ from sfumato.methods.risk_utility.problem import (
 )
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy import tree as hierarchy
-from sfumato.policy.hierarchy.builders import Grid
-from sfumato.policy.hierarchy.declared import declared_tree
+from sfumato.policy.hierarchy.declarations import (
+    DAYS_TO_YEARS,
+    Balanced,
+    Dates,
+    Declaration,
+    Intervals,
+    Mask,
+    NumberRanges,
+)
 from sfumato.policy.hierarchy.files import ROOT
-from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Attribute, Kind, Schema
@@ -114,7 +119,7 @@ def closed_schema(schema: Schema, source: Source, side: Source | None = None) ->
 
 
 def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attribute:
-    if isinstance(attribute.hierarchy, Hierarchy) or attribute.hierarchy == "flat":
+    if attribute.hierarchy is not None and not attribute.hierarchy.is_rule:
         return attribute
     extent = Extent(replace(attribute, step=None))
     extent.add_cells(table_cells.ordered(source.column(attribute.name), attribute))
@@ -126,25 +131,23 @@ def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attrib
     if attribute.kind is Kind.DATE:
         first = int(extent.least) if extent.n_present else 0
         bounds = attribute.bounds or (first, max(first + 1, int(extent.greatest)))
-        return replace(
-            attribute, bounds=bounds, hierarchy=attribute.hierarchy or {"dates": ["day", "month", "year"]}
-        )
+        return replace(attribute, bounds=bounds, hierarchy=attribute.hierarchy or DAYS_TO_YEARS)
     found = with_bounds(attribute, extent)
     return found if found.hierarchy is not None else replace(found, hierarchy=_halved(found, extent))
 
 
-def _halved(attribute: Attribute, extent: Extent) -> Mapping[str, Any]:
+def _halved(attribute: Attribute, extent: Extent) -> Declaration:
     """``{balanced: 2}``; or where single values would be too many, or are none of its grid, intervals that double."""
     low, high = attribute.bounds or (0.0, 1.0)
     is_whole = float(low).is_integer() and float(high).is_integer()
     if attribute.step is None and not is_whole:
-        return {"balanced": 2}
+        return Balanced(2)
     has_points = attribute.step is not None or extent.is_whole
     if has_points and (high - low) / (attribute.step or 1) < MOST_POINTS:
-        return {"balanced": 2}
+        return Balanced(2)
     width = _round_number((high - low) / N_INTERVALS)
     widths = [width * 2**i for i in range(N_INTERVALS.bit_length() - 1)]
-    return {"intervals": [int(each) if each == int(each) else float(each) for each in widths]}
+    return Intervals(tuple(int(each) if each == int(each) else float(each) for each in widths))
 
 
 def _round_number(least: float) -> Decimal:
@@ -210,15 +213,15 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
     _check_told_apart(attribute, cells)
     values = values_of(cells, attribute)
     if attribute.kind is Kind.CATEGORY and others is not None:
-        hierarchy.build(attribute, values)  # whatever is wrong with one table is said of that table
+        attribute.build_hierarchy(values)  # whatever is wrong with one table is said of that table
         with of_side_table():
             strangers = values_of(others, attribute)
-            hierarchy.build(attribute, strangers)
+            attribute.build_hierarchy(strangers)
         values = sorted({*values, *strangers})
     elif others is not None:
         values = np.union1d(values, values_of(others, attribute))
-    is_built = attribute.kind is Kind.DATE and isinstance(attribute.hierarchy, Mapping)
-    tree = declared_tree(attribute) if is_built else hierarchy.build(attribute, values)
+    has_periods = isinstance(attribute.hierarchy, Dates)
+    tree = attribute.build_declared_hierarchy() if has_periods else attribute.build_hierarchy(values)
     has_missing = cells.null_count > 0 or (others is not None and others.null_count > 0)
     domain = TreeDomain(attribute, tree.with_missing() if has_missing else tree, has_missing)
     codes = codes_in(domain, cells)
@@ -230,11 +233,9 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
 
 def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
     """Raise if a value that the policy does not list looks as if it were generalized: nobody could tell whether it is."""
-    declared = attribute.hierarchy
-    is_mask = isinstance(declared, Mapping) and "mask" in declared
-    is_open = is_mask or declared is None or declared == "flat"
-    if attribute.kind is not Kind.CATEGORY or attribute.values is not None or not is_open:
+    if attribute.kind is not Kind.CATEGORY or not attribute.declaration.is_open(attribute):
         return
+    is_mask = isinstance(attribute.hierarchy, Mask)
     texts = cells.dictionary.to_pylist()
     is_alike = np.array([text.endswith(ROOT) if is_mask else text == ROOT for text in [*texts, ""]])
     at = cells.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
@@ -375,7 +376,7 @@ def bounds_of(schema: Schema, output: Output) -> tuple[str, ...]:
     return tuple(
         attribute.name
         for attribute in schema.quasi_identifiers
-        if attribute.kind is not Kind.CATEGORY and isinstance(attribute.hierarchy, Mapping)
+        if attribute.kind is not Kind.CATEGORY and attribute.declaration.is_rule
     )
 
 
@@ -463,7 +464,7 @@ def node_bounds(domain: TreeDomain) -> tuple[pa.Array, pa.Array]:
     As other methods have it, no low end where missing belongs to the node, and none at all of missing alone.
 
     >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 3), hierarchy={"balanced": 2})
-    >>> low, high = node_bounds(TreeDomain(age, hierarchy.build(age, ()), has_missing=False))
+    >>> low, high = node_bounds(TreeDomain(age, age.build_hierarchy(()), has_missing=False))
     >>> low.to_pylist(), high.to_pylist()
     ([0, 0, 0, 1, 2, 2, 3], [3, 1, 0, 1, 3, 2, 3])
     """
@@ -485,10 +486,11 @@ def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     if attribute.kind is Kind.DATE:
         first, last = map(int, attribute.bounds or (0, 0))
         days = np.arange(first, last + 1)
-        leaf = hierarchy.locate(attribute, domain.hierarchy, days.astype("datetime64[D]"))
+        leaf = attribute.locate(domain.hierarchy, days.astype("datetime64[D]"))
         starts = np.flatnonzero(np.diff(leaf, prepend=-1))
         return days[starts].astype(np.int32), (np.append(days[starts[1:]], last + 1) - 1).astype(np.int32)
-    grid = Grid.of(attribute)
+    assert isinstance(attribute.hierarchy, NumberRanges)
+    grid = attribute.hierarchy.make_grid(attribute)
     lows, highs = (grid.edges, grid.edges) if grid.step is not None else (grid.edges[:-1], grid.edges[1:])
     if np.all(grid.edges == np.rint(grid.edges)):
         return lows.astype(np.int64), highs.astype(np.int64)

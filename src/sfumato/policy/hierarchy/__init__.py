@@ -1,6 +1,7 @@
 """How the values of a column are generalized, step by step: from one value to all of them.
 
-``tree`` has :class:`Hierarchy`; ``builders`` makes one from a declaration (masks, dates, intervals, balanced halves);
-``files`` reads one from a file; ``declared`` makes the hierarchies of differentially private releases, which must not
-depend on the rows.
+``declarations`` has what a policy can say (flat, mask, dates, intervals, balanced, or a given tree) as values that build
+a tree and answer questions about it; ``tree`` has the tree, :class:`Hierarchy`; ``grid`` and ``periods`` the leaves of
+numbers and dates; ``files`` reads one from a file; ``declared`` gives a place to every cell, for differentially private
+releases, which must not depend on the rows.
 """

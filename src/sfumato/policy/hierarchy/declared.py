@@ -7,15 +7,11 @@ as many nodes as are declared, the last of them called ``X or missing``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import HierarchyError
-from sfumato.policy.hierarchy import tree as hierarchy
-from sfumato.policy.hierarchy.files import MAX_LEAVES
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind
 
@@ -28,34 +24,12 @@ def undeclared(attribute: Attribute) -> str | None:
     >>> undeclared(Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 110)))
     'bounds and step, such as bounds: [0, 110], step: 1'
     """
-    declared = attribute.hierarchy
-    word = next(iter(declared)) if isinstance(declared, Mapping) else declared
-    if isinstance(declared, Hierarchy) or word == "tree":
-        return None
-    if attribute.kind is Kind.CATEGORY:
-        return None if attribute.values else "values, such as values: [Male, Female], or a hierarchy of them"
-    if word == "flat":
-        return "another hierarchy than flat, or none"
+    if not attribute.is_ordered:
+        return attribute.declaration.name_undeclared(attribute)
     if attribute.kind is Kind.DATE:
         return None if attribute.bounds else "bounds, such as bounds: [2020-01-01, 2024-12-31]"
-    if attribute.is_ordered:
-        is_there = attribute.bounds is not None and attribute.step is not None
-        return None if is_there else "bounds and step, such as bounds: [0, 110], step: 1"
-    return None if attribute.bounds else "bounds, such as bounds: [0, 110]"
-
-
-def declared_tree(attribute: Attribute) -> Hierarchy:
-    """The hierarchy of a column's declared values, as it is declared.
-
-    >>> declared_tree(Attribute("sex", "quasi-identifier", values=("Male", "Female"))).as_tree()
-    {'*': ['Male', 'Female']}
-    """
-    if attribute.kind is not Kind.DATE or not isinstance(attribute.hierarchy, Mapping):
-        return hierarchy.build(attribute, ())
-    first, last = map(int, attribute.bounds or (0, 0))
-    if last - first >= MAX_LEAVES:
-        raise HierarchyError(f"Its bounds are {MAX_LEAVES:,} days apart or more; narrow them.")
-    return hierarchy.build(attribute, np.arange(first, last + 1).astype("datetime64[D]"))
+    is_there = attribute.bounds is not None and attribute.step is not None
+    return None if is_there else "bounds and step, such as bounds: [0, 110], step: 1"
 
 
 def with_missing(tree: Hierarchy) -> Hierarchy:
@@ -83,7 +57,7 @@ def leaf_codes(attribute: Attribute, tree: Hierarchy, values: Any) -> NDArray[np
     Values are texts, float64 numbers or datetime64[D] dates; those outside the bounds count as the nearer bound.
 
     >>> sex = Attribute("sex", "quasi-identifier", values=("Male", "Female"))
-    >>> leaf_codes(sex, with_missing(declared_tree(sex)), ["Female", "x"]).tolist()
+    >>> leaf_codes(sex, with_missing(sex.build_declared_hierarchy()), ["Female", "x"]).tolist()
     [1, 2]
     """
     if attribute.bounds is not None:
@@ -91,5 +65,5 @@ def leaf_codes(attribute: Attribute, tree: Hierarchy, values: Any) -> NDArray[np
         if attribute.kind is Kind.DATE:
             ends = np.array(ends, dtype=np.int64).astype("datetime64[D]")
         values = np.clip(values, *ends)
-    codes = hierarchy.locate(attribute, tree, values).astype(np.int64)
+    codes = attribute.locate(tree, values).astype(np.int64)
     return np.where(codes < 0, tree.n_leaves - 1, codes)

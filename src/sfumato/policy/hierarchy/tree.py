@@ -3,9 +3,8 @@
 The leaves are numbered from left to right (their *codes*), so every node is a range ``[low, high)`` of
 codes, and a box needs no more than two integers per column.
 
-A :class:`Hierarchy` comes from a tree, from paths, from levels (ARX, anjana), or from a builder that the
-policy names (:func:`build`), or from a file (:func:`read`, :func:`write`). :func:`locate` finds the leaves
-of a column's values.
+A :class:`Hierarchy` comes from a tree, from paths, from levels (ARX, anjana), or from a file (:func:`read`,
+:func:`write`). What a policy declares (:mod:`~sfumato.policy.hierarchy.declarations`) builds one.
 
 No error here names a label: a label may be the value of a cell.
 """
@@ -13,32 +12,20 @@ No error here names a label: a label may be the value of a cell.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import HierarchyError, InternalError, did_you_mean
-from sfumato.policy.hierarchy import builders, files
+from sfumato.errors import HierarchyError, InternalError
+from sfumato.policy.hierarchy import files
 from sfumato.policy.hierarchy.files import MAX_HEIGHT, ROOT, Label
-from sfumato.policy.schema import Attribute, Kind
-
-BUILDERS = {
-    "mask": (Kind.CATEGORY,),
-    "dates": (Kind.DATE,),
-    "intervals": (Kind.NUMBER,),
-    "balanced": (Kind.NUMBER,),
-    "tree": tuple(Kind),
-}
-"""The words of a policy that build a hierarchy, and the kinds of column that each is for."""
 
 Nodes = NDArray[np.int32]
 Node = int | np.integer[Any]
@@ -329,7 +316,7 @@ def _assemble(labels: Sequence[Label], parents: Sequence[int], *, pruned: bool =
 
 def read(path: str | os.PathLike[str]) -> Hierarchy:
     """A hierarchy from a file: ARX CSV (``;``), comma CSV of that shape, JSON tree, anjana's levels."""
-    with _named(f"Hierarchy file {os.fspath(path)!r}"):
+    with name_errors(f"Hierarchy file {os.fspath(path)!r}"):
         return _assemble(*files.load(Path(path)))
 
 
@@ -339,7 +326,7 @@ def write(hierarchy: Hierarchy, path: str | os.PathLike[str], *, levels: bool = 
     Uneven depths are padded with the leaf's label in all but the JSON tree. What would not read back as
     the same hierarchy (such as one label at several places of a level) is refused.
     """
-    with _named(f"Hierarchy file {os.fspath(path)!r}"):
+    with name_errors(f"Hierarchy file {os.fspath(path)!r}"):
         path = Path(path)
         text = _text(hierarchy, path.suffix.lower(), levels=levels)
         _check_reads_back(hierarchy, text, is_json=path.suffix.lower() == ".json")
@@ -369,109 +356,10 @@ def _check_reads_back(hierarchy: Hierarchy, text: str, *, is_json: bool) -> None
         raise HierarchyError("This format cannot hold this hierarchy; write it as a JSON tree (.json).")
 
 
-def build(attribute: Attribute, values: Any) -> Hierarchy:
-    """The hierarchy that a column declares.
-
-    ``values`` are its distinct values: texts, float64 numbers or datetime64[D] dates. Masks, dates and
-    flat hierarchies without declared values are made from them, sorted, so that the order of rows never
-    matters; anything else is taken whole, whatever the data.
-
-    >>> from sfumato.policy.schema import Role
-    >>> zip_code = Attribute("zip", Role.QUASI_IDENTIFIER, hierarchy={"mask": 2})
-    >>> build(zip_code, ["54", "53"]).as_tree()
-    {'*': {'5*': ['53', '54']}}
-    """
-    with _named(f"The hierarchy of column {attribute.name!r}"):
-        word, option = _declared(attribute)
-        if word == "given":
-            return cast("Hierarchy", option)
-        if word == "tree":
-            return Hierarchy.from_tree(option)
-        if word in ("intervals", "balanced"):
-            labels, parents = builders.grid_nodes(attribute)
-            return Hierarchy(tuple(labels), parents.astype(np.int32))
-        if word == "flat":
-            return Hierarchy.flat(attribute.values or _sorted_texts(attribute, values))
-        paths = (
-            builders.mask_paths(attribute.values or values, option)
-            if word == "mask"
-            else builders.date_paths(values, option)
-        )
-        first = next(paths, None)
-        return Hierarchy.flat(()) if first is None else Hierarchy.from_paths(itertools.chain([first], paths))
-
-
-def locate(attribute: Attribute, hierarchy: Hierarchy, values: Any) -> Nodes:
-    """The leaf code of each value, or -1 where the hierarchy has no leaf for it.
-
-    >>> from sfumato.policy.schema import Role
-    >>> age = Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER, (0, 30), hierarchy={"intervals": [5]})
-    >>> ages = build(age, np.array([]))
-    >>> [ages.labels[ages.leaf_nodes[code]] for code in locate(age, ages, np.array([24.9, 25.0, 30.0]))]
-    ['[20, 25)', '[25, 30]', '[25, 30]']
-    """
-    with _named(f"The hierarchy of column {attribute.name!r}"):
-        word, option = _declared(attribute)
-        if word in ("intervals", "balanced"):
-            return builders.Grid.of(attribute).locate(values).astype(np.int32)
-        leaves = [hierarchy.labels[node] for node in hierarchy.leaf_nodes.tolist()]
-        if attribute.kind is Kind.NUMBER:
-            return _locate_numbers(leaves, values)
-        if attribute.kind is Kind.DATE:
-            finest = builders.date_levels(option)[0] if word == "dates" else "day"
-            values = builders.date_labels(values, finest)
-        code_of = {label: code for code, label in enumerate(leaves) if label is not None}
-        return np.array([code_of.get(value, -1) for value in values], dtype=np.int32)
-
-
 @contextlib.contextmanager
-def _named(what: str) -> Iterator[None]:
+def name_errors(what: str) -> Iterator[None]:
     """Say of which hierarchy an error speaks."""
     try:
         yield
     except HierarchyError as error:
         raise HierarchyError(f"{what}: {error}") from None
-
-
-def _declared(attribute: Attribute) -> tuple[str, Any]:
-    """Which hierarchy a column declares: a word, and the option of it."""
-    declared = attribute.hierarchy
-    if isinstance(declared, Hierarchy):
-        return "given", declared
-    if declared is None or declared == "flat":
-        return "flat", None
-    if not isinstance(declared, Mapping) or len(declared) != 1:
-        raise HierarchyError("It must be flat, a hierarchy that was read, or one builder such as {mask: 5}.")
-    ((word, option),) = declared.items()
-    if word not in BUILDERS:
-        known = ", ".join(BUILDERS)
-        raise HierarchyError(f"There is no builder {word!r}, but {known}.{did_you_mean(str(word), BUILDERS)}")
-    if attribute.kind not in BUILDERS[word]:
-        raise HierarchyError(f"{word} is not for a column of type {attribute.kind}.")
-    return word, option
-
-
-def _sorted_texts(attribute: Attribute, values: Any) -> list[str]:
-    if attribute.kind is Kind.CATEGORY:
-        return sorted(values)
-    if attribute.kind is Kind.DATE:
-        return builders.date_labels(builders.sorted_days(values), "day")
-    return builders.as_texts(np.unique(np.asarray(values, dtype=np.float64)))
-
-
-def _locate_numbers(leaves: Sequence[Label], values: Any) -> Nodes:
-    """Leaves matched by numeric value: 5 and 5.0 are one number. A leaf that is no number matches none."""
-    numbers = np.array([_number(label) for label in leaves])
-    codes = np.argsort(numbers)[: np.isfinite(numbers).sum()]  # NaN comes last
-    if twins := int(np.sum(np.diff(numbers[codes]) == 0)):
-        raise HierarchyError(f"Leaves that are the same number as another leaf: {twins}.")
-    place = builders.match(numbers[codes], np.asarray(values, dtype=np.float64))
-    return np.where(place < 0, -1, np.append(codes, -1)[place]).astype(np.int32)
-
-
-def _number(label: Label) -> float:
-    try:
-        number = float(label) if label is not None and "_" not in label else math.nan
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan

@@ -18,8 +18,7 @@ from sfumato.policy.column_names import COUNT, bound_names
 from sfumato.policy.columns import declared_column
 from sfumato.policy.days import read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.hierarchy import tree as hierarchy
-from sfumato.policy.hierarchy.declared import declared_tree, undeclared, with_missing
+from sfumato.policy.hierarchy.declared import undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Choice, Either, Exact, ListOf, MappingOf, Part, Scalar, Whole, check, read
@@ -243,7 +242,7 @@ def class_values(attribute: Attribute) -> tuple[str, ...]:
     """
     if attribute.values is not None:
         return attribute.values
-    tree = declared_tree(attribute)
+    tree = attribute.build_declared_hierarchy()
     leaves = (tree.labels[node] for node in tree.leaf_nodes.tolist())
     return tuple(label for label in leaves if label is not None)
 
@@ -323,8 +322,8 @@ def _check_domain(attribute: Attribute) -> None:
         _check_grid(attribute, path)
         return
     with _at((*path, "hierarchy"), attribute):
-        tree = declared_tree(attribute)
-        hierarchy.locate(attribute, tree, ())
+        tree = attribute.build_declared_hierarchy()
+        attribute.locate(tree, ())
         whole = with_missing(tree)
     if alike := _n_alike(whole):
         raise Misfit(
@@ -404,7 +403,7 @@ def _check_cuts(cuts: Mapping[str, Cut], schema: Schema, max_cells: int) -> None
         if attribute.is_ordered:
             n_cells *= n_codes(attribute) if cut == LEAVES else len(ordered_cut(attribute, cut)) + 1
         else:
-            tree = declared_tree(attribute)
+            tree = attribute.build_declared_hierarchy()
             n_cells *= with_missing(tree).n_leaves if cut == LEAVES else len(tree_cut(attribute, tree, cut))
     if n_cells > max_cells:
         raise Misfit(

@@ -17,7 +17,8 @@ from pydantic import Field
 from sfumato.errors import HierarchyError
 from sfumato.policy.columns import declared_column
 from sfumato.policy.decimals import as_plain
-from sfumato.policy.hierarchy.declared import declared_tree, undeclared
+from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
+from sfumato.policy.hierarchy.declared import undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
 from sfumato.policy.model import (
@@ -764,7 +765,7 @@ def _check_declared(attribute: Attribute) -> None:
     if lacking is not None:
         raise Misfit(path, f"private reads no domain from the table; declare {lacking}.")
     try:
-        declared_tree(with_hierarchy(attribute))
+        with_hierarchy(attribute).build_declared_hierarchy()
     except HierarchyError as error:
         sentence = str(error).removeprefix(f"The hierarchy of column {attribute.name!r}: ")
         raise Misfit((*path, "hierarchy"), sentence) from None
@@ -774,7 +775,7 @@ def with_hierarchy(attribute: Attribute) -> Attribute:
     """The column with the hierarchy that it has if none is declared: halves of a number, days and months of a date."""
     if not attribute.is_ordered:
         return attribute
-    rule = {"balanced": 2} if attribute.kind is Kind.NUMBER else {"dates": ["day", "month", "year"]}
+    rule = Balanced(2) if attribute.kind is Kind.NUMBER else DAYS_TO_YEARS
     return replace(attribute, hierarchy=rule)
 
 

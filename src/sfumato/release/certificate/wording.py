@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sfumato.policy.days import as_date
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.schema import Attribute, Kind
 
@@ -46,7 +45,4 @@ def _declaration(attribute: Attribute) -> str:
             first, last = map(as_date, (low, high))
             return f"days from {first} to {last} in steps of {attribute.step or 1:g}"
         return f"numbers from {low:.15g} to {high:.15g} in steps of {attribute.step:.15g}"
-    if attribute.hierarchy is None or attribute.hierarchy == "flat":
-        return f"{len(attribute.values or ()):,} values"
-    is_given = isinstance(attribute.hierarchy, Hierarchy)
-    return f"a hierarchy of {attribute.hierarchy.n_leaves:,} values" if is_given else "a hierarchy by a rule"
+    return attribute.declaration.describe(attribute)

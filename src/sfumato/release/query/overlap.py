@@ -10,7 +10,7 @@ for one more leaf.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.policy.hierarchy import tree as hierarchy
-from sfumato.policy.hierarchy.builders import Grid
-from sfumato.policy.hierarchy.declared import declared_tree, with_missing
+from sfumato.policy.hierarchy.declarations import Dates, Mask, NumberRanges
+from sfumato.policy.hierarchy.declared import with_missing
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.predicate import ANY_NUMBER, MISSING, Interval, Labels, Side
@@ -143,10 +142,9 @@ def leaf_spans(attribute: Attribute, labels: Sequence[str | None]) -> tuple[Floa
 
     ``labels`` are those of the leaves, in order; missing is -inf.
     """
-    declared = attribute.hierarchy
     low, high = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
-    if isinstance(declared, Mapping) and not {"intervals", "balanced"}.isdisjoint(declared):
-        grid = Grid.of(attribute)
+    if isinstance(attribute.hierarchy, NumberRanges):
+        grid = attribute.hierarchy.make_grid(attribute)
         low[: grid.n_leaves] = grid.edges[: grid.n_leaves]
         ends = np.nextafter(grid.edges[1:], -np.inf) if grid.step is None else grid.edges
         high[: grid.n_leaves] = ends[: grid.n_leaves]
@@ -283,12 +281,12 @@ def _n_hidden(axis: TreeAxis, nodes: NDArray[np.int64], n_known: Floats) -> Floa
     Those of a mask are as many as texts can be written with digits, and with letters if the known ones have any.
     """
     hidden = np.array([float(not _is_value(axis, node)) for node in range(axis.nodes.n_nodes)])[nodes]
-    if not (isinstance(axis.attribute.hierarchy, Mapping) and "mask" in axis.attribute.hierarchy):
+    if not isinstance(axis.attribute.hierarchy, Mask):
         return hidden
     characters = set("".join(label for label in axis.nodes.labels if label)) - {"*"}
     n_characters = 10.0 if all(character.isdigit() for character in characters) else 36.0
     masked = [
-        str(axis.nodes.labels[node]).count("*") if node else axis.attribute.hierarchy["mask"]
+        str(axis.nodes.labels[node]).count("*") if node else axis.attribute.hierarchy.n_characters
         for node in nodes.tolist()
     ]
     return hidden * np.maximum(n_characters ** np.minimum(masked, 12) - n_known, 1.0)
@@ -325,27 +323,21 @@ class _Known:
     @classmethod
     def of(cls, axis: TreeAxis, side: Side) -> _Known:
         if axis.is_declared:
-            whole = with_missing(declared_tree(axis.attribute))
+            whole = with_missing(axis.attribute.build_declared_hierarchy())
             return cls(whole, _places(axis.nodes, whole))
         attribute, is_complete = axis.attribute, _is_complete(axis)
         values = () if is_complete else _known_values(axis, side)
         if not is_complete and len(values) == 0 and axis.has_missing:
             whole = Hierarchy((ROOT, None), np.array([-1, 0]))
         else:
-            whole = hierarchy.build(attribute, values)
+            whole = attribute.build_hierarchy(values)
             whole = whole.with_missing() if axis.has_missing else whole
         return cls(whole, _places(axis.nodes, whole))
 
 
 def _is_complete(axis: TreeAxis) -> bool:
     """Whether the policy alone tells the whole hierarchy."""
-    declared = axis.attribute.hierarchy
-    return (
-        axis.is_declared
-        or axis.attribute.values is not None
-        or isinstance(declared, Hierarchy)
-        or (isinstance(declared, Mapping) and not {"tree", "intervals", "balanced"}.isdisjoint(declared))
-    )
+    return axis.is_declared or axis.attribute.declaration.is_complete(axis.attribute)
 
 
 def _known_values(axis: TreeAxis, side: Side) -> Any:
@@ -359,14 +351,12 @@ def _known_values(axis: TreeAxis, side: Side) -> Any:
         dtype = "datetime64[D]" if attribute.kind is Kind.DATE else "float64"
         return np.array([label for label in shown if label != ROOT], dtype=dtype)
     named = side.labels if isinstance(side, Labels) else ()
-    known = dict.fromkeys([*shown, *sorted(label for label in named if label is not None)])
-    if isinstance(attribute.hierarchy, Mapping):
-        return [label for label in known if len(label) <= attribute.hierarchy["mask"]]
-    return list(known)
+    known = list(dict.fromkeys([*shown, *sorted(label for label in named if label is not None)]))
+    return attribute.declaration.keep_fitting(known)
 
 
 def _is_made_of_periods(attribute: Attribute) -> bool:
-    return isinstance(attribute.hierarchy, Mapping) and "dates" in attribute.hierarchy
+    return isinstance(attribute.hierarchy, Dates)
 
 
 def _is_value(axis: TreeAxis, node: int) -> bool:
@@ -374,10 +364,7 @@ def _is_value(axis: TreeAxis, node: int) -> bool:
     label, depth = axis.nodes.labels[node], int(axis.nodes.depth[node])
     if label is None:
         return True
-    declared = axis.attribute.hierarchy
-    if _is_made_of_periods(axis.attribute):
-        return False  # a period is its days
-    return depth == (len(label) if isinstance(declared, Mapping) else 1)
+    return depth == axis.attribute.declaration.find_value_depth(label)
 
 
 def _places(tree: Hierarchy, whole: Hierarchy) -> NDArray[np.int64]:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.days import as_date, read_day
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.output import Output
@@ -254,6 +253,6 @@ def classes_of(policy: Policy) -> tuple[str, list[str]]:
     target = policy.schema[policy.predictions[0].targets[0]]
     if target.values is not None:
         return target.name, list(target.values)
-    tree = hierarchies.build(target, ())
+    tree = target.build_hierarchy(())
     labels = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     return target.name, [label for label in labels if label is not None]

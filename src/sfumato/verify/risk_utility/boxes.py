@@ -195,7 +195,7 @@ def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
         policy.output.has_bounds
         and attribute.role is Role.QUASI_IDENTIFIER
         and attribute.kind is not Kind.CATEGORY
-        and isinstance(attribute.hierarchy, Mapping)
+        and attribute.declaration.is_rule
     )
     own = (attribute.name,) if policy.output.has_labels or not has_bounds else ()
     return (*own, *bound_names(attribute.name)) if has_bounds else own

@@ -16,8 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError, TableError
-from sfumato.policy.hierarchy import tree as hierarchies
-from sfumato.policy.hierarchy.builders import Grid
+from sfumato.policy.hierarchy.declarations import Mask, NumberRanges
 from sfumato.policy.hierarchy.files import ROOT, Label
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import DEPTH, HARMONIC, INVERSE, LOG, MODEL_2, Utility, Weights
@@ -43,19 +42,7 @@ def declared_tree(attribute: Attribute) -> Hierarchy:
     if attribute.kind is Kind.DATE and attribute.bounds is not None:
         first, last = attribute.bounds
         days = np.arange(int(first), int(last) + 1).astype("datetime64[D]")
-    return hierarchies.build(attribute, days)
-
-
-def is_open(attribute: Attribute) -> bool:
-    """Is the hierarchy made of values that the policy does not list?
-
-    >>> is_open(Attribute("zip", "quasi-identifier", hierarchy={"mask": 5}))
-    True
-    """
-    declared = attribute.hierarchy
-    if isinstance(declared, Hierarchy) or attribute.values is not None:
-        return False
-    return declared in (None, "flat") or (isinstance(declared, Mapping) and "mask" in declared)
+    return attribute.build_hierarchy(days)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +75,14 @@ class Column:
             raise HierarchyError(
                 f"The policy of the release declares no hierarchy of column {attribute.name!r}, or no bounds of it."
             )
-        if not is_open(attribute):
+        is_open = attribute.declaration.is_open(attribute)
+        if not is_open:
             tree = declared_tree(attribute)
         elif has_all:
-            tree = hierarchies.build(attribute, values)
+            tree = attribute.build_hierarchy(values)
         else:
             tree = _open_tree(attribute, labels, () if values is None else values)
-        return cls(
-            attribute, tree.with_missing() if has_missing else tree, is_open(attribute) and not has_all
-        )
+        return cls(attribute, tree.with_missing() if has_missing else tree, is_open and not has_all)
 
     def nodes(self, cell: Cell) -> tuple[int, ...]:
         """All nodes that a cell may stand for; a missing label is the leaf for it.
@@ -137,11 +123,12 @@ class Column:
         if self.attribute.kind is Kind.DATE:
             begin, end = map(int, self.attribute.bounds or (0, 0))
             days = np.arange(begin, end + 1)
-            leaf = hierarchies.locate(self.attribute, self.tree, days.astype("datetime64[D]"))
+            leaf = self.attribute.locate(self.tree, days.astype("datetime64[D]"))
             starts = np.flatnonzero(np.diff(leaf, prepend=-1))
             ends = np.append(starts[1:], len(days)) - 1
             return days[starts].astype(np.float64).tolist(), days[ends].astype(np.float64).tolist()
-        grid = Grid.of(self.attribute)
+        assert isinstance(self.attribute.hierarchy, NumberRanges)
+        grid = self.attribute.hierarchy.make_grid(self.attribute)
         edges = grid.edges.tolist()
         return (edges, edges) if grid.step is not None else (edges[:-1], edges[1:])
 
@@ -194,9 +181,7 @@ class Column:
 
     def codes(self, cells: pa.DictionaryArray, where: str) -> Ints:
         """The leaf of each cell of a table; a TableError where the hierarchy has none for it."""
-        leaf = hierarchies.locate(self.attribute, self.tree, values_of(cells, self.attribute)).astype(
-            np.int64
-        )
+        leaf = self.attribute.locate(self.tree, values_of(cells, self.attribute)).astype(np.int64)
         missing = self.tree.n_leaves - 1 if self.tree.labels[-1] is None else -1
         at = cells.indices.fill_null(len(leaf)).to_numpy(zero_copy_only=False)
         found: Ints = np.append(leaf, missing)[at]
@@ -226,15 +211,15 @@ def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:
 def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hierarchy:
     """A hierarchy with a node for each label, at its depth, and below the root a value of every length that may occur."""
     shown = [label for label in labels if isinstance(label, str) and label != ROOT]
-    if not isinstance(attribute.hierarchy, Mapping):
-        known = hierarchies.build(attribute, values).labels[1:]
+    if not isinstance(attribute.hierarchy, Mask):
+        known = attribute.build_hierarchy(values).labels[1:]
         return Hierarchy.flat(
             dict.fromkeys(label for label in (*known, *shown, STAND_IN) if label is not None)
         )
-    longest = attribute.hierarchy["mask"]
+    longest = attribute.hierarchy.n_characters
     strangers = [STAND_IN * n for n in range(1, longest + 1)]
     stand_ins = [_unmasked(label) for label in shown if len(label) <= longest]
-    return hierarchies.build(attribute, sorted({*values, *stand_ins, *strangers}))
+    return attribute.build_hierarchy(sorted({*values, *stand_ins, *strangers}))
 
 
 def _unmasked(label: str) -> str:
@@ -243,4 +228,4 @@ def _unmasked(label: str) -> str:
     return kept + STAND_IN * (len(label) - len(kept)) if kept else label
 
 
-__all__ = ["Cell", "Column", "cells_of", "declared_tree", "is_open", "values_of"]
+__all__ = ["Cell", "Column", "cells_of", "declared_tree", "values_of"]

@@ -36,7 +36,7 @@ from sfumato.verify.risk_utility.boxes import (
     share_faults,
 )
 from sfumato.verify.risk_utility.coverage import covered
-from sfumato.verify.risk_utility.labels import Column, cells_of, is_open, values_of
+from sfumato.verify.risk_utility.labels import Column, cells_of, values_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,7 +82,7 @@ class SideTable:
         columns, codes = [], []
         for known, labels in zip(boxes.columns, boxes.labels, strict=True):
             attribute, column = known.attribute, known
-            if is_open(attribute):
+            if attribute.declaration.is_open(attribute):
                 column = Column.of(
                     attribute,
                     has_missing=None in known.tree.labels,
@@ -288,7 +288,9 @@ def _risk_checks(boxes: Boxes, figures: Figures, side: SideTable, readings: Read
 def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
     """The promise, where utility is not known without the side table."""
     utilities = Utilities.of(boxes)
-    if not any(is_open(column.attribute) for column in boxes.columns) or isinstance(utilities, str):
+    if not any(
+        column.attribute.declaration.is_open(column.attribute) for column in boxes.columns
+    ) or isinstance(utilities, str):
         return
     options = options_of(boxes.policy)
     if not isinstance(options.utility, str) or options.utility == DEPTH:  # checked already
