@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from level_growth import judge_of, leaves, leaves_in_memory, n_codes
+from level_growth import criteria_of, leaves, leaves_in_memory, n_codes
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
@@ -39,17 +39,17 @@ def problem_of(case: Case) -> Problem:
 def few_at_a_time(few: int) -> Iterator[None]:
     """Shortlists that run out, and walks in many steps, on tables of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "FIRST_TRIAL", few)
+        patch.setattr(splits, "FIRST_CHECK", few)
         patch.setattr(splits, "CHUNK", 3 * few)
         yield
 
 
 def same_tree(problem: Problem, *, memory: int, block: int, queries: Any = None) -> None:
-    """The tree grown from decisions is the one grown in memory, node by node."""
-    judge = judge_of(problem, queries)
+    """The tree grown from splitters is the one grown in memory, node by node."""
+    criteria = criteria_of(problem, queries)
     rows = problem.engine.rows.copy()
     expected = {leaf[0]: leaf for leaf in leaves_in_memory(problem, queries)}
-    found = leaves(judge, judge.whole(n_codes(problem.domains)), rows, memory=memory, block=block)
+    found = leaves(criteria, criteria.whole(n_codes(problem.domains)), rows, memory=memory, block=block)
     assert {leaf[0]: leaf for leaf in found} == expected
     assert len(found) == len(expected)
 
@@ -99,5 +99,5 @@ def test_decisions_on_larger_tables_grow_the_same_tree_too(name, memory):
 
 
 def test_a_gain_that_is_rounded_below_zero_is_no_reason_for_median(monkeypatch):
-    monkeypatch.setattr(splits.Decision, "_gain", lambda *_: -1e-17)
+    monkeypatch.setattr(splits.Splitter, "_gain", lambda *_: -1e-17)
     same_tree(problem_of(big_case(7, *BIG_CASES["one label"])), memory=1 << 30, block=50)

@@ -44,7 +44,7 @@ def test_the_leaves_of_a_piece_have_their_labels_before_there_is_a_tree(given, o
     for leaf, number in parts.hung.items():
         piece = parts.pieces[number]
         path = path_to(parts.top.nodes, leaf)
-        found, places = spine(path, piece.nodes, piece.covers, tree.domains, tree.roots, output, frozenset())
+        found, places = spine(path, piece.nodes, piece.covers, tree.plan(output))
         old = np.array(piece.old)[piece.nodes.axis < 0]
         assert texts(found.columns(places)) == texts(whole.columns(old))
         # the whole tree has more hierarchy nodes, so that their numbers differ, but not ordered ends
@@ -62,9 +62,7 @@ def streamed(
     writer = TreeWriter(folder, len(tree.domains), memory=memory)
     numbers = [writer.piece(piece.nodes, piece.covers) for piece in parts.pieces]
     hung = {leaf: numbers[number] for leaf, number in parts.hung.items()}
-    return writer.finish(
-        parts.top.nodes, hung, parts.leaf_covers, tree.domains, tree.roots, output, frozenset()
-    )
+    return writer.finish(parts.top.nodes, hung, parts.leaf_covers, tree.plan(output))
 
 
 def tables_of(case: Any, draw: Any) -> pa.Table:
@@ -179,4 +177,4 @@ def test_a_tree_that_was_written_whole_needs_no_pieces_to_be_applied_from_disk(g
 def test_where_no_recoding_is_wanted_nothing_is_kept():
     tree = NoTree()
     assert [tree.piece(None, None), tree.piece(None, None)] == [0, 1]
-    assert tree.finish(None, {}, {}, (), None, Output.LABELS, frozenset()) is None
+    assert tree.finish(None, {}, {}, None) is None

@@ -15,6 +15,7 @@ from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.output import Output
 from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.recoding.tree_file import PathStep
+from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.opening import open_table
 
 
@@ -42,7 +43,10 @@ class Grown:
         return cls(nodes, covers, problem.domains, problem.axes.root)
 
     def recoding(self, output: Output = Output.LABELS) -> Recoding:
-        return recoding_of(self.nodes, self.covers, self.domains, self.roots, output, frozenset())
+        return recoding_of(self.nodes, self.covers, self.plan(output))
+
+    def plan(self, output: Output = Output.LABELS) -> RecodingPlan:
+        return RecodingPlan(self.domains, self.roots, output)
 
     def cover_of(self, leaf: int) -> NDArray[np.int64]:
         return self.covers[int((self.nodes.axis[:leaf] < 0).sum())]

@@ -1,4 +1,4 @@
-"""A partition tree grown level by level from decisions alone, rows being seen only block by block.
+"""A partition tree grown level by level from splitters alone, rows being seen only block by block.
 
 The tests compare it with growth in memory.
 """
@@ -11,49 +11,54 @@ import numpy as np
 
 from sfumato.encoding.domain import Domain
 from sfumato.methods.mondrian.grow import Problem
-from sfumato.methods.mondrian.splits import Decision, Judge, Split, State
+from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.splits import Split, SplitCriteria, Splitter
 
 Rows = Any
 Box = tuple[tuple[int, ...], ...]
 
 
-def judge_of(problem: Problem, queries: Any = None) -> Judge:
+def criteria_of(problem: Problem, queries: Any = None) -> SplitCriteria:
     queries = problem.queries if queries is None else queries
-    return Judge(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
+    return SplitCriteria(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
 
 
 def n_codes(domains: tuple[Domain, ...]) -> list[int]:
     return [max(1, domain.n_codes) for domain in domains]
 
 
-def decide(judge: Judge, state: State, rows: Rows, *, memory: int, block: int) -> tuple[Decision, int]:
-    """The decision on some rows, and how many passes it took."""
-    decision = Decision(judge, state, len(rows))
+def decide(
+    criteria: SplitCriteria, state: NodeRange, rows: Rows, *, memory: int, block: int
+) -> tuple[Splitter, int]:
+    """The splitter on some rows, and how many passes it took."""
+    splitter = Splitter(criteria, state, len(rows))
     passes = 0
-    while (collector := decision.next(memory)) is not None:
+    while (collector := splitter.next(memory)) is not None:
         for start in range(0, len(rows), block):
             collector.add(np.ascontiguousarray(rows[start : start + block]))
-        decision.take(collector)
+        splitter.take(collector)
         passes += 1
         assert passes < 5000
-    return decision, passes
+    return splitter, passes
 
 
-def leaves(judge: Judge, state: State, rows: Rows, *, memory: int = 1 << 40, block: int = 7) -> list[Any]:
+def leaves(
+    criteria: SplitCriteria, state: NodeRange, rows: Rows, *, memory: int = 1 << 40, block: int = 7
+) -> list[Any]:
     """(numbers of the rows, splits on the way, covers) of each leaf; the last column is the row number."""
     found = []
-    level: list[tuple[State, Rows, tuple[Any, ...]]] = [(state, rows, ())]
+    level: list[tuple[NodeRange, Rows, tuple[Any, ...]]] = [(state, rows, ())]
     while level:
         below = []
         for here, part, way in level:
-            decision, _ = decide(judge, here, part, memory=memory, block=block)
-            split = decision.result
+            splitter, _ = decide(criteria, here, part, memory=memory, block=block)
+            split = splitter.result
             if split is None:
-                found.append((frozenset(part[:, -1].tolist()), way, tuple(decision.covers.tolist())))
+                found.append((frozenset(part[:, -1].tolist()), way, tuple(splitter.covers.tolist())))
                 continue
             place = split.places(part[:, split.axis])
             assert np.bincount(place, minlength=len(split.branches)).tolist() == split.sizes
-            for j, child in enumerate(split.states):
+            for j, child in enumerate(split.ranges):
                 below.append((child, part[place == j], (*way, step(split, j))))
         level = below
     return found

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.methods.mondrian.grow import Problem, prepare, recoding_of
+from sfumato.methods.mondrian.grow import Problem, prepare
 from sfumato.methods.mondrian.kernels.problem import Queries
-from sfumato.policy.output import Output
 from sfumato.recoding.groups import Partition
+from sfumato.recoding.tree import recoding_of
+from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.opening import open_table
 
 
@@ -50,7 +51,7 @@ class Selecting:
         leaf = np.flatnonzero(nodes.axis < 0)
         leaf = leaf[np.argsort(nodes.start[leaf])]
         return Partition(
-            recoding_of(nodes, covers, problem, Output.LABELS, frozenset()),
+            recoding_of(nodes, covers, RecodingPlan(problem.domains, problem.axes.root)),
             leaf,
             (nodes.end - nodes.start)[leaf],
             problem.engine.row_numbers(),

@@ -1,4 +1,4 @@
-"""Frequency sets and decisions: passes, memory, and what random tables of a few rows do not reach."""
+"""Frequency sets and splitters: passes, memory, and what random tables of a few rows do not reach."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from level_growth import decide, judge_of, leaves, leaves_in_memory, n_codes
+from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
 from mondrian_cases import Case, big_case
 
 from sfumato.methods.mondrian import frequency_sets, splits
 from sfumato.methods.mondrian.frequency_sets import (
-    Evidence,
-    Feature,
-    Judge,
+    CellTarget,
+    Histogram,
     SparseCells,
+    SplitCriteria,
     Stretches,
     Window,
-    windows_of,
+    lay_out_windows,
 )
 from sfumato.methods.mondrian.grow import Problem, prepare
 from sfumato.methods.mondrian.kernels.choose import fill_information
-from sfumato.methods.mondrian.splits import Decision, Shortlist
+from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.splits import BestThresholds, Splitter
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity
 from sfumato.policy.workload import Classify, Regress
 from sfumato.table.opening import open_table
@@ -42,21 +43,21 @@ def problem_of(case: Case) -> Problem:
     )
 
 
-def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple[Problem, Judge]:
+def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple[Problem, SplitCriteria]:
     problem = problem_of(big_case(11, workload, requirements, **options))
-    return problem, judge_of(problem)
+    return problem, criteria_of(problem)
 
 
-def root(problem: Problem, judge: Judge, memory: int) -> tuple[Decision, int]:
-    state = judge.whole(n_codes(problem.domains))
-    return decide(judge, state, problem.engine.rows[:, :-1].copy(), memory=memory, block=64)
+def root(problem: Problem, criteria: SplitCriteria, memory: int) -> tuple[Splitter, int]:
+    state = criteria.whole(n_codes(problem.domains))
+    return decide(criteria, state, problem.engine.rows[:, :-1].copy(), memory=memory, block=64)
 
 
-def same_tree(problem: Problem, judge: Judge, memory: int = PLENTY) -> None:
+def same_tree(problem: Problem, criteria: SplitCriteria, memory: int = PLENTY) -> None:
     rows = problem.engine.rows.copy()
     expected = {leaf[0]: leaf for leaf in leaves_in_memory(problem)}
-    state = judge.whole(n_codes(problem.domains))
-    assert {leaf[0]: leaf for leaf in leaves(judge, state, rows, memory=memory, block=64)} == expected
+    state = criteria.whole(n_codes(problem.domains))
+    assert {leaf[0]: leaf for leaf in leaves(criteria, state, rows, memory=memory, block=64)} == expected
 
 
 # ---- passes ----------------------------------------------------------------------------------------
@@ -67,20 +68,20 @@ def same_tree(problem: Problem, judge: Judge, memory: int = PLENTY) -> None:
 )
 @pytest.mark.parametrize("requirement", [KAnonymity(5), EntropyDiversity(2, of="disease")])
 def test_one_pass_is_enough_where_memory_is(workload, requirement):
-    problem, judge = asked(workload, [requirement])
-    decision, passes = root(problem, judge, PLENTY)
-    assert decision.result is not None
+    problem, criteria = asked(workload, [requirement])
+    splitter, passes = root(problem, criteria, PLENTY)
+    assert splitter.result is not None
     assert passes == 1
 
 
 def test_a_second_pass_tries_the_best_candidates_where_their_counts_do_not_fit_beside_the_rest():
-    problem, judge = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
-    state = judge.whole(n_codes(problem.domains))
-    wanted = Decision(judge, state, problem.engine.n_rows).wanted
-    one, passes = root(problem, judge, wanted)
+    problem, criteria = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
+    state = criteria.whole(n_codes(problem.domains))
+    wanted = Splitter(criteria, state, problem.engine.n_rows).wanted
+    one, passes = root(problem, criteria, wanted)
     assert passes == 2
     assert one.result is not None
-    other, _ = root(problem, judge, PLENTY)
+    other, _ = root(problem, criteria, PLENTY)
     assert other.result is not None
     assert (one.result.axis, one.result.threshold) == (other.result.axis, other.result.threshold)
 
@@ -88,62 +89,62 @@ def test_a_second_pass_tries_the_best_candidates_where_their_counts_do_not_fit_b
 @pytest.mark.parametrize("memory", [1, 100, 400])
 def test_median_needs_few_passes_however_little_memory_there_is(memory):
     """Ranges, then ever finer stretches of the widest axis: each at least halves the codes."""
-    problem, judge = asked([], [KAnonymity(5)])
-    decision, passes = root(problem, judge, memory)
-    assert decision.result is not None
+    problem, criteria = asked([], [KAnonymity(5)])
+    splitter, passes = root(problem, criteria, memory)
+    assert splitter.result is not None
     assert passes <= 2 + np.log2(900)
     assert passes <= 4 or memory < 400
 
 
 def test_codes_are_walked_in_as_many_slices_as_they_need():
-    problem, judge = asked([Classify("class")], [KAnonymity(5)])
+    problem, criteria = asked([Classify("class")], [KAnonymity(5)])
     wide = [domain.n_codes for domain in problem.domains]
-    _, passes = root(problem, judge, 8 * 100)
+    _, passes = root(problem, criteria, 8 * 100)
     assert passes <= 2 + sum(-(-n // 100) for n in wide)
     assert passes >= sum(wide) // 100
 
 
 def test_a_collector_takes_what_it_says_and_no_more_than_it_may():
-    problem, judge = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
+    problem, criteria = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
     for memory in (300, 1000, 5000, 20_000, PLENTY):
-        decision = Decision(judge, judge.whole(n_codes(problem.domains)), problem.engine.n_rows)
-        while (collector := decision.next(memory)) is not None:
+        splitter = Splitter(criteria, criteria.whole(n_codes(problem.domains)), problem.engine.n_rows)
+        while (collector := splitter.next(memory)) is not None:
             assert collector.n_bytes <= memory
-            again = decision.next(memory)
+            again = splitter.next(memory)
             assert again is not None
             assert again.n_bytes == collector.n_bytes
             collector.add(problem.engine.rows[:, :-1].copy())
-            taken = sum(each.counts.nbytes + each.moments.nbytes for each in collector.evidence.values())
+            taken = sum(each.counts.nbytes + each.moments.nbytes for each in collector.histogram.values())
             assert taken + collector.lines.nbytes <= collector.n_bytes
-            decision.take(collector)
-        assert decision.result is not None
+            splitter.take(collector)
+        assert splitter.result is not None
 
 
 def test_a_node_too_small_to_split_is_a_leaf_and_only_the_ranges_of_its_trees_are_asked_for():
-    problem, judge = asked([Classify("class")], [KAnonymity(5)])
+    problem, criteria = asked([Classify("class")], [KAnonymity(5)])
     rows = problem.engine.rows[:9, :-1].copy()
-    state = judge.whole(n_codes(problem.domains))
-    decision, passes = decide(judge, state, rows, memory=10, block=4)
-    assert (decision.result, passes) == (None, 1)
+    state = criteria.whole(n_codes(problem.domains))
+    splitter, passes = decide(criteria, state, rows, memory=10, block=4)
+    assert (splitter.result, passes) == (None, 1)
     is_tree = problem.axes.is_tree
-    assert (decision.covers[is_tree] >= 0).all()
-    assert (decision.covers[~is_tree] == -1).all()
-    assert decision.bounds[0].tolist() == rows.min(axis=0)[: len(is_tree)].tolist()
+    assert (splitter.covers[is_tree] >= 0).all()
+    assert (splitter.covers[~is_tree] == -1).all()
+    assert splitter.low.tolist() == rows.min(axis=0)[: len(is_tree)].tolist()
     ordered = problem.axes._replace(is_tree=np.zeros_like(is_tree))
-    plain = Judge(ordered, problem.targets, problem.rules)
-    assert Decision(plain, state, 9).next(10) is None
+    plain = SplitCriteria(ordered, problem.targets, problem.rules)
+    assert Splitter(plain, state, 9).next(10) is None
 
 
 def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
-    problem, judge = asked([], [KAnonymity(5)])
-    state = judge.whole(n_codes(problem.domains))
-    small = splits.State(state.bounds // 2)
-    decisions = [Decision(judge, state, 200), Decision(judge, small, 60), Decision(judge, state, 9)]
-    wanted = [decision.wanted for decision in decisions]
+    problem, criteria = asked([], [KAnonymity(5)])
+    state = criteria.whole(n_codes(problem.domains))
+    small = NodeRange.from_bounds(state.as_bounds() // 2)
+    splitters = [Splitter(criteria, state, 200), Splitter(criteria, small, 60), Splitter(criteria, state, 9)]
+    wanted = [splitter.wanted for splitter in splitters]
     assert wanted[0] > wanted[1] > wanted[2] == 0
-    assert wanted[0] == decisions[0].next(PLENTY).n_bytes
-    assert splits.shares(decisions, sum(wanted) + 30) == [each + 10 for each in wanted]
-    short = splits.shares(decisions, sum(wanted) // 2)
+    assert wanted[0] == splitters[0].next(PLENTY).n_bytes
+    assert splits.divide_memory(splitters, sum(wanted) + 30) == [each + 10 for each in wanted]
+    short = splits.divide_memory(splitters, sum(wanted) // 2)
     assert sum(short) <= sum(wanted) // 2
     assert short[0] > short[1]
 
@@ -154,10 +155,10 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
 @pytest.mark.parametrize("workload", [[Classify("class")], [Regress("salary")]])
 @pytest.mark.parametrize("memory", [PLENTY, 500])
 def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monkeypatch):
-    problem, judge = asked(workload, [KAnonymity(3)])
+    problem, criteria = asked(workload, [KAnonymity(3)])
     monkeypatch.setattr(frequency_sets, "shift_of", lambda _n, _largest: 0)
-    assert frequency_sets.layout_of(judge, 260).words == 2
-    same_tree(problem, judge, memory)
+    assert frequency_sets.choose_layout(criteria, 260).words == 2
+    same_tree(problem, criteria, memory)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +172,9 @@ def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monke
 def test_logarithms_beyond_the_table_are_those_of_a_longer_one(workload, monkeypatch):
     problem, _ = asked(workload, [KAnonymity(3)], below=0.02)
     monkeypatch.setattr(frequency_sets, "TABLE", 4)
-    judge = judge_of(problem)
-    assert len(judge.table) == 5
-    same_tree(problem, judge)
+    criteria = criteria_of(problem)
+    assert len(criteria.table) == 5
+    same_tree(problem, criteria)
 
 
 def test_the_table_of_logarithms_is_as_exact_as_python():
@@ -193,8 +194,8 @@ def test_the_table_of_logarithms_is_as_exact_as_python():
 )
 def test_a_sparse_set_holds_the_first_codes_that_there_is_room_for(lines, room, block, is_number):
     rows = np.array(lines, dtype=np.uint32)
-    feature = Feature(is_number, 1, 2, 1.0, 1.0, 6)
-    window = windows_of([(0, 2, 30)])[0]
+    feature = CellTarget(is_number, 1, 2, 1.0, 1.0, 6)
+    window = lay_out_windows([(0, 2, 30)])[0]
     cells = SparseCells(feature, window, np.zeros(0, dtype=np.uint32), 6, room)
     for start in range(0, len(rows), block):
         cells.add(rows[start : start + block])
@@ -222,17 +223,17 @@ def test_a_shortlist_goes_on_where_the_last_one_ended():
     rows = 10 * np.arange(1, 11)
     score = np.array([1.0, 5, 5, 2, 5, 2, 7, 1, 2, 1])
     expected = sorted(range(10), key=lambda t: (-score[t], max(rows[t], 120 - rows[t]), t))
-    shortlist = Shortlist()
+    thresholds_kept = BestThresholds()
     found = []
     while True:
         for at in range(0, 10, 4):
             here = slice(at, at + 4)
-            shortlist.add(code[here], rows[here], score[here], 120, keep=3)
-        found += shortlist.code.tolist()
-        if not shortlist.is_cut:
+            thresholds_kept.add(code[here], rows[here], score[here], 120, keep=3)
+        found += thresholds_kept.code.tolist()
+        if not thresholds_kept.is_cut:
             break
-        shortlist.is_cut = False
-        shortlist.drop(len(shortlist.code), 120)
+        thresholds_kept.is_cut = False
+        thresholds_kept.drop(len(thresholds_kept.code), 120)
     assert found == expected
 
 
@@ -249,11 +250,11 @@ def test_stretches_count_the_codes_in_them_and_know_the_last_one_below(codes, lo
 
 
 def test_evidence_by_edges_is_that_by_codes_between_them():
-    problem, judge = asked([], [EntropyDiversity(2, of="disease"), KAnonymity(2)])
+    problem, criteria = asked([], [EntropyDiversity(2, of="disease"), KAnonymity(2)])
     rows = problem.engine.rows[:, :-1].copy()
     n = problem.domains[0].n_codes
     edges = np.array([20, 90, 91, 300])
-    by_code, by_edge = Evidence(judge, 0, n, low=0), Evidence(judge, 0, 5, edges=edges)
+    by_code, by_edge = Histogram(criteria, 0, n, low=0), Histogram(criteria, 0, 5, edges=edges)
     for each in (by_code, by_edge):
         each.add(rows[:100])
         each.add(rows[100:])
@@ -262,4 +263,4 @@ def test_evidence_by_edges_is_that_by_codes_between_them():
 
 
 def test_windows_stand_one_after_the_other():
-    assert windows_of([(2, 5, 9), (0, 0, 3)]) == [Window(2, 5, 9, 0), Window(0, 0, 3, 5)]
+    assert lay_out_windows([(2, 5, 9), (0, 0, 3)]) == [Window(2, 5, 9, 0), Window(0, 0, 3, 5)]

@@ -20,7 +20,8 @@ from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.kernels.descend import leaves_of
 from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Rules, Targets, table
-from sfumato.methods.mondrian.memory import MemoryEngine, everywhere
+from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.sample import (
     Statistics,
     Stops,
@@ -44,16 +45,9 @@ class Problem:
     queries: Queries | None = None
 
 
-@dataclass(frozen=True)
-class Known:
-    bounds: np.ndarray
-    region: np.ndarray | None = None
-
-    @classmethod
-    def root(cls, axes: Axes, region=None) -> Known:
-        bounds = np.zeros((4, len(axes.root)), dtype=np.int64)
-        bounds[2] = axes.root
-        return cls(bounds, region)
+def root_of(axes: Axes, *, has_queries: bool = False) -> NodeRange:
+    """The range of a root of which nothing else is known; its codes do not matter."""
+    return NodeRange.of_root(axes, [1] * len(axes.root), has_queries=has_queries)
 
 
 def below(nodes: Nodes, node: int) -> list[int]:
@@ -380,7 +374,7 @@ def test_a_tree_of_a_sample_has_all_splits_that_pass_and_no_other(name, shapes, 
         Problem(axes, targets_for(kind, n_axes + 2), rules),
         n=n, N=sample.N, options=MondrianOptions(tests=tests),
     )  # fmt: skip
-    nodes = grow_on_sample(rows, problem, Known.root(axes), threads=1)
+    nodes = grow_on_sample(rows, problem, root_of(axes), threads=1)
     event(f"leaves: {min(int((nodes.axis < 0).sum()), 4)}")
     assert is_whole(nodes)
 
@@ -437,7 +431,7 @@ def test_a_sample_that_is_everything_gives_the_tree_of_all_rows():
     same = optimistic_problem(problem, n=500, N=500, options=MondrianOptions())
     assert same.rules is COUNT
     expected = MemoryEngine(codes, np.zeros((500, 0), dtype=np.uint32)).grow(axes, problem.targets, COUNT)
-    found = grow_on_sample(codes, same, Known.root(axes))
+    found = grow_on_sample(codes, same, root_of(axes))
     assert all((a == b).all() for a, b in zip(found, expected, strict=True))
 
 
@@ -450,9 +444,9 @@ def test_rows_outside_what_the_sample_covers_are_divided_by_the_hierarchy_too():
     problem = optimistic_problem(
         Problem(axes, targets_for("median", 1), COUNT), n=100, N=1000, options=MondrianOptions()
     )
-    assert grow_on_sample(sample, problem, Known.root(axes)).axis.tolist() == [-1]
-    known = Known.root(axes)
-    known.bounds[2] = north  # all rows are known to be there
+    assert grow_on_sample(sample, problem, root_of(axes)).axis.tolist() == [-1]
+    known = root_of(axes)
+    known.cover[0] = north  # all rows are known to be there
     nodes = grow_on_sample(sample, problem, known)
     assert nodes.threshold.tolist() == [north, -1, -1]
     assert south not in nodes.branch
@@ -470,9 +464,9 @@ def test_a_selection_is_answered_from_the_region_that_is_known_not_from_what_the
         Problem(axes, targets_for("median", 2), COUNT, queries=south_of_old),
         n=200, N=400, options=MondrianOptions(),
     )  # fmt: skip
-    known = Known.root(axes, everywhere(2))
+    known = root_of(axes, has_queries=True)
     if is_known:
-        known.bounds[2, 1] = north
+        known.cover[1] = north
     nodes = grow_on_sample(sample, problem, known)
     assert nodes.axis[0] == 0
     assert (nodes.threshold[0] == 6) == (not is_known)  # the end of the query, or the median

@@ -56,9 +56,7 @@ def large(tree: Grown, folder: Path, *, memory: int = 1) -> LargeRecoding:
     writer = TreeWriter(folder, len(tree.domains), memory=1)
     for piece in parts.pieces:
         writer.piece(piece.nodes, piece.covers)
-    found = writer.finish(
-        parts.top.nodes, parts.hung, parts.leaf_covers, tree.domains, tree.roots, Output.BOTH, frozenset()
-    )
+    found = writer.finish(parts.top.nodes, parts.hung, parts.leaf_covers, tree.plan(Output.BOTH))
     assert isinstance(found, LargeRecoding)
     return replace(found, memory=memory)
 
@@ -280,6 +278,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.kernels.nodes import Nodes
 from sfumato.policy.output import Output
 from sfumato.recoding.tree_file import TreeWriter, apply_to_file
+from sfumato.recoding.ways import RecodingPlan
 from sfumato.policy.schema import Schema
 
 folder, depth, top_depth, memory = Path(sys.argv[1]), 20, 7, 16_000_000
@@ -322,7 +321,7 @@ def write_tree(folder, depth):
         span = (1 << depth) >> top_depth
         hung[leaf] = writer.piece(*halves(depth - top_depth, k * span, span))
     (folder / "release").mkdir()
-    found = writer.finish(top, hung, {}, domains, np.array([0, 0]), Output.BOUNDS, frozenset())
+    found = writer.finish(top, hung, {}, RecodingPlan(domains, np.array([0, 0]), Output.BOUNDS))
     found.write(folder / "release")
     return found.n_nodes
 

@@ -120,7 +120,7 @@ def _cut(distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float
 
 
 class _Information:
-    """N ln n of any count: looked up, not computed anew for every cut; ``math.log`` rounds as Java's does."""
+    """Table of n ln n for any count: looked up, not computed anew for every cut; ``math.log`` rounds as Java's does."""
 
     def __init__(self, n_rows: int) -> None:
         self.known = _information_table(min(n_rows, LARGEST_TABLE))

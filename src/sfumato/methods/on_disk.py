@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from sfumato.engines.scan import Intake
 from sfumato.errors import InputError
+from sfumato.methods.mondrian.memory_plan import MemoryPlan, estimate_row_bytes
 from sfumato.methods.mondrian.problem import Problem, problem_of
-from sfumato.methods.mondrian.rothko import Chunk, Rothko, Shares
+from sfumato.methods.mondrian.rothko import Chance, Chunk, Resources, Rothko, ScannedTable
+from sfumato.methods.mondrian.sample import choose_sample_size
 from sfumato.methods.specialization import tds
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -69,34 +71,27 @@ def write_rows(
 ) -> Written:
     """Write the published rows of ``source`` to ``path``, within ``memory`` bytes for what grows with the data."""
     intake = Intake(source, policy, spill=spill, memory=memory // 2, progress=progress)
-    n_sample = _sample_size(source, policy, _shares(policy, memory), memory)
+    n_sample = _sample_size(source, policy, _plan(policy, memory), memory)
     draw = seeded(SAMPLE_SEED if seed is None else seed)
     intake.scan(sample=n_sample, random=draw)
-    shares = _shares(policy, memory, intake.payload_bytes)
+    plan = _plan(policy, memory, intake.payload_bytes)
     spill.counters.encoded_bytes = intake.encoded_bytes
     _check_room(intake, spill)
     problem, random = problem_of(intake, policy), generator(seed)
     if isinstance(policy.method, TdsOptions):
-        run = Tds(intake, problem, policy, shares, spill=spill, random=random, progress=progress)
+        run = Tds(intake, problem, policy, plan, spill=spill, random=random, progress=progress)
         return _written(run, intake, policy, path, random)
     assert isinstance(policy.method, MondrianOptions)  # a private method has no groups
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=memory // 4)
     rothko = Rothko(
-        intake,
+        ScannedTable(intake, intake.layout, intake.ends, _sample(intake, policy.method, plan, draw)),
         problem,
-        intake.layout,
-        policy.method,
-        sample=_sample(intake, policy.method, shares, draw),
-        ends=intake.ends,
-        spill=spill,
-        shares=shares,
+        policy,
+        resources=Resources(plan, spill, threads),
+        chance=Chance(sampling=draw, shuffling=random),
         tree=tree,
-        policy=policy,
-        draw=draw,
-        random=random,
-        threads=threads,
         progress=progress,
     )
     return _written(rothko, intake, policy, path, random)
@@ -106,7 +101,7 @@ def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, rand
     """Write the groups as they are found."""
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
-    row_group = min(ROW_GROUP, max(run.shares.rows, LEAST_ROW_GROUP))  # the writer holds one
+    row_group = min(ROW_GROUP, max(run.plan.max_rows, LEAST_ROW_GROUP))  # the writer holds one
     with TableWriter(path, row_group=row_group) as writer:
         for chunk in run.chunks():
             rows = _published(chunk, intake, policy, random)
@@ -133,7 +128,7 @@ class Tds:
     intake: Intake
     problem: Problem
     policy: Policy
-    shares: Shares
+    plan: MemoryPlan
     spill: Spill
     random: Random
     progress: Progress
@@ -143,7 +138,7 @@ class Tds:
         """The groups, in the order of the cells of the grid."""
         self.cuts, portions = tds.grow_on_disk(
             self.intake, self.problem, self.policy, spill=self.spill, layout=self.intake.layout,
-            memory=self.shares.groups, at_once=self.shares.rows, random=self.random, progress=self.progress,
+            memory=self.plan.count_bytes, at_once=self.plan.max_rows, random=self.random, progress=self.progress,
         )  # fmt: skip
         last = None
         for groups, payload in portions:
@@ -164,23 +159,22 @@ class Tds:
         return self.recoding().n_splits()
 
 
-def _shares(policy: Policy, memory: int, payload_bytes: int = 0) -> Shares:
+def _plan(policy: Policy, memory: int, payload_bytes: int = 0) -> MemoryPlan:
     n_axes = len(policy.schema.quasi_identifiers)
     targets = {name for task in policy.predictions for name in task.targets}
     sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
     options = policy.method if isinstance(policy.method, MondrianOptions) else MondrianOptions()
-    return Shares.of(
-        memory,
+    row_bytes = estimate_row_bytes(
         n_axes=n_axes,
         n_extra=len(targets | sensitive) + 1,
         n_published=len(policy.schema.published),
-        options=options,
         payload_bytes=payload_bytes,
-        least_rows=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
+        min_group=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
     )
+    return MemoryPlan.of(memory, row_bytes=row_bytes, max_rows=options.rows_in_memory)
 
 
-def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) -> int:
+def _sample_size(source: Source, policy: Policy, plan: MemoryPlan, memory: int) -> int:
     """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
 
     They are held as they are stored, with a copy while some are thrown out, until the codes are known.
@@ -188,16 +182,16 @@ def _sample_size(source: Source, policy: Policy, shares: Shares, memory: int) ->
     options = policy.method
     if not (isinstance(options, MondrianOptions) and options.scale == ROTHKO_S):
         return 0
-    most = min(shares.rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
+    most = min(plan.max_rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
     if source.n_rows == UNKNOWN:
         return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
-    return Rothko.sample_size(source.n_rows, options, most)
+    return choose_sample_size(source.n_rows, options, most)
 
 
-def _sample(intake: Intake, options: MondrianOptions, shares: Shares, draw: Random) -> NDArray[np.uint32]:
+def _sample(intake: Intake, options: MondrianOptions, plan: MemoryPlan, draw: Random) -> NDArray[np.uint32]:
     """What was drawn, or as much of it as the policy asks for."""
     sample = intake.take_sample()
-    wanted = Rothko.sample_size(intake.n_rows, options, shares.rows)
+    wanted = choose_sample_size(intake.n_rows, options, plan.max_rows)
     if len(sample) <= wanted:
         return sample
     return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]
@@ -227,4 +221,4 @@ def _check_room(intake: Intake, spill: Spill) -> None:
 def _io(policy: Policy, run: Rothko | Tds) -> dict[str, Any]:
     method = policy.method.scale if isinstance(policy.method, MondrianOptions) else policy.method.name
     figures = run.spill.counters.as_figures()
-    return {"engine": "disk", "method": method, "rows-in-memory": run.shares.rows, **figures}
+    return {"engine": "disk", "method": method, "rows-in-memory": run.plan.max_rows, **figures}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.encoding.domain import Domain, TreeDomain
 from sfumato.errors import InputError
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import free_memory
@@ -35,6 +34,7 @@ from sfumato.recoding.ways import (
     NODES,
     Branches,
     Decoder,
+    RecodingPlan,
     Tree,
     Ways,
     axis_above,
@@ -179,23 +179,14 @@ def read(
         raise InputError(f"{path} is not a recoding that this version can read.") from None
 
 
-def recoding_of(
-    nodes: Nodes,
-    covers: NDArray[np.int64],
-    domains: Sequence[Domain],
-    roots: NDArray[np.int64],
-    output: Output,
-    left_out: frozenset[str],
-) -> Recoding:
+def recoding_of(nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
 
     covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, -1 where none does
-    roots    (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
     """
     above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
-    is_tree = [isinstance(domain, TreeDomain) for domain in domains]
-    decoder = Decoder.of(nodes_in_use(nodes, covers, above, is_tree), domains, roots)
-    return Recoding(decoder.axes, decoder.tree(nodes, covers, above), output, left_out)
+    decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan)
+    return Recoding(decoder.axes, decoder.tree(nodes, covers, above), plan.output, plan.left_out)
 
 
 __all__ = [

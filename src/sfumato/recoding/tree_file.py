@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.kernels.nodes import Nodes
-from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.axis import Axis
@@ -28,6 +27,7 @@ from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.recoding.ways import (
     NODES,
     Decoder,
+    RecodingPlan,
     Tree,
     axis_above,
     bytes_per_node,
@@ -73,10 +73,7 @@ class AnyTree(Protocol):
         top: Nodes,
         hung: Mapping[int, int],
         leaf_covers: Mapping[int, NDArray[np.int64]],
-        domains: Sequence[Domain],
-        roots: NDArray[np.int64],
-        output: Output,
-        left_out: frozenset[str],
+        plan: RecodingPlan,
     ) -> Recoding | LargeRecoding | None:
         """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
 
@@ -152,10 +149,7 @@ class TreeWriter:
         top: Nodes,
         hung: Mapping[int, int],
         leaf_covers: Mapping[int, NDArray[np.int64]],
-        domains: Sequence[Domain],
-        roots: NDArray[np.int64],
-        output: Output,
-        left_out: frozenset[str],
+        plan: RecodingPlan,
     ) -> Recoding | LargeRecoding:
         """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
 
@@ -163,11 +157,9 @@ class TreeWriter:
         """
         whole_top, covers = self._top(top, hung, leaf_covers)
         above = axis_above(top.axis, top.first_child, top.n_children)
-        is_tree = np.array([isinstance(domain, TreeDomain) for domain in domains])
-        self._note(nodes_in_use(top, covers, above, is_tree))
-        decoder = Decoder.of(
-            [self._in_use(*pair) for pair in zip(domains, roots, strict=True)], domains, roots
-        )
+        self._note(nodes_in_use(top, covers, above, plan.is_tree))
+        used = [self._in_use(*pair) for pair in zip(plan.domains, plan.roots, strict=True)]
+        decoder = Decoder.of(used, plan)
         n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in hung.values())
         narrow = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
         trees = (
@@ -177,11 +169,11 @@ class TreeWriter:
         most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
         try:
             if n_nodes <= most:
-                return Recoding(decoder.axes, joined(list(trees)), output, left_out)
+                return Recoding(decoder.axes, joined(list(trees)), plan.output, plan.left_out)
             memory = self.memory or SMALL * bytes_per_node(self.n_axes)
             path = self.folder / NODES
             _write_trees(path, trees, decoder.axes)
-            return LargeRecoding(decoder.axes, path, output, left_out, memory)
+            return LargeRecoding(decoder.axes, path, plan.output, plan.left_out, memory)
         finally:
             self.path.unlink(missing_ok=True)
 
@@ -280,27 +272,21 @@ class PathStep(NamedTuple):
 
 
 def spine(
-    path: Sequence[PathStep],
-    nodes: Nodes,
-    covers: NDArray[np.int64],
-    domains: Sequence[Domain],
-    roots: NDArray[np.int64],
-    output: Output,
-    left_out: frozenset[str],
+    path: Sequence[PathStep], nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan
 ) -> tuple[Recoding, NDArray[np.int64]]:
     """A recoding for the leaves of one piece, and their places in it, in the order of ``covers``.
 
     It has the splits of the path and below them the piece. The boxes of the piece's leaves are those of the
     whole tree; what lies beside the path is left out, so rows must not be sent down.
     """
-    head, end = _path_nodes(path, domains)
+    head, end = _path_nodes(path, plan.domains)
     whole = _hang(nodes, head, end)
     places = np.flatnonzero(nodes.axis < 0)
     places = np.where(places == 0, end, places + len(head.axis) - 1)
     leaves = np.flatnonzero(whole.axis < 0)
     with_others = np.full((len(leaves), covers.shape[1]), -1, dtype=np.int64)
     with_others[np.searchsorted(leaves, places)] = covers
-    return recoding_of(whole, with_others, domains, roots, output, left_out), places
+    return recoding_of(whole, with_others, plan), places
 
 
 def _path_nodes(path: Sequence[PathStep], domains: Sequence[Domain]) -> tuple[Nodes, int]:

@@ -175,6 +175,24 @@ def nodes_in_use(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RecodingPlan:
+    """What makes a recoding of a tree in codes: the meaning of its codes, and what is published.
+
+    roots      (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
+    left_out   columns that a release never has: identifiers and dropped ones
+    """
+
+    domains: Sequence[Domain]
+    roots: Ints
+    output: Output = Output.LABELS
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def is_tree(self) -> NDArray[np.bool_]:
+        return np.array([not isinstance(domain, OrderedDomain) for domain in self.domains], dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Decoder:
     """What codes mean: the axes of a recoding, and where each node of a hierarchy went when it was pruned."""
 
@@ -184,12 +202,14 @@ class Decoder:
     new: tuple[NDArray[np.int32], ...]
 
     @classmethod
-    def of(cls, used: Sequence[Ints], domains: Sequence[Domain], roots: Ints) -> Decoder:
-        """For trees that use these hierarchy nodes; ``roots`` are as ``Axes`` has them."""
+    def of(cls, used: Sequence[Ints], plan: RecodingPlan) -> Decoder:
+        """For trees that use these hierarchy nodes."""
         made = [
-            axis_of(domain, nodes - root) for domain, nodes, root in zip(domains, used, roots, strict=True)
+            axis_of(domain, nodes - root)
+            for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
-        return cls(domains, roots, tuple(axis for axis, _ in made), tuple(new for _, new in made))
+        axes, new = zip(*made, strict=True)
+        return cls(plan.domains, plan.roots, axes, new)
 
     def tree(self, nodes: Nodes, covers: Ints, above: NDArray[np.int32]) -> Tree:
         """The same tree in values and in the nodes of pruned hierarchies.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.frequency_sets import Codes, Entries, Feature, Ints
+from sfumato.methods.mondrian.frequency_sets import CellTarget, Codes, Entries, Ints
 from sfumato.methods.mondrian.kernels.sets import (
     group_information,
     group_squares,
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 class NodeIds:
     """The ids of one feature in a node."""
 
-    feature: Feature
+    feature: CellTarget
     n_ids: int
     rank: Codes  # the number of an id among those in use; of no length: the id itself
     line: Ints  # label: (pairs, 2) -, rows; number: (cells, 4) -, -, rows, sum
@@ -40,7 +40,7 @@ class NodeIds:
         )
 
 
-def node_ids(feature: Feature, totals: Ints, *, compact: bool) -> NodeIds:
+def node_ids(feature: CellTarget, totals: Ints, *, compact: bool) -> NodeIds:
     """The ids of a feature from ``add_ids``; ``compact`` numbers those in use."""
     rank = np.zeros(0, dtype=np.uint32)
     if compact:

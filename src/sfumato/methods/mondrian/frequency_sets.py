@@ -1,4 +1,4 @@
-"""Frequency sets of one node, gathered block by block; ``groups`` decides which, and what they tell."""
+"""Frequency sets of one node, gathered block by block; ``splits`` says which, and chooses from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from sfumato.methods.mondrian.kernels.sets import (
     parts_hold,
     shift_of,
 )
-from sfumato.methods.mondrian.memory import everywhere, information_table
+from sfumato.methods.mondrian.memory import information_table
+from sfumato.methods.mondrian.node_range import NodeRange
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -43,16 +44,8 @@ STRETCH = 2 * 8
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """What is known of a node before its rows are seen."""
-
-    bounds: Ints  # (4, axes) outer bounds of the codes of the whole table, cover, is that exact? see ``fill_subtree``
-    region: Ints | None = None  # (2, axes) while the selections have the first say, see ``split_for_queries``
-
-
-class Judge:
-    """By what splits are judged: prepared once, asked by every decision."""
+class SplitCriteria:
+    """How splits are compared, and which are allowable: prepared once for all nodes."""
 
     def __init__(
         self,
@@ -66,7 +59,7 @@ class Judge:
         self.axes, self.targets, self.rules, self.queries = axes, targets, rules, queries
         self.grid = grid_of(axes)
         self.n_axes = len(axes.root)
-        self.features = () if cells is None else features_of(cells)
+        self.features = () if cells is None else list_cell_targets(cells)
         has_labels = len(targets.label) or any(not feature.is_number for feature in self.features)
         self.table = information_table(TABLE) if has_labels else np.zeros(1)
         self.has_targets = len(targets.label) + len(targets.number) > 0
@@ -80,31 +73,28 @@ class Judge:
         most = int(rules.recursive["l"].max(initial=1))
         self._top = np.zeros((len(rules.recursive), most), dtype=np.int64)
 
-    def whole(self, n_codes: Sequence[int]) -> State:
-        """The state of the root: each axis has codes from 0 up to so many."""
-        bounds = np.zeros((4, self.n_axes), dtype=np.int64)
-        bounds[1] = np.array(n_codes, dtype=np.int64) - 1
-        bounds[2] = self.axes.root
-        return State(bounds, None if self.queries is None else everywhere(self.n_axes))
+    def whole(self, n_codes: Sequence[int]) -> NodeRange:
+        """The range of the root: each axis has so many codes, from 0 on."""
+        return NodeRange.of_root(self.axes, n_codes, has_queries=self.queries is not None)
 
-    def first_allowable(self, at: Ints, rows: Ints, n_rows: int, evidence: Evidence) -> int:
+    def first_allowable(self, at: Ints, rows: Ints, n_rows: int, histogram: Histogram) -> int:
         """The first of some thresholds that is allowable, -1 if none is; they come after the bins ``at``."""
         return int(
             first_allowable(
-                at, rows, n_rows, evidence.counts, evidence.moments, self.rules, self._values, self._top
+                at, rows, n_rows, histogram.counts, histogram.moments, self.rules, self._values, self._top
             )
         )
 
-    def parts_hold(self, place: Ints, sizes: Ints, evidence: Evidence) -> bool:
+    def parts_hold(self, place: Ints, sizes: Ints, histogram: Histogram) -> bool:
         """Does the requirement hold of parts that end with these bins, the first one giving where they begin?"""
         return bool(
-            parts_hold(place, sizes, evidence.counts, evidence.moments, self.rules, self._values, self._top)
+            parts_hold(place, sizes, histogram.counts, histogram.moments, self.rules, self._values, self._top)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
-    """A target that is judged over cells."""
+class CellTarget:
+    """A target that is scored over the cells of its features."""
 
     is_number: bool
     id_column: int  # label: cells with classes; number: cells
@@ -114,18 +104,21 @@ class Feature:
     n_ids: int
 
 
-def features_of(cells: Cells) -> tuple[Feature, ...]:
+def list_cell_targets(cells: Cells) -> tuple[CellTarget, ...]:
     return (
-        *(Feature(False, int(t.value), int(t.cell), float(t.weight), 1.0, cells.n_ids) for t in cells.label),
         *(
-            Feature(True, int(t.cell), int(t.value), float(t.weight), float(t.scale), cells.n_ids)
+            CellTarget(False, int(t.value), int(t.cell), float(t.weight), 1.0, cells.n_ids)
+            for t in cells.label
+        ),
+        *(
+            CellTarget(True, int(t.cell), int(t.value), float(t.weight), float(t.scale), cells.n_ids)
             for t in cells.number
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class WordLayout:
     """How the words of a code are stored."""
 
     words: int
@@ -138,11 +131,11 @@ class Layout:
         return self.words * np.dtype(self.dtype).itemsize
 
 
-def layout_of(judge: Judge, n_rows: int) -> Layout:
-    if not judge.has_targets:
-        return Layout(1, 0, np.uint32)
-    shift = int(shift_of(n_rows, judge.targets.largest)) if judge.is_single else 0
-    return Layout(1 if shift else judge.n_totals, shift, np.int64)
+def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
+    if not criteria.has_targets:
+        return WordLayout(1, 0, np.uint32)
+    shift = int(shift_of(n_rows, criteria.targets.largest)) if criteria.is_single else 0
+    return WordLayout(1 if shift else criteria.n_totals, shift, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +152,7 @@ class Window:
         return self.high - self.low + 1
 
 
-def windows_of(spans: Iterable[tuple[int, int, int]]) -> list[Window]:
+def lay_out_windows(spans: Iterable[tuple[int, int, int]]) -> list[Window]:
     """Windows (axis, low, high) whose lines stand one after the other."""
     windows: list[Window] = []
     start = 0
@@ -190,13 +183,15 @@ class Stretches:
 # ---- the requirement -------------------------------------------------------------------------------
 
 
-class Evidence:
-    """What the requirement must know of some bins of an axis: codes from ``low`` on, or what edges part."""
+class Histogram:
+    """Sensitive values in some bins of an axis, for the requirement: codes from ``low`` on, or what edges part."""
 
-    def __init__(self, judge: Judge, axis: int, n_bins: int, *, low: int = -1, edges: Ints = NOTHING) -> None:
-        self.rules, self.axis, self.low, self.edges = judge.rules, axis, low, edges
-        self._shape = n_bins, judge.n_values
-        self.n_bytes = n_bins * bytes_per_bin(judge)
+    def __init__(
+        self, criteria: SplitCriteria, axis: int, n_bins: int, *, low: int = -1, edges: Ints = NOTHING
+    ) -> None:
+        self.rules, self.axis, self.low, self.edges = criteria.rules, axis, low, edges
+        self._shape = n_bins, criteria.n_values
+        self.n_bytes = n_bins * bytes_per_bin(criteria)
         self._counts: NDArray[np.uint32] | None = None
         self.moments: Ints = np.zeros((0, 0, 4), dtype=np.int64)
 
@@ -219,8 +214,8 @@ class Evidence:
         accumulate(self.counts, self.moments)
 
 
-def bytes_per_bin(judge: Judge) -> int:
-    return 4 * judge.n_values + 32 * len(judge.rules.variance)
+def bytes_per_bin(criteria: SplitCriteria) -> int:
+    return 4 * criteria.n_values + 32 * len(criteria.rules.variance)
 
 
 # ---- cells -----------------------------------------------------------------------------------------
@@ -239,7 +234,7 @@ class Entries:
 class DenseCells:
     """Rows, and the sum of a number, by code and id: a line of all ids per code."""
 
-    def __init__(self, feature: Feature, window: Window, rank: Codes, n_ids: int) -> None:
+    def __init__(self, feature: CellTarget, window: Window, rank: Codes, n_ids: int) -> None:
         self.feature, self.window, self.rank, self.n_ids = feature, window, rank, n_ids
         self.n_bytes = window.n_lines * bytes_per_code(feature, n_ids)
         self.high = window.high
@@ -275,7 +270,7 @@ class SparseCells:
     It holds at most ``room`` entries: if there are more, the last codes are given up, and ``high`` is lowered.
     """
 
-    def __init__(self, feature: Feature, window: Window, rank: Codes, n_ids: int, room: int) -> None:
+    def __init__(self, feature: CellTarget, window: Window, rank: Codes, n_ids: int, room: int) -> None:
         self.feature, self.window, self.rank, self.n_ids, self.room = feature, window, rank, n_ids, room
         self.n_bytes = 4 * room * ENTRY
         self.high = window.high
@@ -329,7 +324,7 @@ class SparseCells:
 CellSet = DenseCells | SparseCells
 
 
-def bytes_per_code(feature: Feature, n_ids: int) -> int:
+def bytes_per_code(feature: CellTarget, n_ids: int) -> int:
     return n_ids * (12 if feature.is_number else 4)
 
 
@@ -341,38 +336,38 @@ class Collector:
 
     def __init__(
         self,
-        judge: Judge,
-        layout: Layout,
+        criteria: SplitCriteria,
+        layout: WordLayout,
         windows: Sequence[Window] = (),
         *,
         is_part: bool = False,
         wants_ranges: bool = False,
         wants_totals: bool = False,
-        evidence: Sequence[Evidence] = (),
+        histogram: Sequence[Histogram] = (),
         cells: Sequence[Sequence[CellSet]] = (),
         stretches: Stretches | None = None,
         keep: int = 1,
     ) -> None:
-        self.judge, self.layout, self.windows = judge, layout, windows
+        self.criteria, self.layout, self.windows = criteria, layout, windows
         self.is_part = is_part  # one window, which some rows of the node do not belong to
         self.wants_ranges, self.wants_totals = wants_ranges, wants_totals
-        self.evidence = {each.axis: each for each in evidence}
+        self.histogram = {each.axis: each for each in histogram}
         self.cells = dict(zip((window.axis for window in windows), cells, strict=False))
         self.stretches = stretches
         self.keep = keep  # candidates to keep
         self.n_lines = sum(window.n_lines for window in windows)
         self.n_bytes = (
             self.n_lines * layout.n_bytes
-            + sum(each.n_bytes for each in evidence)
+            + sum(each.n_bytes for each in histogram)
             + (0 if stretches is None else stretches.n_bytes)
             + sum(each.n_bytes for sets in cells for each in sets)
-            + (sum(16 * feature.n_ids for feature in judge.features) if wants_totals else 0)
+            + (sum(16 * feature.n_ids for feature in criteria.features) if wants_totals else 0)
         )
         self._listed = np.array([window.axis for window in windows], dtype=np.uint64)
         base = np.array([window.start - window.low for window in windows], dtype=np.int64)
         self._base = base.astype(np.uint64)
         self._lines: Lines | None = None
-        self.totals = np.zeros(judge.n_totals, dtype=np.int64)
+        self.totals = np.zeros(criteria.n_totals, dtype=np.int64)
         self.ids: list[Ints] = []  # (ids, 2) of each feature, see ``add_ids``
         self.low: Ints | None = None  # (axes,) least and greatest codes, if wanted
         self.high: Ints | None = None
@@ -397,8 +392,8 @@ class Collector:
             self._add_totals(rows)
         if self.stretches is not None:
             self.stretches.add(rows)
-        for evidence in self.evidence.values():
-            evidence.add(rows)
+        for histogram in self.histogram.values():
+            histogram.add(rows)
         if self.is_part:
             (window,) = self.windows
             codes = rows[:, window.axis]
@@ -410,37 +405,37 @@ class Collector:
                     cells.add(rows)
 
     def close(self) -> None:
-        for evidence in self.evidence.values():
-            evidence.close()
+        for histogram in self.histogram.values():
+            histogram.close()
         for sets in self.cells.values():
             for cells in sets:
                 cells.close()
 
     def _add_lines(self, rows: Codes) -> None:
-        judge, layout, lines = self.judge, self.layout, self.lines
-        label, number = judge.targets.label, judge.targets.number
+        criteria, layout, lines = self.criteria, self.layout, self.lines
+        label, number = criteria.targets.label, criteria.targets.number
         if layout.dtype is np.uint32:
             add_counts(rows, self._listed, self._base, lines)
         elif layout.shift:
-            add_packed(rows, judge.column, self._listed, self._base, layout.shift, lines)
-        elif judge.is_single:
-            add_sums(rows, judge.column, self._listed, self._base, lines)
+            add_packed(rows, criteria.column, self._listed, self._base, layout.shift, lines)
+        elif criteria.is_single:
+            add_sums(rows, criteria.column, self._listed, self._base, lines)
         else:
             add_lines(rows, layout.words, label, number, self._listed, self._base, lines)
 
     def _add_totals(self, rows: Codes) -> None:
-        judge = self.judge
-        label, number = judge.targets.label, judge.targets.number
-        if judge.has_targets:
-            add_totals(rows, judge.column, label, number, judge.is_single, self.totals)
+        criteria = self.criteria
+        label, number = criteria.targets.label, criteria.targets.number
+        if criteria.has_targets:
+            add_totals(rows, criteria.column, label, number, criteria.is_single, self.totals)
         if not self.ids:
-            self.ids = [np.zeros((feature.n_ids, 2), dtype=np.int64) for feature in judge.features]
-        for feature, out in zip(judge.features, self.ids, strict=True):
+            self.ids = [np.zeros((feature.n_ids, 2), dtype=np.int64) for feature in criteria.features]
+        for feature, out in zip(criteria.features, self.ids, strict=True):
             add_ids(rows, feature.id_column, feature.other, feature.is_number, out)
 
     def _add_ranges(self, rows: Codes) -> None:
         low, high = np.empty((2, rows.shape[1]), dtype=np.int64)
         fill_ranges(rows, low, high)
-        n_axes = self.judge.n_axes
+        n_axes = self.criteria.n_axes
         self.low = low[:n_axes] if self.low is None else np.minimum(self.low, low[:n_axes])
         self.high = high[:n_axes] if self.high is None else np.maximum(self.high, high[:n_axes])

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.encoding.batches import WholeTable
 from sfumato.encoding.domain import Domain, axes_of
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, columns_for
-from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.memory import MemoryEngine
 from sfumato.methods.mondrian.problem import Problem
@@ -25,9 +23,9 @@ from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
 from sfumato.progress import Progress, no_progress
-from sfumato.recoding import tree
 from sfumato.recoding.groups import Partition
-from sfumato.recoding.tree import Recoding
+from sfumato.recoding.tree import recoding_of
+from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
 
@@ -106,16 +104,10 @@ def partition(
     covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])
+    plan = RecodingPlan(problem.domains, problem.axes.root, output, schema.left_out)
     return Partition(
-        recoding_of(nodes, covers, problem, output, schema.left_out),
+        recoding_of(nodes, covers, plan),
         leaf[by_start],
         (nodes.end - nodes.start)[leaf][by_start],
         problem.engine.row_numbers(),
     )
-
-
-def recoding_of(
-    nodes: Nodes, covers: NDArray[np.int64], problem: Problem, output: Output, left_out: frozenset[str]
-) -> Recoding:
-    """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use."""
-    return tree.recoding_of(nodes, covers, problem.domains, problem.axes.root, output, left_out)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 
 import numpy as np
@@ -35,6 +35,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     grid_of,
 )
 from sfumato.methods.mondrian.kernels.select import split_for_queries
+from sfumato.methods.mondrian.node_range import NodeRange
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -54,8 +55,13 @@ class Open:
 
     start: int
     end: int
-    bounds: NDArray[np.int64]  # (4, axes), see ``fill_subtree``
-    region: NDArray[np.int64] | None = None  # (2, axes)
+    bounds: NDArray[np.int64]  # (4, axes), see ``NodeRange.as_bounds``
+    region: NDArray[np.int64] | None = None  # (2, axes), see ``NodeRange.as_region``
+
+    @classmethod
+    def of(cls, start: int, end: int, known: NodeRange) -> Open:
+        """A node with these rows, in a form that kernels read."""
+        return cls(start, end, known.as_bounds(), known.as_region())
 
 
 @dataclass(slots=True)
@@ -128,9 +134,7 @@ class MemoryEngine:
         """
         grower = _Grower(self.rows, self.codes, axes, targets, cells, rules, queries, progress, self.threads)
         if begun is None:
-            root = Open(0, self.n_rows, whole_range(self.codes, axes))
-            if queries is not None:
-                root.region = everywhere(self.codes.shape[1])
+            root = Open.of(0, self.n_rows, range_of_codes(self.codes, axes, has_queries=queries is not None))
             begun = Begun(one_node(root, 1), {0: root})
         return assemble(grower.run(begun))
 
@@ -309,19 +313,12 @@ class _Grower:
         return None if self.cells is None else self.local.cells
 
 
-def whole_range(codes: NDArray[np.uint32], axes: Axes) -> NDArray[np.int64]:
-    """Bounds of the codes of the whole table, and the root of each hierarchy, as ``fill_subtree`` wants them."""
-    bounds = np.zeros((4, codes.shape[1]), dtype=np.int64)
-    fill_ranges(codes, bounds[0], bounds[1])
-    bounds[2] = axes.root
-    return bounds
-
-
-def everywhere(n_axes: int) -> NDArray[np.int64]:
-    """The region that no split has narrowed: codes above -1, and up to any."""
-    region = np.empty((2, n_axes), dtype=np.int64)
-    region[0], region[1] = -1, np.iinfo(np.int64).max
-    return region
+def range_of_codes(codes: NDArray[np.uint32], axes: Axes, *, has_queries: bool = False) -> NodeRange:
+    """The range of a root that has these codes."""
+    low, high = np.zeros((2, codes.shape[1]), dtype=np.int64)
+    fill_ranges(codes, low, high)
+    whole = NodeRange.of_root(axes, high + 1, has_queries=has_queries)
+    return replace(whole, low=low)
 
 
 def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
@@ -332,7 +329,7 @@ def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
 
 
 def information_table(n: int) -> NDArray[np.float64]:
-    """X log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
+    """Table of x log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
     table = np.empty(n + 1)
     fill_information(table)
     return table

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from sfumato.methods.mondrian.kernels.trim import (
     fill_order,
     fill_parents,
 )
-from sfumato.methods.mondrian.memory import Begun, MemoryEngine, Open, Progress, one_node, whole_range
+from sfumato.methods.mondrian.memory import Begun, MemoryEngine, Open, Progress, one_node, range_of_codes
+from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -49,29 +50,25 @@ def optimistic_problem(
     N: int,  # noqa: N803 - the paper's letter
     options: MondrianOptions,
 ) -> Problem:
-    """The same problem for n of N rows: a split is made if the tests say so; see mondrian.confidence."""
+    """The same problem for n of N rows: a split is made if the tests of ``sample_tests`` say so."""
     rules = rules_on_sample(
         problem.rules, problem.axes, n_sample=n, n_rows=N, alpha=options.alpha, tests=options.tests
     )
     return replace(problem, rules=rules)
 
 
-class Known(Protocol):
-    """What is known of the node whose sample is grown on."""
-
-    @property
-    def bounds(self) -> Ints:
-        """(4, axes) of which the third line is used: the hierarchy nodes that cover all rows."""
-
-    @property
-    def region(self) -> Ints | None:
-        """(2, axes) while selections have the first say, see ``split_for_queries``."""
+def choose_sample_size(n_rows: int, options: MondrianOptions, max_rows: int) -> int:
+    """As many rows as the policy asks for, or else as fit in memory."""
+    if options.sample is None:
+        return min(max_rows, n_rows)
+    wanted = options.sample if options.sample >= 1 else options.sample * n_rows
+    return max(1, min(int(wanted), max_rows, n_rows))
 
 
 def grow_on_sample(
     rows: NDArray[np.uint32],
     problem: Problem,
-    known: Known,
+    known: NodeRange,
     *,
     threads: int | None = None,
     progress: Progress = lambda _: None,
@@ -80,8 +77,8 @@ def grow_on_sample(
     n_axes = len(problem.axes.is_tree)
     codes = np.ascontiguousarray(rows[:, :n_axes])
     engine = MemoryEngine(codes, rows[:, n_axes:], threads=threads)
-    root = Open(0, len(rows), whole_range(codes, problem.axes), known.region)
-    root.bounds[2] = known.bounds[2]
+    own = replace(range_of_codes(codes, problem.axes), cover=known.cover, region=known.region)
+    root = Open.of(0, len(rows), own)
     return engine.grow(
         problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries,
         begun=Begun(one_node(root, 1), {0: root}), progress=progress,

@@ -1,19 +1,19 @@
-"""Which split? Decided from frequency sets, gathered block by block [LDR08, section 5.1].
+"""Choose the split of a node from frequency sets that are gathered block by block [LDR08, section 5.1].
 
-A ``Decision`` is about one node of the partition tree. It asks for frequency sets until it knows the split:
+A ``Splitter`` chooses for one node of the partition tree. It asks for frequency sets until it knows the split:
 
-    while (collector := decision.next(memory)) is not None:
+    while (collector := splitter.next(memory)) is not None:
         for rows in the blocks of the node:
             collector.add(rows)
-        decision.take(collector)
-    decision.result
+        splitter.take(collector)
+    splitter.result
 
 The split is the one that the kernels choose where all rows of the node are in memory. Usually one pass over
-the rows is enough. Where the sets do not fit, a decision takes several: some axes at a time, or some codes of
+the rows is enough. Where the sets do not fit, a splitter takes several: some axes at a time, or some codes of
 one axis at a time, in ascending order.
 
 The requirement is another matter than the score. Where what it needs of every code does not fit beside the
-rest, the best candidates are tried in a pass of their own, on bins that end where they cut: as few as can be.
+rest, the best candidates are checked in a pass of their own, on bins that end where they cut: as few as can be.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ from sfumato.methods.mondrian.frequency_sets import (
     Codes,
     Collector,
     DenseCells,
-    Evidence,
+    Histogram,
     Ints,
-    Judge,
     Lines,
     SparseCells,
-    State,
+    SplitCriteria,
     Stretches,
     Window,
     bytes_per_bin,
     bytes_per_code,
-    layout_of,
-    windows_of,
+    choose_layout,
+    lay_out_windows,
 )
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.methods.mondrian.kernels.sets import (
@@ -59,8 +58,9 @@ from sfumato.methods.mondrian.kernels.sets import (
     normalized_width,
     score_of_parts,
 )
+from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
 
-__all__ = ["Collector", "Decision", "Judge", "Split", "State", "shares"]
+__all__ = ["Collector", "Split", "SplitCriteria", "Splitter", "divide_memory"]
 
 Floats = NDArray[np.float64]
 Key = tuple[float, int, int]
@@ -69,10 +69,10 @@ CHUNK = 1 << 18
 """Words that are walked in one go."""
 
 EAGER, ALWAYS = 32, 1 << 20
-"""Bytes per row, and in all, up to which it is cheaper to know the requirement of every code than to try some."""
+"""Bytes per row, and in all, up to which it is cheaper to know the requirement of every code than to check some."""
 
-FIRST_TRIAL = 64
-"""Candidates that are tried for the requirement at first; every further trial takes many times more."""
+FIRST_CHECK = 64
+"""Candidates that are checked against the requirement at first; every further pass checks many times more."""
 
 KEPT, MOST_KEPT = 24, 1 << 16
 """Bytes of a candidate that is kept: code, rows, score; and how many of an axis there are at most."""
@@ -87,7 +87,7 @@ class Split:
     branches: list[int]  # 0 and 1, or the hierarchy nodes in use
     sizes: list[int]  # rows of each child
     edges: Ints  # the last code of each child but the last one
-    states: list[State]  # of the children
+    ranges: list[NodeRange]  # of the children
 
     def places(self, codes: Codes) -> NDArray[np.intp]:
         """Which child each row goes to, by its codes of ``axis``."""
@@ -106,7 +106,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Candidate:
+class SplitCandidate:
     """A split that may be taken."""
 
     score: float
@@ -115,12 +115,12 @@ class Candidate:
     edges: Ints
     sizes: Ints
     branches: list[int]
-    n_tried: int = 0  # parts that are known to satisfy the requirement
+    n_checked: int = 0  # parts that are known to satisfy the requirement
 
 
 @dataclass(slots=True, eq=False)
-class Shortlist:
-    """The best thresholds of an axis that were not yet tried, best first."""
+class BestThresholds:
+    """The best thresholds of an axis that were not yet checked, best first."""
 
     code: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -152,8 +152,8 @@ class Shortlist:
 
 
 @dataclass(slots=True, eq=False)
-class Race:
-    """One axis in a decision: how far its codes have been walked, and its best splits so far."""
+class AxisSearch:
+    """The search along one axis: how far its codes have been walked, and its best splits so far."""
 
     axis: int
     is_tree: bool
@@ -166,67 +166,67 @@ class Race:
     middle: tuple[int, int, int] | None = (
         None  # a stretch of codes with the middle row, and the rows before it
     )
-    best: dict[Phase, Candidate] = field(default_factory=dict)  # known to be allowable
-    waiting: dict[Phase, Candidate] = field(default_factory=dict)  # tree: to be tried
-    lists: dict[Phase, Shortlist] = field(default_factory=dict)  # ordered: to be tried
+    best: dict[Phase, SplitCandidate] = field(default_factory=dict)  # known to be allowable
+    waiting: dict[Phase, SplitCandidate] = field(default_factory=dict)  # tree: to be checked
+    lists: dict[Phase, BestThresholds] = field(default_factory=dict)  # ordered: to be checked
     child: list[Ints] = field(default_factory=list)  # tree: which children of the cover are in use ...
     part: list[Ints] = field(default_factory=list)  # ... and running totals up to each
     cells: CellWalk | None = None
 
     def again(self, phase: Phase, first_code: int) -> None:
-        """Walk the codes once more: the shortlist has run out."""
+        """Walk the codes once more: the thresholds_kept has run out."""
         self.left[:] = 0
         self.next_code, self.last_code = first_code, -1
         self.phases, self.is_part, self.is_done, self.cells = frozenset([phase]), False, False, None
         self.lists[phase].is_cut = False
 
 
-# ---- decisions -------------------------------------------------------------------------------------
+# ---- splitters -------------------------------------------------------------------------------------
 
 
-class Decision:
+class Splitter:
     """The split of one node.
 
-    result   the split, None for a leaf; once ``next`` has returned None
-    bounds   (4, axes) what is known of the codes by then, see ``State``
+    result            the split, None for a leaf; once ``next`` has returned None
+    low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
-    def __init__(self, judge: Judge, state: State, n_rows: int) -> None:
-        self.judge, self.n_rows = judge, n_rows
-        self.bounds = state.bounds.copy()
-        self.region = None if state.region is None else state.region.copy()
+    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int) -> None:
+        self.criteria, self.n_rows = criteria, n_rows
+        self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
+        self.region = None if known.region is None else QueryRegion(*(ends.copy() for ends in known.region))
         self.result: Split | None = None
         self.is_decided = False
-        self.layout = layout_of(judge, n_rows)
-        self.node: Ints | None = None if judge.has_targets else np.array([n_rows])
-        self.ids: list[NodeIds] | None = None if judge.features else []
-        low, high = self.bounds[0], self.bounds[1]
-        self.is_exact = (self.bounds[3] == 1) | (low == high)
-        can_split = n_rows >= max(2 * judge.rules.least_rows, 2)
-        self.races = {
-            axis: Race(
-                axis, bool(judge.axes.is_tree[axis]), np.zeros(judge.n_totals, np.int64), int(low[axis])
+        self.layout = choose_layout(criteria, n_rows)
+        self.node: Ints | None = None if criteria.has_targets else np.array([n_rows])
+        self.ids: list[NodeIds] | None = None if criteria.features else []
+        low, high = self.low, self.high
+        self.is_exact = known.is_exact | (low == high)
+        can_split = n_rows >= max(2 * criteria.rules.least_rows, 2)
+        self.searches = {
+            axis: AxisSearch(
+                axis, bool(criteria.axes.is_tree[axis]), np.zeros(criteria.n_totals, np.int64), int(low[axis])
             )
-            for axis in np.flatnonzero(judge.axes.may_split & (low < high)).tolist()
+            for axis in np.flatnonzero(criteria.axes.may_split & (low < high)).tolist()
             if can_split
         }
         self._active: Ints | None = None
-        self._outcome: dict[Phase, Candidate | None] = {}
-        self._passed: set[Phase] = set()
-        self._n_trials = 0
-        self._settle()
+        self._best: dict[Phase, SplitCandidate | None] = {}
+        self._closed_phases: set[Phase] = set()
+        self._n_checks = 0
+        self._decide()
 
     @property
     def covers(self) -> Ints:
         """The lowest hierarchy node of each tree axis that covers the rows, -1 elsewhere; known once decided."""
-        covers = np.full(self.judge.n_axes, -1, dtype=np.int64)
-        for axis in np.flatnonzero(self.judge.axes.is_tree).tolist():
+        covers = np.full(self.criteria.n_axes, -1, dtype=np.int64)
+        for axis in np.flatnonzero(self.criteria.axes.is_tree).tolist():
             covers[axis] = self._cover(axis)
         return covers
 
     def _cover(self, axis: int) -> int:
-        low, high, known = (int(x) for x in self.bounds[:3, axis])
-        return int(cover_of(self.judge.grid, known, low, high))
+        known, low, high = int(self.cover[axis]), int(self.low[axis]), int(self.high[axis])
+        return int(cover_of(self.criteria.grid, known, low, high))
 
     # -- what to gather ------------------------------------------------------------------------------
 
@@ -238,126 +238,128 @@ class Decision:
         """
         if self.is_decided:
             return None
-        if self.races and not self._wants_ranges([]) and self._can_try():
-            return self._trial(memory)
-        waiting = self._waiting()
+        if self.searches and not self._wants_ranges([]) and self._has_unchecked():
+            return self._gather_for_check(memory)
+        waiting = self._unwalked()
         if waiting and waiting[0].middle is not None:
-            return self._near_middle(waiting[0], memory)
-        judge, layout = self.judge, self.layout
-        spans = [(race.axis, race.next_code, int(self.bounds[1, race.axis])) for race in waiting]
+            return self._gather_near_middle(waiting[0], memory)
+        criteria, layout = self.criteria, self.layout
+        spans = [(search.axis, search.next_code, int(self.high[search.axis])) for search in waiting]
         per_code = layout.n_bytes + self._cell_bytes()
         n_lines = sum(high - low + 1 for _, low, high in spans)
-        if n_lines * per_code <= memory and not any(race.is_part for race in waiting):
-            return self._all_at_once(spans, memory - n_lines * per_code)
-        is_unsure = self._is_plain() and not self.is_exact[[race.axis for race in waiting]].all()
+        if n_lines * per_code <= memory and not any(search.is_part for search in waiting):
+            return self._gather_all(spans, memory - n_lines * per_code)
+        is_unsure = self._is_median_only() and not self.is_exact[[search.axis for search in waiting]].all()
         if self._wants_ranges([]) or self.ids is None or is_unsure:
-            return Collector(judge, layout, wants_ranges=True, wants_totals=True)
+            return Collector(criteria, layout, wants_ranges=True, wants_totals=True)
         room = max(1, memory // per_code)
         chosen: list[tuple[int, int, int]] = []
         for axis, low, high in spans:
             if sum(high - low + 1 for _, low, high in [*chosen, (axis, low, high)]) > room:
                 break
-            if self.races[axis].is_part:
+            if self.searches[axis].is_part:
                 break
             chosen.append((axis, low, high))
-        keep = self._keep(memory)
+        keep = self._n_to_keep(memory)
         if chosen:
-            windows = windows_of(chosen)
-            cells = [self._dense(window) for window in windows]
-            return Collector(judge, layout, windows, cells=cells, keep=keep)
-        if self._is_plain() and judge.rules.count_only and not waiting[0].is_tree:
-            return self._near_middle(waiting[0], memory)
-        return self._slice(*spans[0], memory, room, keep)
+            windows = lay_out_windows(chosen)
+            cells = [self._make_dense_cells(window) for window in windows]
+            return Collector(criteria, layout, windows, cells=cells, keep=keep)
+        if self._is_median_only() and criteria.rules.count_only and not waiting[0].is_tree:
+            return self._gather_near_middle(waiting[0], memory)
+        return self._gather_slice(*spans[0], memory, room, keep)
 
     @property
     def wanted(self) -> int:
         """The bytes that let the next pass tell all it can; with fewer, there are more passes."""
         if self.is_decided:
             return 0
-        if self.races and not self._wants_ranges([]) and self._can_try():
-            return self._room_to_try() * bytes_per_bin(self.judge)
-        n_lines = sum(int(self.bounds[1, race.axis]) - race.next_code + 1 for race in self._waiting())
+        if self.searches and not self._wants_ranges([]) and self._has_unchecked():
+            return self._bins_to_check() * bytes_per_bin(self.criteria)
+        n_lines = sum(int(self.high[search.axis]) - search.next_code + 1 for search in self._unwalked())
         return n_lines * (self.layout.n_bytes + self._cell_bytes())
 
-    def _waiting(self) -> list[Race]:
+    def _unwalked(self) -> list[AxisSearch]:
         """Whose codes are still to be walked: those in the midst of it first, then for Median the widest."""
-        waiting = [race for race in self.races.values() if not race.is_done]
-        if self._is_plain() and self.is_exact[[race.axis for race in waiting]].all():
-            waiting = [race for race in self._by_width() if not race.is_done]
-        return sorted(waiting, key=lambda race: not race.is_part)
+        waiting = [search for search in self.searches.values() if not search.is_done]
+        if self._is_median_only() and self.is_exact[[search.axis for search in waiting]].all():
+            waiting = [search for search in self._sort_by_width() if not search.is_done]
+        return sorted(waiting, key=lambda search: not search.is_part)
 
-    def _is_plain(self) -> bool:
+    def _is_median_only(self) -> bool:
         """Is it Median from the first, so that the widest axes may be all that matters?"""
-        return not self.judge.is_scored and self.region is None
+        return not self.criteria.is_scored and self.region is None
 
-    def _near_middle(self, race: Race, memory: int) -> Collector:
+    def _gather_near_middle(self, search: AxisSearch, memory: int) -> Collector:
         """Rows of an axis too wide for ``memory``: of ever finer stretches of codes around the middle row."""
-        low, high, _ = race.middle or (race.next_code, int(self.bounds[1, race.axis]), 0)
+        low, high, _ = search.middle or (search.next_code, int(self.high[search.axis]), 0)
         by = ((high - low) // max(2, memory // STRETCH)).bit_length()
-        return Collector(self.judge, self.layout, stretches=Stretches(race.axis, low, high, by))
+        return Collector(self.criteria, self.layout, stretches=Stretches(search.axis, low, high, by))
 
-    def _all_at_once(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
+    def _gather_all(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
         """What there is to know of all axes; with what the requirement needs, if there is room for it."""
-        windows = windows_of(spans)
-        judge = self.judge
-        evidence: list[Evidence] = []
-        if not judge.rules.count_only:
-            evidence = [Evidence(judge, window.axis, window.n_lines, low=window.low) for window in windows]
-            n_bytes = sum(each.n_bytes for each in evidence)
+        windows = lay_out_windows(spans)
+        criteria = self.criteria
+        histogram: list[Histogram] = []
+        if not criteria.rules.count_only:
+            histogram = [
+                Histogram(criteria, window.axis, window.n_lines, low=window.low) for window in windows
+            ]
+            n_bytes = sum(each.n_bytes for each in histogram)
             if n_bytes > min(room, max(EAGER * self.n_rows, ALWAYS)):
-                evidence = []
+                histogram = []
         return Collector(
-            judge,
+            criteria,
             self.layout,
             windows,
             wants_ranges=self._wants_ranges([window.axis for window in windows]),
             wants_totals=self.ids is None,
-            evidence=evidence,
-            cells=[self._dense(window) for window in windows],
-            keep=self._keep(room),
+            histogram=histogram,
+            cells=[self._make_dense_cells(window) for window in windows],
+            keep=self._n_to_keep(room),
         )
 
-    def _slice(self, axis: int, low: int, high: int, memory: int, room: int, keep: int) -> Collector:
+    def _gather_slice(self, axis: int, low: int, high: int, memory: int, room: int, keep: int) -> Collector:
         """The next codes of one axis."""
-        judge, layout = self.judge, self.layout
+        criteria, layout = self.criteria, self.layout
         wants_totals = self.node is None
         n_ids = sum(ids.n_ids for ids in self.ids or ())
-        if n_ids * (high - low + 1) <= 4 * self.n_rows or not judge.features:
-            windows = windows_of([(axis, low, min(high, low + room - 1))])
-            cells: list[list[CellSet]] = [self._dense(windows[0])]
+        if n_ids * (high - low + 1) <= 4 * self.n_rows or not criteria.features:
+            windows = lay_out_windows([(axis, low, min(high, low + room - 1))])
+            cells: list[list[CellSet]] = [self._make_dense_cells(windows[0])]
         else:
             n_codes = max(1, memory // 4 // layout.n_bytes)
-            windows = windows_of([(axis, low, min(high, low + n_codes - 1))])
-            most = max(1, memory * 3 // 4 // (4 * ENTRY * len(judge.features)))
+            windows = lay_out_windows([(axis, low, min(high, low + n_codes - 1))])
+            most = max(1, memory * 3 // 4 // (4 * ENTRY * len(criteria.features)))
             cells = [
                 [SparseCells(ids.feature, windows[0], ids.rank, ids.n_ids, most) for ids in self.ids or ()]
             ]
         return Collector(
-            judge, layout, windows, is_part=True, wants_totals=wants_totals, cells=cells, keep=keep
+            criteria, layout, windows, is_part=True, wants_totals=wants_totals, cells=cells, keep=keep
         )
 
     def _cell_bytes(self) -> int:
         """Of a code with all its ids."""
         if self.ids is None:
-            return sum(bytes_per_code(feature, feature.n_ids) for feature in self.judge.features)
+            return sum(bytes_per_code(feature, feature.n_ids) for feature in self.criteria.features)
         return sum(bytes_per_code(ids.feature, ids.n_ids) for ids in self.ids)
 
-    def _dense(self, window: Window) -> list[CellSet]:
+    def _make_dense_cells(self, window: Window) -> list[CellSet]:
         if self.ids is None:
             none = np.zeros(0, dtype=np.uint32)
-            return [DenseCells(feature, window, none, feature.n_ids) for feature in self.judge.features]
+            return [DenseCells(feature, window, none, feature.n_ids) for feature in self.criteria.features]
         return [DenseCells(ids.feature, window, ids.rank, ids.n_ids) for ids in self.ids]
 
-    def _keep(self, memory: int) -> int:
+    def _n_to_keep(self, memory: int) -> int:
         """How many candidates of an axis to keep."""
-        if self.judge.rules.count_only:
+        if self.criteria.rules.count_only:
             return 1
-        return max(FIRST_TRIAL, min(MOST_KEPT, memory // (16 * KEPT * max(1, len(self.races)))))
+        return max(FIRST_CHECK, min(MOST_KEPT, memory // (16 * KEPT * max(1, len(self.searches)))))
 
-    def _wants_ranges(self, told: Sequence[int]) -> bool:
-        """Are the ranges of some trees unknown, beside those that will be told?"""
-        unknown = self.judge.axes.is_tree & ~self.is_exact
-        unknown[np.array(told, dtype=np.intp)] = False
+    def _wants_ranges(self, expected: Sequence[int]) -> bool:
+        """Are the ranges of some trees unknown, beside those that will be expected?"""
+        unknown = self.criteria.axes.is_tree & ~self.is_exact
+        unknown[np.array(expected, dtype=np.intp)] = False
         return bool(unknown.any())
 
     # -- what was gathered ---------------------------------------------------------------------------
@@ -365,37 +367,37 @@ class Decision:
     def take(self, collector: Collector) -> None:
         """The frequency sets of all rows of the node."""
         collector.close()
-        if not collector.windows and collector.evidence:
-            self._judge_trial(collector)
-            self._settle()
+        if not collector.windows and collector.histogram:
+            self._check_candidates(collector)
+            self._decide()
             return
         if collector.stretches is not None:
             self._narrow(collector.stretches)
-            self._settle()
+            self._decide()
             return
         if collector.low is not None and collector.high is not None:
-            self._know(collector.low, collector.high)
-        self._know_node(collector)
+            self._note_ranges(collector.low, collector.high)
+        self._note_totals(collector)
         if not collector.is_part:
             for window in collector.windows:
                 first, last = ends_of(collector.lines_of(window), self.layout.words)
-                self.bounds[0, window.axis] = window.low + first
-                self.bounds[1, window.axis] = window.low + last
+                self.low[window.axis] = window.low + first
+                self.high[window.axis] = window.low + last
                 self.is_exact[window.axis] = True
         for window in collector.windows:
-            race = self.races[window.axis]
-            race.is_part = collector.is_part
-            self._walk(race, window, collector)
-        self._settle()
+            search = self.searches[window.axis]
+            search.is_part = collector.is_part
+            self._walk(search, window, collector)
+        self._decide()
 
-    def _know(self, low: Ints, high: Ints) -> None:
-        self.bounds[0], self.bounds[1] = low, high
+    def _note_ranges(self, low: Ints, high: Ints) -> None:
+        self.low[:], self.high[:] = low, high
         self.is_exact[:] = True
-        for race in self.races.values():
-            race.next_code = max(race.next_code, int(low[race.axis]))
-            race.is_done |= low[race.axis] == high[race.axis]
+        for search in self.searches.values():
+            search.next_code = max(search.next_code, int(low[search.axis]))
+            search.is_done |= low[search.axis] == high[search.axis]
 
-    def _know_node(self, collector: Collector) -> None:
+    def _note_totals(self, collector: Collector) -> None:
         if self.node is None and collector.wants_totals:
             self.node = collector.totals
         elif self.node is None and collector.windows:
@@ -404,89 +406,95 @@ class Decision:
             fill_whole(lines, self.layout.words, self.layout.shift, self.node)
         if self.ids is None and collector.ids:
             is_raw = bool(collector.windows)  # the sets have ids as they are
-            features = zip(self.judge.features, collector.ids, strict=True)
+            features = zip(self.criteria.features, collector.ids, strict=True)
             self.ids = [node_ids(feature, totals, compact=not is_raw) for feature, totals in features]
 
-    def _walk(self, race: Race, window: Window, collector: Collector) -> None:
-        layout, judge = self.layout, self.judge
+    def _walk(self, search: AxisSearch, window: Window, collector: Collector) -> None:
+        layout, criteria = self.layout, self.criteria
         lines, sets = collector.lines_of(window), collector.cells.get(window.axis, ())
         high = min([window.high, *(each.high for each in sets)])
-        step = max(1, CHUNK // (judge.n_totals + sum(ids.n_ids for ids in self.ids or ())))
+        step = max(1, CHUNK // (criteria.n_totals + sum(ids.n_ids for ids in self.ids or ())))
         code = np.empty(step, dtype=np.int64)
-        total = np.empty((judge.n_totals, step), dtype=np.int64)
+        total = np.empty((criteria.n_totals, step), dtype=np.int64)
         n_lines = high - window.low + 1
         for start in range(0, n_lines, step):
             chunk: Lines = lines[start * layout.words : min(start + step, n_lines) * layout.words]
-            before = int(race.left[0])
-            m = fill_running(chunk, layout.words, layout.shift, window.low + start, race.left, code, total)
+            before = int(search.left[0])
+            m = fill_running(chunk, layout.words, layout.shift, window.low + start, search.left, code, total)
             if m:
-                self._weigh(race, before, code[:m].copy(), total[:, :m].copy(), sets, collector)
-        race.next_code = high + 1
-        if race.next_code > self.bounds[1, race.axis]:
-            race.is_done = True
-            self.bounds[1, race.axis] = race.last_code
-            self.is_exact[race.axis] = True
-            if race.is_tree:
-                self._weigh_tree(race, window, collector)
-            race.cells = None
+                self._score_thresholds(search, before, code[:m].copy(), total[:, :m].copy(), sets, collector)
+        search.next_code = high + 1
+        if search.next_code > self.high[search.axis]:
+            search.is_done = True
+            self.high[search.axis] = search.last_code
+            self.is_exact[search.axis] = True
+            if search.is_tree:
+                self._score_tree_split(search, window, collector)
+            search.cells = None
 
     def _narrow(self, found: Stretches) -> None:
         """Look for the middle row in a finer stretch, or take the best threshold beside it."""
-        race = self.races[found.axis]
-        before = 0 if race.middle is None else race.middle[2]
+        search = self.searches[found.axis]
+        before = 0 if search.middle is None else search.middle[2]
         up_to = before + np.cumsum(found.counts)
         at = int(np.searchsorted(up_to, (self.n_rows - 1) // 2, side="right"))
         if found.by > 0:
             low = found.low + (at << found.by)
             high = min(found.high, low + (1 << found.by) - 1)
-            race.middle = low, high, int(up_to[at - 1]) if at else before
+            search.middle = low, high, int(up_to[at - 1]) if at else before
             return
         code = np.flatnonzero(found.counts)
         cuts, rows = np.append(found.last_below, found.low + code), np.append(before, up_to[code])
-        least = self.judge.rules.least_rows
+        least = self.criteria.rules.least_rows
         first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
-        nothing = Collector(self.judge, self.layout)
+        nothing = Collector(self.criteria, self.layout)
         score = np.zeros(max(0, last - first))
-        self._enter(race, Phase.MEDIAN, cuts[first:last], rows[first:last], score, nothing)
-        race.middle, race.is_done = None, True
+        self._compare(search, Phase.MEDIAN, cuts[first:last], rows[first:last], score, nothing)
+        search.middle, search.is_done = None, True
 
-    def _weigh(
-        self, race: Race, before: int, code: Ints, total: Ints, sets: Sequence[CellSet], collector: Collector
+    def _score_thresholds(
+        self,
+        search: AxisSearch,
+        before: int,
+        code: Ints,
+        total: Ints,
+        sets: Sequence[CellSet],
+        collector: Collector,
     ) -> None:
         """Compare the thresholds at some codes, given the words up to each."""
-        if race.last_code < 0:
-            self.bounds[0, race.axis] = code[0]
-        walked, race.last_code = race.last_code, int(code[-1])
-        if sets and race.cells is None:
-            race.cells = CellWalk(self.ids or (), self.judge.table)
+        if search.last_code < 0:
+            self.low[search.axis] = code[0]
+        walked, search.last_code = search.last_code, int(code[-1])
+        if sets and search.cells is None:
+            search.cells = CellWalk(self.ids or (), self.criteria.table)
         entries = [each.entries(code) for each in sets]
-        if race.is_tree:
-            self._group(race, code, total)
-            if race.cells is not None:
-                race.cells.groups(entries, self._children(race.axis, code))
+        if search.is_tree:
+            self._note_children(search, code, total)
+            if search.cells is not None:
+                search.cells.groups(entries, self._children(search.axis, code))
             return
-        by_cells = None if race.cells is None else race.cells.thresholds(entries, len(code))
+        by_cells = None if search.cells is None else search.cells.thresholds(entries, len(code))
         for phase in self._phases():
-            if phase not in race.phases:
+            if phase not in search.phases:
                 continue
             cuts, rows = code, total[0]
             if phase is Phase.QUERIES:
-                cuts, rows = self._with_ends(race.axis, walked, before, code, total[0])
-            least = self.judge.rules.least_rows
+                cuts, rows = self._with_ends(search.axis, walked, before, code, total[0])
+            least = self.criteria.rules.least_rows
             first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
             if first >= last:
                 continue
             score = np.zeros(last - first)
             if phase is Phase.QUERIES:
-                score = self._costs(race.axis, cuts[first:last], rows[first:last])
+                score = self._costs(search.axis, cuts[first:last], rows[first:last])
             elif phase is Phase.SCORE and by_cells is not None:
                 score = by_cells[first:last]
             elif phase is Phase.SCORE:
                 self._fill_scores(total[:, first:last], score)
-            self._enter(race, phase, cuts[first:last], rows[first:last], score, collector)
+            self._compare(search, phase, cuts[first:last], rows[first:last], score, collector)
 
-    def _enter(
-        self, race: Race, phase: Phase, code: Ints, rows: Ints, score: Floats, collector: Collector
+    def _compare(
+        self, search: AxisSearch, phase: Phase, code: Ints, rows: Ints, score: Floats, collector: Collector
     ) -> None:
         """Compare some thresholds that leave enough rows on both sides."""
         if phase is Phase.QUERIES:
@@ -494,105 +502,115 @@ class Decision:
             code, rows, score = code[is_worth], rows[is_worth], score[is_worth]
         if len(code) == 0:
             return
-        evidence = collector.evidence.get(race.axis)
-        if self.judge.rules.count_only:
+        histogram = collector.histogram.get(search.axis)
+        if self.criteria.rules.count_only:
             t = int(best_of(rows, self.n_rows, score))
-        elif evidence is None:
-            race.lists.setdefault(phase, Shortlist()).add(code, rows, score, self.n_rows, collector.keep)
+        elif histogram is None:
+            search.lists.setdefault(phase, BestThresholds()).add(
+                code, rows, score, self.n_rows, collector.keep
+            )
             return
         else:
             order = np.lexsort((code, np.maximum(rows, self.n_rows - rows), -score))
-            first = self.judge.first_allowable(code[order] - evidence.low, rows[order], self.n_rows, evidence)
+            first = self.criteria.first_allowable(
+                code[order] - histogram.low, rows[order], self.n_rows, histogram
+            )
             if first < 0:
                 return
             t = int(order[first])
-        self._propose(race, phase, self._threshold(race.axis, int(code[t]), int(rows[t]), float(score[t])))
+        self._propose(
+            search, phase, self._threshold(search.axis, int(code[t]), int(rows[t]), float(score[t]))
+        )
 
-    def _threshold(self, axis: int, code: int, rows: int, score: float) -> Candidate:
+    def _threshold(self, axis: int, code: int, rows: int, score: float) -> SplitCandidate:
         sizes = np.array([rows, self.n_rows - rows])
-        return Candidate(score, int(sizes.max()), axis, np.array([code]), sizes, [0, 1])
+        return SplitCandidate(score, int(sizes.max()), axis, np.array([code]), sizes, [0, 1])
 
-    def _propose(self, race: Race, phase: Phase, candidate: Candidate) -> None:
+    def _propose(self, search: AxisSearch, phase: Phase, candidate: SplitCandidate) -> None:
         """A candidate that is allowable; those of one axis come by ascending codes."""
-        best = race.best.get(phase)
+        best = search.best.get(phase)
         if best is None or (-candidate.score, candidate.largest) < (-best.score, best.largest):
-            race.best[phase] = candidate
+            search.best[phase] = candidate
 
     def _fill_scores(self, total: Ints, out: Floats) -> None:
-        judge = self.judge
-        fill_threshold_scores(np.ascontiguousarray(total), self.node, judge.targets, judge.table, out)
+        criteria = self.criteria
+        fill_threshold_scores(np.ascontiguousarray(total), self.node, criteria.targets, criteria.table, out)
 
     # -- trees ---------------------------------------------------------------------------------------
 
     def _child_nodes(self, node: int) -> Ints:
-        axes = self.judge.axes
+        axes = self.criteria.axes
         start = axes.child_start[node]
         return axes.child[start : start + axes.n_children[node]]
 
     def _children(self, axis: int, code: Ints) -> Ints:
         """Which child of the cover each code belongs to."""
-        low = self.judge.axes.node_low[self._child_nodes(self._cover(axis))]
+        low = self.criteria.axes.node_low[self._child_nodes(self._cover(axis))]
         return np.searchsorted(low, code, side="right") - 1
 
-    def _group(self, race: Race, code: Ints, total: Ints) -> None:
+    def _note_children(self, search: AxisSearch, code: Ints, total: Ints) -> None:
         """Note the words up to the last code of each child of the cover."""
-        child = self._children(race.axis, code)
+        child = self._children(search.axis, code)
         is_last = np.append(child[1:] != child[:-1], True)
-        if race.child and race.child[-1][-1] == child[0]:  # it goes on
-            race.child[-1], race.part[-1] = race.child[-1][:-1], race.part[-1][:, :-1]
-        race.child.append(child[is_last])
-        race.part.append(total[:, is_last])
+        if search.child and search.child[-1][-1] == child[0]:  # it goes on
+            search.child[-1], search.part[-1] = search.child[-1][:-1], search.part[-1][:, :-1]
+        search.child.append(child[is_last])
+        search.part.append(total[:, is_last])
 
-    def _weigh_tree(self, race: Race, window: Window, collector: Collector) -> None:
+    def _score_tree_split(self, search: AxisSearch, window: Window, collector: Collector) -> None:
         """Compare the split into the children of the cover."""
-        judge = self.judge
-        child = np.concatenate(race.child)
-        up_to = np.concatenate(race.part, axis=1).T
+        criteria = self.criteria
+        child = np.concatenate(search.child)
+        up_to = np.concatenate(search.part, axis=1).T
         parts: Ints = np.ascontiguousarray(up_to)
         parts[1:] -= up_to[:-1]
-        race.child, race.part = [], []
+        search.child, search.part = [], []
         sizes = parts[:, 0].copy()
-        if len(child) < 2 or sizes.min() < judge.rules.least_rows:
+        if len(child) < 2 or sizes.min() < criteria.rules.least_rows:
             return
-        branches = self._child_nodes(self._cover(race.axis))[child]
-        last = judge.axes.node_high[branches] - 1
-        evidence = collector.evidence.get(race.axis)
-        if evidence is not None:
+        branches = self._child_nodes(self._cover(search.axis))[child]
+        last = criteria.axes.node_high[branches] - 1
+        histogram = collector.histogram.get(search.axis)
+        if histogram is not None:
             place = np.append(-1, np.minimum(last, window.high) - window.low)
-            if not judge.parts_hold(place, sizes, evidence):
+            if not criteria.parts_hold(place, sizes, histogram):
                 return
         for phase in self._phases():
             score = 0.0
             if phase is Phase.QUERIES:
-                score = self._cost_of_children(race.axis, branches, sizes)
+                score = self._cost_of_children(search.axis, branches, sizes)
                 if score <= self._no_split():
                     continue
-            elif phase is Phase.SCORE and race.cells is not None:
-                score = race.cells.score_of_groups()
+            elif phase is Phase.SCORE and search.cells is not None:
+                score = search.cells.score_of_groups()
             elif phase is Phase.SCORE:
-                score = float(score_of_parts(parts, self.node, judge.targets, judge.is_single, judge.table))
-            candidate = Candidate(score, int(sizes.max()), race.axis, last[:-1], sizes, branches.tolist())
-            if evidence is not None or judge.rules.count_only:
-                race.best[phase] = candidate
+                score = float(
+                    score_of_parts(parts, self.node, criteria.targets, criteria.is_single, criteria.table)
+                )
+            candidate = SplitCandidate(
+                score, int(sizes.max()), search.axis, last[:-1], sizes, branches.tolist()
+            )
+            if histogram is not None or criteria.rules.count_only:
+                search.best[phase] = candidate
             else:
-                race.waiting[phase] = candidate
+                search.waiting[phase] = candidate
 
     # -- selections ----------------------------------------------------------------------------------
 
     def _queries(self) -> Queries:
-        assert self.judge.queries is not None
-        return self.judge.queries
+        assert self.criteria.queries is not None
+        return self.criteria.queries
 
     def _active_queries(self) -> Ints:
         """Those that overlap the region, which is a cover's range on a tree."""
         if self._active is None:
             assert self.region is not None
-            axes, queries = self.judge.axes, self._queries()
+            axes, queries = self.criteria.axes, self._queries()
             for axis in np.flatnonzero(axes.is_tree).tolist():
                 cover = self._cover(axis)
-                self.region[0, axis] = axes.node_low[cover] - 1
-                self.region[1, axis] = axes.node_high[cover] - 1
-            overlaps = (queries.high > self.region[0]) & (queries.low <= self.region[1])
+                self.region.after[axis] = axes.node_low[cover] - 1
+                self.region.last[axis] = axes.node_high[cover] - 1
+            overlaps = (queries.high > self.region.after) & (queries.low <= self.region.last)
             self._active = np.flatnonzero(overlaps.all(axis=1))
         return self._active
 
@@ -621,7 +639,7 @@ class Decision:
         return -(rows * left + (self.n_rows - rows) * right).astype(np.float64)
 
     def _cost_of_children(self, axis: int, branches: Ints, sizes: Ints) -> float:
-        low, last = self.judge.axes.node_low[branches], self.judge.axes.node_high[branches] - 1
+        low, last = self.criteria.axes.node_low[branches], self.criteria.axes.node_high[branches] - 1
         begun, not_ended = self._weights(axis, last, low)
         every = int(self._queries().weight[self._active_queries()].sum())
         return -float((sizes * (begun + not_ended - every)).sum())
@@ -635,27 +653,27 @@ class Decision:
         cuts = np.union1d(code, ends[(ends > walked) & (ends < code[-1])])
         return cuts, np.append(before, rows)[np.searchsorted(code, cuts, side="right")]
 
-    # -- trials --------------------------------------------------------------------------------------
+    # -- checks of candidates -------------------------------------------------------------------------
 
-    def _sorted(self, phase: Phase) -> tuple[Ints, Ints]:
-        """Candidates that can be tried, best first: their axis, and the bins each takes.
+    def _order_unchecked(self, phase: Phase) -> tuple[Ints, Ints]:
+        """Candidates that can be checked, best first: their axis, and the bins each takes.
 
-        Where a shortlist was cut, what comes after its last one is not known.
+        Where a thresholds_kept was cut, what comes after its last one is not known.
         """
-        ranks = {race.axis: i for i, race in enumerate(self._by_width())}
+        ranks = {search.axis: i for i, search in enumerate(self._sort_by_width())}
         columns: list[Ints] = []
         score: list[Floats] = []
-        for race in self._ready():
-            rank = ranks[race.axis] if phase is Phase.MEDIAN else 0
-            if phase in race.waiting:
-                tree = race.waiting[phase]
+        for search in self._list_comparable():
+            rank = ranks[search.axis] if phase is Phase.MEDIAN else 0
+            if phase in search.waiting:
+                tree = search.waiting[phase]
                 score.append(np.array([tree.score]))
-                n_bins = len(tree.sizes) - tree.n_tried + 1
-                columns.append(np.array([[rank, tree.largest, race.axis, 0, n_bins, 0]]))
-            elif phase in race.lists:
-                listed = race.lists[phase]
+                n_bins = len(tree.sizes) - tree.n_checked + 1
+                columns.append(np.array([[rank, tree.largest, search.axis, 0, n_bins, 0]]))
+            elif phase in search.lists:
+                listed = search.lists[phase]
                 here = np.zeros((len(listed.code), 6), dtype=np.int64)
-                here[:, 0], here[:, 2], here[:, 3], here[:, 4] = rank, race.axis, listed.code, 1
+                here[:, 0], here[:, 2], here[:, 3], here[:, 4] = rank, search.axis, listed.code, 1
                 here[:, 1] = np.maximum(listed.rows, self.n_rows - listed.rows)
                 here[-1:, 5] = listed.is_cut
                 columns.append(here)
@@ -669,75 +687,75 @@ class Decision:
         table = table[: stops[0] + 1] if len(stops) else table
         return table[:, 2], table[:, 4]
 
-    def _by_width(self) -> list[Race]:
+    def _sort_by_width(self) -> list[AxisSearch]:
         """Widest first."""
-        return sorted(self.races.values(), key=lambda race: (-self._width(race.axis), race.axis))
+        return sorted(self.searches.values(), key=lambda search: (-self._width(search.axis), search.axis))
 
-    def _trial(self, memory: int) -> Collector:
+    def _gather_for_check(self, memory: int) -> Collector:
         """What the requirement needs to know of the next candidates."""
-        judge = self.judge
+        criteria = self.criteria
         phase = self._open_phase()
-        axis, cost = self._sorted(phase)
-        room = min(max(2, memory // bytes_per_bin(judge)), self._room_to_try())
+        axis, cost = self._order_unchecked(phase)
+        room = min(max(2, memory // bytes_per_bin(criteria)), self._bins_to_check())
         is_new = np.zeros(len(axis), dtype=np.int64)
         is_new[np.unique(axis, return_index=True)[1]] = 1  # every axis has one more bin than edges
         n = max(1, int(np.searchsorted(np.cumsum(cost + is_new), room, side="right")))
-        evidence = []
+        histogram = []
         for a, n_here in zip(*np.unique(axis[:n], return_counts=True), strict=True):
-            race = self.races[int(a)]
+            search = self.searches[int(a)]
             edges = (
-                self._part_edges(race.waiting[phase], room)
-                if race.is_tree
-                else np.sort(race.lists[phase].code[:n_here])
+                self._part_edges(search.waiting[phase], room)
+                if search.is_tree
+                else np.sort(search.lists[phase].code[:n_here])
             )
-            evidence.append(Evidence(judge, race.axis, len(edges) + 1, edges=edges))
-        return Collector(judge, self.layout, evidence=evidence)
+            histogram.append(Histogram(criteria, search.axis, len(edges) + 1, edges=edges))
+        return Collector(criteria, self.layout, histogram=histogram)
 
-    def _room_to_try(self) -> int:
-        """Bins that the next trial is worth."""
-        n_open = sum(len(race.lists[phase].code) for race in self._ready() for phase in race.lists) + sum(
-            len(tree.sizes) for race in self._ready() for tree in race.waiting.values()
-        )
-        return min(FIRST_TRIAL << 6 * min(self._n_trials, 6), n_open + 2 * len(self.races))
+    def _bins_to_check(self) -> int:
+        """Bins that the next check is worth."""
+        n_open = sum(
+            len(search.lists[phase].code) for search in self._list_comparable() for phase in search.lists
+        ) + sum(len(tree.sizes) for search in self._list_comparable() for tree in search.waiting.values())
+        return min(FIRST_CHECK << 6 * min(self._n_checks, 6), n_open + 2 * len(self.searches))
 
-    def _part_edges(self, tree: Candidate, room: int) -> Ints:
-        """Where the next parts of a tree that were not yet tried begin and end, as many as there is room for."""
-        first = tree.n_tried
+    def _part_edges(self, tree: SplitCandidate, room: int) -> Ints:
+        """Where the next parts of a tree that were not yet checked begin and end, as many as there is room for."""
+        first = tree.n_checked
         last = min(len(tree.sizes), first + room)
-        high = self.judge.axes.node_high[np.array(tree.branches[first:last])] - 1
-        return np.append(self.judge.axes.node_low[tree.branches[first]] - 1, high)
+        high = self.criteria.axes.node_high[np.array(tree.branches[first:last])] - 1
+        return np.append(self.criteria.axes.node_low[tree.branches[first]] - 1, high)
 
-    def _judge_trial(self, trial: Collector) -> None:
-        """Which of the candidates tried are allowable? The first of them is taken."""
+    def _check_candidates(self, collector: Collector) -> None:
+        """Which of these candidates are allowable? The first of them is taken."""
         phase = self._open_phase()
-        self._n_trials += 1
+        self._n_checks += 1
         found = False
-        for axis, evidence in trial.evidence.items():
-            race = self.races[axis]
-            if race.is_tree:
-                tree = race.waiting[phase]
-                n_parts = len(evidence.edges) - 1
-                sizes = tree.sizes[tree.n_tried : tree.n_tried + n_parts]
-                if not self.judge.parts_hold(np.arange(n_parts + 1), sizes, evidence):
-                    del race.waiting[phase]
+        for axis, histogram in collector.histogram.items():
+            search = self.searches[axis]
+            if search.is_tree:
+                tree = search.waiting[phase]
+                n_parts = len(histogram.edges) - 1
+                sizes = tree.sizes[tree.n_checked : tree.n_checked + n_parts]
+                if not self.criteria.parts_hold(np.arange(n_parts + 1), sizes, histogram):
+                    del search.waiting[phase]
                     continue
-                tree.n_tried += n_parts
-                if tree.n_tried == len(tree.sizes):
-                    race.best[phase] = tree
+                tree.n_checked += n_parts
+                if tree.n_checked == len(tree.sizes):
+                    search.best[phase] = tree
                     found = True
                 continue
-            listed, n = race.lists[phase], len(evidence.edges)
-            at = np.searchsorted(evidence.edges, listed.code[:n])
-            t = self.judge.first_allowable(at, listed.rows[:n], self.n_rows, evidence)
+            listed, n = search.lists[phase], len(histogram.edges)
+            at = np.searchsorted(histogram.edges, listed.code[:n])
+            t = self.criteria.first_allowable(at, listed.rows[:n], self.n_rows, histogram)
             if t < 0:
                 listed.drop(n, self.n_rows)
                 continue
-            race.best[phase] = self._threshold(
+            search.best[phase] = self._threshold(
                 axis, int(listed.code[t]), int(listed.rows[t]), float(listed.score[t])
             )
             found = True
         if found:
-            self._outcome[phase] = self._first(phase)
+            self._best[phase] = self._find_best(phase)
 
     # -- the choice ----------------------------------------------------------------------------------
 
@@ -745,119 +763,110 @@ class Decision:
         """What the walked codes must tell."""
         if self.region is not None and len(self._active_queries()):
             yield Phase.QUERIES
-        if self.judge.is_scored:
+        if self.criteria.is_scored:
             yield Phase.SCORE
-        if not self.judge.is_scored or self.judge.targets.median_below_gain > 0.0:
+        if not self.criteria.is_scored or self.criteria.targets.median_below_gain > 0.0:
             yield Phase.MEDIAN
 
     def _open_phase(self) -> Phase:
         """What a split is wanted for at present."""
-        return next(phase for phase in self._phases() if phase not in self._passed)
+        return next(phase for phase in self._phases() if phase not in self._closed_phases)
 
-    def _settle(self) -> None:
+    def _decide(self) -> None:
         """Decide, if all is known."""
         if self._wants_ranges([]):
             return
-        self.is_decided = not self.races
-        while not self.is_decided and self._ready():
+        self.is_decided = not self.searches
+        while not self.is_decided and self._list_comparable():
             phase = self._open_phase()
             if not self._is_known(phase):
                 return
-            best = self._outcome.setdefault(phase, self._first(phase))
+            best = self._best.setdefault(phase, self._find_best(phase))
             is_last = phase is Phase.MEDIAN or (
                 phase is Phase.SCORE and (best is None or not self._is_left_to_median(best))
             )
             if best is not None and (is_last or phase is Phase.QUERIES):
                 self._split(best, stays=phase is Phase.QUERIES)
                 is_last = True
-            self._passed.add(phase)
+            self._closed_phases.add(phase)
             self.is_decided = is_last
 
-    def _ready(self) -> list[Race]:
+    def _list_comparable(self) -> list[AxisSearch]:
         """The axes that can be compared: all, as soon as all are walked; or the widest for Median."""
-        races = list(self.races.values())
-        if all(race.is_done for race in races):
-            return races
-        if self._is_plain() and self.is_exact[list(self.races)].all():
-            return list(takewhile(lambda race: race.is_done, self._by_width()))
+        searches = list(self.searches.values())
+        if all(search.is_done for search in searches):
+            return searches
+        if self._is_median_only() and self.is_exact[list(self.searches)].all():
+            return list(takewhile(lambda search: search.is_done, self._sort_by_width()))
         return []
 
-    def _can_try(self) -> bool:
-        """Are there candidates to be tried?"""
-        if self.judge.rules.count_only or not self._ready():
+    def _has_unchecked(self) -> bool:
+        """Are there candidates to be checked?"""
+        if self.criteria.rules.count_only or not self._list_comparable():
             return False
         phase = self._open_phase()
         return any(
-            phase in race.waiting or (phase in race.lists and len(race.lists[phase].code) > 0)
-            for race in self._ready()
+            phase in search.waiting or (phase in search.lists and len(search.lists[phase].code) > 0)
+            for search in self._list_comparable()
         )
 
     def _is_known(self, phase: Phase) -> bool:
         """Is the best allowable candidate known, or that there is none?"""
-        ready = self._ready()
-        if phase in self._outcome:
+        ready = self._list_comparable()
+        if phase in self._best:
             return True
-        is_found = any(phase in race.best for race in ready)
-        if self.judge.rules.count_only or not any(race.lists or race.waiting for race in ready):
-            return is_found or len(ready) == len(self.races)
-        for race in ready:
-            listed = race.lists.get(phase)
+        is_found = any(phase in search.best for search in ready)
+        if self.criteria.rules.count_only or not any(search.lists or search.waiting for search in ready):
+            return is_found or len(ready) == len(self.searches)
+        for search in ready:
+            listed = search.lists.get(phase)
             if listed is not None and listed.is_cut and len(listed.code) == 0:
-                race.again(phase, int(self.bounds[0, race.axis]))
-        return not self._can_try() and len(self._ready()) == len(self.races)
+                search.again(phase, int(self.low[search.axis]))
+        return not self._has_unchecked() and len(self._list_comparable()) == len(self.searches)
 
-    def _first(self, phase: Phase) -> Candidate | None:
+    def _find_best(self, phase: Phase) -> SplitCandidate | None:
         """The best of those that are known to be allowable."""
-        found = [race.best[phase] for race in self._by_width() if phase in race.best]
+        found = [search.best[phase] for search in self._sort_by_width() if phase in search.best]
         if phase is not Phase.MEDIAN:
             found.sort(key=lambda candidate: (-candidate.score, candidate.largest, candidate.axis))
         return found[0] if found else None
 
     def _width(self, axis: int) -> float:
-        low, high = int(self.bounds[0, axis]), int(self.bounds[1, axis])
-        cover = self._cover(axis) if self.judge.axes.is_tree[axis] else 0
-        return float(normalized_width(self.judge.grid, axis, low, high, cover))
+        low, high = int(self.low[axis]), int(self.high[axis])
+        cover = self._cover(axis) if self.criteria.axes.is_tree[axis] else 0
+        return float(normalized_width(self.criteria.grid, axis, low, high, cover))
 
-    def _is_left_to_median(self, best: Candidate) -> bool:
+    def _is_left_to_median(self, best: SplitCandidate) -> bool:
         """Does it gain less than Median is preferred below? Never where there is no such limit, however it is rounded."""
-        limit = self.judge.targets.median_below_gain
+        limit = self.criteria.targets.median_below_gain
         return limit > 0.0 and self._gain(best) < limit
 
-    def _gain(self, best: Candidate) -> float:
-        judge = self.judge
-        if not judge.features:
-            return float(gain_of_node(self.node, self.n_rows, judge.targets, judge.table, best.score))
+    def _gain(self, best: SplitCandidate) -> float:
+        criteria = self.criteria
+        if not criteria.features:
+            return float(gain_of_node(self.node, self.n_rows, criteria.targets, criteria.table, best.score))
         worth = best.score
         for ids in self.ids or ():
-            worth -= ids.feature.weight * ids.worth(judge.table)
-        return worth * judge.targets.gain_scale / self.n_rows
+            worth -= ids.feature.weight * ids.worth(criteria.table)
+        return worth * criteria.targets.gain_scale / self.n_rows
 
-    def _split(self, best: Candidate, *, stays: bool) -> None:
-        axes, axis = self.judge.axes, best.axis
+    def _split(self, best: SplitCandidate, *, stays: bool) -> None:
+        axes, axis = self.criteria.axes, best.axis
         is_tree = bool(axes.is_tree[axis])
-        states = []
-        for j, branch in enumerate(best.branches):
-            bounds = self.bounds.copy()
-            bounds[3] = 0
-            region = self.region.copy() if stays and self.region is not None else None
-            if is_tree:
-                bounds[:3, axis] = axes.node_low[branch], axes.node_high[branch] - 1, branch
-            else:
-                bounds[1 - j, axis] = best.edges[0] + j
-                if region is not None:
-                    region[1 - j, axis] = best.edges[0]
-            states.append(State(bounds, region))
+        region = self.region if stays else None
+        here = NodeRange(self.low, self.high, self.cover, self.is_exact, region)
         threshold = self._cover(axis) if is_tree else int(best.edges[0])
-        self.result = Split(axis, threshold, best.branches, best.sizes.tolist(), best.edges, states)
+        ranges = [here.child(axes, axis, threshold, branch) for branch in best.branches]
+        self.result = Split(axis, threshold, best.branches, best.sizes.tolist(), best.edges, ranges)
 
 
-def shares(decisions: Sequence[Decision], memory: int) -> list[int]:
-    """What each of some decisions may take in one pass: what it wants and a part of what is left.
+def divide_memory(splitters: Sequence[Splitter], memory: int) -> list[int]:
+    """What each of some splitters may take in one pass: what it wants and a part of what is left.
 
     If not all can have what they want, everyone gets as much of it in proportion.
     """
-    wanted = [decision.wanted for decision in decisions]
+    wanted = [splitter.wanted for splitter in splitters]
     left = memory - sum(wanted)
     if left < 0:
         return [each * memory // sum(wanted) for each in wanted]
-    return [each + left // len(decisions) for each in wanted]
+    return [each + left // len(splitters) for each in wanted]

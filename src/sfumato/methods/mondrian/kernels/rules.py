@@ -6,7 +6,7 @@ nearest allowable threshold. Both end in the same tests, so they cannot disagree
 
 The definitions are ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows are a sample,
 ``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more: enough
-to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see mondrian.confidence.
+to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see ``sample_tests``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def recursive_holds(most, top_rest, n, up, down):
 
 @kernel
 def product(a, b):
-    """A * b of two non-negative int64 as (high, low) words of 62 bits."""
+    """The product of two non-negative int64 as (high, low) words of 62 bits."""
     mask = (np.int64(1) << 31) - 1
     a1, a0 = a >> 31, a & mask
     b1, b0 = b >> 31, b & mask
@@ -75,7 +75,7 @@ def variance_holds(n, total, squares_high, squares_low, least):
 
 @inner
 def spread_of(n, total, squares_high, squares_low):
-    """N * sum of squares - total^2, see ``variance_holds``."""
+    """The difference n * sum of squares - total^2, see ``variance_holds``."""
     high, low = product(n, squares_low)
     high2, low2 = product(n, squares_high)
     # add (high2, low2) * 2^32: shift the pair of 62-bit words by 32

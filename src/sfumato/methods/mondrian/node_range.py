@@ -1,0 +1,121 @@
+"""What is known of the codes of a tree node before its rows are read.
+
+The compiled code reads and narrows the same facts as one (4, axes) array; ``as_bounds`` and ``from_bounds`` are the
+only places that know its layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.axes import Axes
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class QueryRegion(NamedTuple):
+    """The region of a node along each axis while splits are chosen for queries: codes above ``after``, up to ``last``.
+
+    It follows the thresholds alone. So it also covers codes that no row of the node has.
+    """
+
+    after: Ints
+    last: Ints
+
+    @classmethod
+    def everything(cls, n_axes: int) -> QueryRegion:
+        return cls(np.full(n_axes, -1), np.full(n_axes, np.iinfo(np.int64).max))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeRange:
+    """Outer bounds of a node's codes, one entry for each axis.
+
+    low, high   no row has a code outside low .. high; codes are those of the whole table
+    cover       on an axis with a hierarchy, a node of it that covers all rows
+    is_exact    do rows reach both ends? Then the range need not be scanned again
+    region      None once the queries are served, or if there are none
+    """
+
+    low: Ints
+    high: Ints
+    cover: Ints
+    is_exact: Flags
+    region: QueryRegion | None = None
+
+    @classmethod
+    def of_root(cls, axes: Axes, n_codes: Sequence[int] | Ints, *, has_queries: bool) -> NodeRange:
+        """The range of the whole table, where axis ``a`` has the codes 0 .. n_codes[a] - 1."""
+        n_axes = len(n_codes)
+        return cls(
+            low=np.zeros(n_axes, dtype=np.int64),
+            high=np.array(n_codes, dtype=np.int64) - 1,
+            cover=np.asarray(axes.root, dtype=np.int64),
+            is_exact=np.zeros(n_axes, dtype=np.bool_),
+            region=QueryRegion.everything(n_axes) if has_queries else None,
+        )
+
+    def child(self, axes: Axes, axis: int, threshold: int, branch: int) -> NodeRange:
+        """The range of a child of a split.
+
+        ``branch`` is the hierarchy node of the child; on an ordered axis it is 0 for codes up to the threshold and 1
+        for codes above it.
+        """
+        if axes.is_tree[axis]:
+            return self._below_node(axes, axis, branch)
+        return self._up_to(axis, threshold) if branch == 0 else self._above(axis, threshold)
+
+    def _below_node(self, axes: Axes, axis: int, node: int) -> NodeRange:
+        return replace(
+            self,
+            low=_with(self.low, axis, axes.node_low[node]),
+            high=_with(self.high, axis, axes.node_high[node] - 1),
+            cover=_with(self.cover, axis, node),
+            is_exact=np.zeros_like(self.is_exact),
+        )
+
+    def _up_to(self, axis: int, threshold: int) -> NodeRange:
+        region = self.region
+        if region is not None:
+            region = region._replace(last=_with(region.last, axis, threshold))
+        high = _with(self.high, axis, threshold)
+        return replace(self, high=high, is_exact=np.zeros_like(self.is_exact), region=region)
+
+    def _above(self, axis: int, threshold: int) -> NodeRange:
+        region = self.region
+        if region is not None:
+            region = region._replace(after=_with(region.after, axis, threshold))
+        low = _with(self.low, axis, threshold + 1)
+        return replace(self, low=low, is_exact=np.zeros_like(self.is_exact), region=region)
+
+    def with_covers(self, axes: Axes, covers: Ints) -> NodeRange:
+        """The same range where lower hierarchy nodes are known to cover all rows."""
+        return replace(self, cover=np.where(axes.is_tree, covers, self.cover))
+
+    # -- for compiled code ---------------------------------------------------------------------------
+
+    def as_bounds(self) -> Ints:
+        """(4, axes) low, high, cover, is_exact; a copy, which kernels may narrow in place."""
+        return np.stack([self.low, self.high, self.cover, self.is_exact.astype(np.int64)])
+
+    def as_region(self) -> Ints | None:
+        """(2, axes) after, last; a copy."""
+        return None if self.region is None else np.stack(self.region)
+
+    @classmethod
+    def from_bounds(cls, bounds: Ints, region: Ints | None = None) -> NodeRange:
+        low, high, cover, is_exact = bounds.copy()
+        own_region = None if region is None else QueryRegion(*region.copy())
+        return cls(low, high, cover, is_exact == 1, own_region)
+
+
+def _with(values: Ints, axis: int, value: int) -> Ints:
+    changed = values.copy()
+    changed[axis] = value
+    return changed
