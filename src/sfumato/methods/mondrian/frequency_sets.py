@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
-from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets, grid_of
+from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets, grid_of, work_of
 from sfumato.methods.mondrian.kernels.sets import (
     accumulate,
     add_counts,
@@ -70,8 +70,7 @@ class SplitCriteria:
         self.column = int(single[0].column) if self.is_single else 0
         self.n_values = int(rules.values["end"].max(initial=0))
         self._values = np.zeros(self.n_values, dtype=np.int64)
-        most = int(rules.recursive["l"].max(initial=1))
-        self._top = np.zeros((len(rules.recursive), most), dtype=np.int64)
+        self._work = work_of(rules)
 
     def whole(self, n_codes: Sequence[int]) -> NodeRange:
         """The range of the root: each axis has so many codes, from 0 on."""
@@ -81,14 +80,16 @@ class SplitCriteria:
         """The first of some thresholds that is allowable, -1 if none is; they come after the bins ``at``."""
         return int(
             first_allowable(
-                at, rows, n_rows, histogram.counts, histogram.moments, self.rules, self._values, self._top
+                at, rows, n_rows, histogram.counts, histogram.moments, self.rules, self._values, self._work
             )
         )
 
     def parts_hold(self, place: Ints, sizes: Ints, histogram: Histogram) -> bool:
         """Does the requirement hold of parts that end with these bins, the first one giving where they begin?"""
         return bool(
-            parts_hold(place, sizes, histogram.counts, histogram.moments, self.rules, self._values, self._top)
+            parts_hold(
+                place, sizes, histogram.counts, histogram.moments, self.rules, self._values, self._work
+            )
         )
 
 

@@ -33,6 +33,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     Table,
     Targets,
     grid_of,
+    work_of,
 )
 from sfumato.methods.mondrian.kernels.select import split_for_queries
 from sfumato.methods.mondrian.node_range import NodeRange
@@ -370,6 +371,7 @@ def new_scratch(
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
         top=np.zeros((n_recursive, int(rules.recursive["l"].max(initial=1))), dtype=np.int64),
+        work=work_of(rules),
     )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
-from sfumato.methods.mondrian.kernels.problem import Rules
+from sfumato.methods.mondrian.kernels.problem import Rules, work_of
 from sfumato.methods.mondrian.kernels.tally import add_rows, fill_holds
 from sfumato.methods.mondrian.kernels.trim import (
     add_from_parents,
@@ -221,7 +221,7 @@ class Statistics:
     def holds(self, rules: Rules) -> NDArray[np.bool_]:
         """Does each leaf satisfy the requirement? An empty one does not."""
         out = np.zeros(len(self.n_rows), dtype=np.bool_)
-        fill_holds(self.n_rows, self.values, self.moments, rules, out)
+        fill_holds(self.n_rows, self.values, self.moments, rules, work_of(rules), out)
         return out
 
     def together(self, places: list[int]) -> Statistics:

@@ -164,5 +164,11 @@ class Scratch(NamedTuple):
     order: NDArray[np.int64]  # (rows,) row positions sorted by something
     key: NDArray[np.int64]  # (rows,)
     values: NDArray[np.int64]  # (sensitive values,) all zero between uses
-    is_top: NDArray[np.bool_]  # (rules, sensitive values) all False between uses
-    top: NDArray[np.int64]  # (rules, largest l)
+    is_top: NDArray[np.bool_]  # (recursive rules, sensitive values) all False between uses
+    top: NDArray[np.int64]  # (recursive rules, largest l)
+    work: NDArray[np.int64]  # see ``work_of``
+
+
+def work_of(rules: Rules) -> NDArray[np.int64]:
+    """Working space in which a requirement is decided."""
+    return np.zeros(len(rules.recursive) + int(rules.recursive["l"].max(initial=1)), dtype=np.int64)

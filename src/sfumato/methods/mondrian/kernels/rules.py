@@ -1,8 +1,10 @@
 """Does a set of rows satisfy the requirement?
 
-``part_holds`` looks at one set of rows. ``fill_walk`` looks at every prefix of an ordered list of rows
-at once, updating the statistics row by row: what Median and the scored criteria need to find the
-nearest allowable threshold. Both end in the same tests, so they cannot disagree.
+Every requirement is decided in one place: ``values_hold`` for those that need counts of sensitive values,
+``moments_hold`` for those that need sums. A further requirement is one branch there. Three callers gather the
+statistics: ``part_holds`` of one set of rows; ``fill_walk`` of every prefix of an ordered list of rows, row by row,
+which Median and the scored criteria need to find the nearest allowable threshold; ``counts_hold`` of rows that were
+counted elsewhere.
 
 The definitions are ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows are a sample,
 ``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more: enough
@@ -32,6 +34,8 @@ from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile
 
 TWO = np.int64(2)
 """Parts of a split by threshold."""
+DOUBTFUL = 1e-7
+"""An entropy nearer than this to its limit is summed afresh: far more than the roundoff of a running sum."""
 
 
 @kernel
@@ -154,6 +158,110 @@ def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests)
 
 
 @inner
+def values_hold(values, s, n, most, inner, sums, n_parts, rules):
+    """What is required of sensitive attribute ``s``, on n rows, one of so many parts.
+
+    values        (sensitive values,) how often each occurs, those of s from its start to its end   IN
+    most, inner, sums   as ``summarize`` finds them; inner may carry the roundoff of a running sum
+    """
+    start, end = rules.values[s].start, rules.values[s].end
+    is_tested = rules.correction > 0.0
+    for r in range(rules.entropy.shape[0]):
+        if rules.entropy[r].of == s:
+            limit = rules.entropy[r].log
+            if is_tested:
+                limit = entropy_limit(limit, r, n_parts, n, rules.tests)
+            excess = math.log(n) - inner / n - limit
+            holds = excess >= DOUBTFUL or (
+                excess >= -DOUBTFUL and entropy_holds(values, start, end, n, limit)
+            )
+            if is_tested and not holds:
+                bound, doubt = rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, n_parts]
+                holds = no_value_is_frequent(bound, doubt, most, n)
+            if not holds:
+                return False
+    for r in range(rules.recursive.shape[0]):
+        if rules.recursive[r].of == s:
+            up, down = rules.recursive[r].up, rules.recursive[r].down
+            if not recursive_holds(most, sums[r], n, up, down):
+                return False
+            if is_tested and not recursive_is_sure(
+                most, sums[r], n, up, down, rules.tests[NORMAL, n_parts], rules.correction
+            ):
+                return False
+    return True
+
+
+@inner
+def summarize(values, s, rules, work):
+    """(largest count, sum of x ln x) of sensitive attribute ``s``, as far as entropy and recursive diversity need them.
+
+    work    for each recursive rule the sum of its l - 1 largest counts   OUT, and room for as many counts
+    """
+    start, end = rules.values[s].start, rules.values[s].end
+    most, inner = np.int64(0), 0.0
+    if rules.entropy.shape[0] > 0:
+        for v in range(start, end):
+            most = max(most, values[v])
+            if values[v] > 1:
+                inner += values[v] * math.log(values[v])
+    for r in range(rules.recursive.shape[0]):
+        if rules.recursive[r].of == s:
+            top = rules.recursive.shape[0]
+            work[r] = sum_of_top(values, start, end, work, top, top + rules.recursive[r].l - 1)
+            most = work[top]
+    return most, inner
+
+
+@inner
+def sum_of_top(values, first, last, work, top, end):
+    """The sum of the largest of the counts values[first:last]: as many as fit in work[top:end], where they stand."""
+    for j in range(top, end):
+        work[j] = 0
+    for v in range(first, last):
+        count = values[v]
+        if count > work[end - 1]:
+            j = end - 1
+            while j > top and work[j - 1] < count:
+                work[j] = work[j - 1]
+                j -= 1
+            work[j] = count
+    total = np.int64(0)
+    for j in range(top, end):
+        total += work[j]
+    return total
+
+
+@inner
+def moments_hold(n, total, squares_high, squares_low, r, n_parts, rules):
+    """What is required of a sensitive number by rule r of variance; the moments are those of ``moments_of``."""
+    least = rules.variance[r].least
+    if rules.correction > 0.0 and least > 0.0:
+        return variance_is_sure(n, total, squares_high, squares_low, least, n_parts, rules.tests)
+    return variance_holds(n, total, squares_high, squares_low, least)
+
+
+@inner
+def counts_hold(n, values, moments, rules, work):
+    """The requirement on n rows that were counted, all there are.
+
+    values    (sensitive values,)        IN
+    moments   (rules of variance, 4)     IN
+    work      see ``summarize``          scratch
+    """
+    if n < rules.least_rows:
+        return False
+    for s in range(rules.values.shape[0]):
+        most, inner = summarize(values, s, rules, work)
+        if not values_hold(values, s, n, most, inner, work, TWO, rules):
+            return False
+    for r in range(rules.variance.shape[0]):
+        if not moments_hold(moments[r, 0], moments[r, 1], moments[r, 2], moments[r, 3], r, TWO, rules):
+            return False
+    return True
+
+
+@inner
 def segment_holds(rows, order, first, last, rules, scratch):
     """The requirement on the rows order[first:last], one of two parts; see ``part_holds``."""
     return part_holds(rows, order, first, last, TWO, rules, scratch)
@@ -169,68 +277,24 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
     n = last - first
     if n < (rules.tests[LEAST_ROWS, n_parts] if rules.tests.shape[0] > 0 else rules.least_rows):
         return False
-    is_tested = rules.correction > 0.0
     if rules.count_only:
         return True
     values = scratch.values
-    holds = True
     for s in range(rules.values.shape[0]):
         start, end = rules.values[s].start, rules.values[s].end
         column = rules.values[s].column
         for i in range(first, last):
             values[start + rows[order[i], column]] += 1
-        for r in range(rules.entropy.shape[0]):
-            if rules.entropy[r].of == s and holds:
-                limit = rules.entropy[r].log
-                if is_tested:
-                    limit = entropy_limit(limit, r, n_parts, n, rules.tests)
-                holds = entropy_holds(values, start, end, n, limit)
-                if is_tested and not holds:
-                    most = np.int64(0)
-                    for v in range(start, end):
-                        most = max(most, values[v])
-                    holds = no_value_is_frequent(
-                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, n_parts], most, n
-                    )
-        for r in range(rules.recursive.shape[0]):
-            if rules.recursive[r].of == s and holds:
-                length = rules.recursive[r].l - 1
-                top = scratch.top[r]
-                top[:length] = 0
-                for v in range(start, end):
-                    place_in_top(top, length, values[v])
-                top_rest = 0
-                for j in range(length):
-                    top_rest += top[j]
-                up, down = rules.recursive[r].up, rules.recursive[r].down
-                holds = recursive_holds(top[0], top_rest, n, up, down)
-                if is_tested and holds:
-                    z = rules.tests[NORMAL, n_parts]
-                    holds = recursive_is_sure(top[0], top_rest, n, up, down, z, rules.correction)
+        most, inner = summarize(values, s, rules, scratch.work)
+        holds = values_hold(values, s, n, most, inner, scratch.work, n_parts, rules)
         values[start:end] = 0
         if not holds:
             return False
     for r in range(rules.variance.shape[0]):
-        least = rules.variance[r].least
         n_numbers, total, high, low = moments_of(rows, order, first, last, rules.variance[r].column)
-        if is_tested and least > 0.0:
-            if not variance_is_sure(n_numbers, total, high, low, least, n_parts, rules.tests):
-                return False
-        elif not variance_holds(n_numbers, total, high, low, least):
+        if not moments_hold(n_numbers, total, high, low, r, n_parts, rules):
             return False
     return True
-
-
-@inner
-def place_in_top(top, length, count):
-    """Keep the ``length`` largest counts in ``top``, largest first."""
-    if length == 0 or count <= top[length - 1]:
-        return
-    j = length - 1
-    while j > 0 and top[j - 1] < count:
-        top[j] = top[j - 1]
-        j -= 1
-    top[j] = count
 
 
 @inner
@@ -270,17 +334,20 @@ def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
 
 @inner
 def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
-    """Entropy and recursive diversity of sensitive attribute ``s`` for ``fill_walk``; clears what fails."""
+    """What is required of sensitive attribute ``s``, for ``fill_walk``; clears what fails.
+
+    The statistics of ``summarize`` are kept up to date row by row.
+    """
     n_rows = ends[n_ends - 1]
     start, end = rules.values[s].start, rules.values[s].end
     column = rules.values[s].column
     values, is_top, top = scratch.values, scratch.is_top, scratch.top
     n_recursive = rules.recursive.shape[0]
-    sums = np.zeros(n_recursive, dtype=np.int64)
+    sums = scratch.work
+    sums[:n_recursive] = 0
     n_top = np.zeros(n_recursive, dtype=np.int64)
-    is_tested = rules.correction > 0.0
     most = np.int64(0)
-    inner = 0.0  # running sum of x ln x; its roundoff is far below the doubt that asks for a fresh sum
+    inner = 0.0
     seen = 0
     for step in range(n_ends):
         t = n_ends - 1 - step if backward else step
@@ -292,7 +359,7 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
             most = max(most, old + 1)
             for r in range(n_recursive):
-                if rules.recursive[r].of == s and rules.recursive[r].l > 1:
+                if rules.recursive[r].of == s:
                     # top[r] lists the values (not counts) that hold the l - 1 largest counts
                     if is_top[r, v]:
                         sums[r] += 1
@@ -312,36 +379,17 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
                             top[r, least] = v
                             is_top[r, v] = True
             seen += 1
-        if not out[t]:
-            continue
-        for r in range(rules.entropy.shape[0]):
-            if rules.entropy[r].of == s and out[t]:
-                limit = rules.entropy[r].log
-                if is_tested:
-                    limit = entropy_limit(limit, r, TWO, seen, rules.tests)
-                doubt = math.log(seen) - inner / seen - limit
-                if doubt < 1e-7:
-                    out[t] = doubt >= -1e-7 and entropy_holds(values, start, end, seen, limit)
-                if is_tested and not out[t]:
-                    out[t] = no_value_is_frequent(
-                        rules.tests[ENTROPY_BOUNDS + r, 0], rules.tests[DOUBT, TWO], most, seen
-                    )
-        for r in range(n_recursive):
-            if rules.recursive[r].of == s and rules.recursive[r].l > 1 and out[t]:
-                up, down = rules.recursive[r].up, rules.recursive[r].down
-                out[t] = recursive_holds(most, sums[r], seen, up, down)
-                if is_tested and out[t]:
-                    z = rules.tests[NORMAL, TWO]
-                    out[t] = recursive_is_sure(most, sums[r], seen, up, down, z, rules.correction)
+        if out[t]:
+            out[t] = values_hold(values, s, seen, most, inner, sums, TWO, rules)
     values[start:end] = 0
     is_top[:, start:end] = False
 
 
 @inner
 def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
+    """What is required by rule r of variance, for ``fill_walk``; clears what fails."""
     n_rows = ends[n_ends - 1]
-    column, least = rules.variance[r].column, rules.variance[r].least
-    is_tested = rules.correction > 0.0 and least > 0.0
+    column = rules.variance[r].column
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     seen = 0
@@ -357,7 +405,5 @@ def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
                 squares_high += np.int64(square >> np.uint64(32))
                 squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
             seen += 1
-        if out[t] and is_tested:
-            out[t] = variance_is_sure(n, total, squares_high, squares_low, least, TWO, rules.tests)
-        elif out[t]:
-            out[t] = variance_holds(n, total, squares_high, squares_low, least)
+        if out[t]:
+            out[t] = moments_hold(n, total, squares_high, squares_low, r, TWO, rules)

@@ -30,12 +30,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     packing,
     sort,
 )
-from sfumato.methods.mondrian.kernels.rules import (
-    entropy_holds,
-    place_in_top,
-    recursive_holds,
-    variance_holds,
-)
+from sfumato.methods.mondrian.kernels.rules import counts_hold
 
 # ---- adding up -------------------------------------------------------------------------------------
 
@@ -252,44 +247,23 @@ def accumulate(counts, moments):
 
 
 @inner
-def between_holds(before, up_to, n, counts, moments, rules, values, top):
+def between_holds(before, up_to, n, counts, moments, rules, values, work):
     """The requirement on the n rows of the bins (before, up_to]; -1: from the first one on.
 
     counts, moments   running totals, see ``accumulate``      IN
-    values            (sensitive values,) int64, top (rules, largest l)   scratch
+    values            (sensitive values,) int64, work as in ``summarize``   scratch
     """
-    if n < rules.least_rows:
-        return False
     for v in range(counts.shape[1]):
         values[v] = np.int64(counts[up_to, v]) - (np.int64(counts[before, v]) if before >= 0 else 0)
-    for r in range(rules.entropy.shape[0]):
-        of = rules.values[rules.entropy[r].of]
-        if not entropy_holds(values, of.start, of.end, n, rules.entropy[r].log):
-            return False
-    for r in range(rules.recursive.shape[0]):
-        of, length = rules.values[rules.recursive[r].of], rules.recursive[r].l - 1
-        if length == 0:
-            continue
-        most = top[r]
-        most[:length] = 0
-        for v in range(of.start, of.end):
-            place_in_top(most, length, values[v])
-        rest = np.int64(0)
-        for j in range(length):
-            rest += most[j]
-        if not recursive_holds(most[0], rest, n, rules.recursive[r].up, rules.recursive[r].down):
-            return False
-    words = np.empty(4, dtype=np.int64)
+    own = np.empty((rules.variance.shape[0], 4), dtype=np.int64)
     for r in range(rules.variance.shape[0]):
         for w in range(4):
-            words[w] = moments[up_to, r, w] - (moments[before, r, w] if before >= 0 else 0)
-        if not variance_holds(words[0], words[1], words[2], words[3], rules.variance[r].least):
-            return False
-    return True
+            own[r, w] = moments[up_to, r, w] - (moments[before, r, w] if before >= 0 else 0)
+    return counts_hold(n, values, own, rules, work)
 
 
 @kernel
-def first_allowable(at, rows_to, n, counts, moments, rules, values, top):
+def first_allowable(at, rows_to, n, counts, moments, rules, values, work):
     """The first of these thresholds that is allowable, -1 if none is.
 
     at        (thresholds,) the last bin that goes left    IN
@@ -298,17 +272,17 @@ def first_allowable(at, rows_to, n, counts, moments, rules, values, top):
     last = np.int64(counts.shape[0] - 1)
     for t in range(at.shape[0]):
         if between_holds(
-            np.int64(-1), at[t], rows_to[t], counts, moments, rules, values, top
-        ) and between_holds(at[t], last, n - rows_to[t], counts, moments, rules, values, top):
+            np.int64(-1), at[t], rows_to[t], counts, moments, rules, values, work
+        ) and between_holds(at[t], last, n - rows_to[t], counts, moments, rules, values, work):
             return np.int64(t)
     return np.int64(-1)
 
 
 @kernel
-def parts_hold(place, sizes, counts, moments, rules, values, top):
+def parts_hold(place, sizes, counts, moments, rules, values, work):
     """The requirement on each part; part j are the bins (place[j], place[j + 1]]."""
     for j in range(sizes.shape[0]):
-        if not between_holds(place[j], place[j + 1], sizes[j], counts, moments, rules, values, top):
+        if not between_holds(place[j], place[j + 1], sizes[j], counts, moments, rules, values, work):
             return False
     return True
 
