@@ -190,7 +190,7 @@ def main() -> None:
         decider, file, memory = options.run
         print(json.dumps(decide(decider, Path(file), int(memory))))
         return
-    from sfumato.cli import parse_size
+    from sfumato.cli.options import parse_size
 
     memory = parse_size(options.memory)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

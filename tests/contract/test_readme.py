@@ -45,7 +45,9 @@ def test_the_readme_shows_how_to_set_up_and_how_to_use_it():
     assert used >= {"profile", "publish", "verify", "apply"}
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/differential-privacy.md", "docs/risk-utility.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/differential-privacy.md", "docs/risk-utility.md", "docs/verify.md"]
+)
 def test_the_commands_of_a_document_run_in_order(document, tmp_path):
     write_example(tmp_path / "sfumato-demo")  # as `make demo` leaves it
     typed = commands((ROOT / document).read_text(encoding="utf-8"))

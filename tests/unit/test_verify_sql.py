@@ -2,9 +2,11 @@
 
 import json
 
+import private_people
 import pyarrow as pa
 import pytest
 import sqlglot
+import tradeoff_releases
 
 import sfumato as sf
 from sfumato.errors import InputError, TableError
@@ -129,6 +131,19 @@ def test_a_policy_that_requires_nothing_has_a_comment_only():
     printed = sql_of(policy_of(require=[]), list(ATTRIBUTES), "spark")
     assert all(line.startswith("--") for line in printed.splitlines())
     assert "requires nothing" in printed
+
+
+@pytest.mark.parametrize(
+    ("policy", "what"),
+    [
+        (private_people.the_policy(), "differential privacy"),
+        (Policy.parse(tradeoff_releases.POLICY), "risk and utility of single rows"),
+    ],
+)
+def test_claims_without_sql_have_a_comment_that_says_so(policy, what):
+    printed = sql_of(policy, list(policy.schema.names()), "duckdb")
+    assert f"-- The claims of this policy ({what}) have no SQL" in printed
+    assert all(line.startswith("--") for line in printed.splitlines())
 
 
 def test_what_is_no_release_is_said(tmp_path):

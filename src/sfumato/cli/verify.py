@@ -2,22 +2,103 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+import json
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sfumato import report
 from sfumato.cli.console import say
-from sfumato.cli.options import memory_option, reading_options
-from sfumato.errors import InputError
+from sfumato.cli.options import (
+    Command,
+    check_own_file,
+    memory_option,
+    overwrite_option,
+    reading_options,
+    together,
+)
+from sfumato.errors import InputError, VerificationFailed, printable
 from sfumato.policy.document import Policy
 from sfumato.release.certificate import this_version
 from sfumato.release.folder import REPORT
 from sfumato.release.release import Release
+from sfumato.table.files import check_file_target, replace_atomically
 from sfumato.table.reading import Reading
 from sfumato.verify.checks import Check, Verdict
 from sfumato.verify.folder import REPORT_NOT_CHECKED, verify_folder, verify_table
+from sfumato.verify.sql import DIALECTS, sql_of_folder, sql_of_table
+
+FORMAT = 1
+"""Of the file of checks."""
+
+OWNERS_WORD = "owner's word: "
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How the checks are told: whether an owner's word is enough, and the file that they are written to."""
+
+    strict: bool = False
+    out: Path | None = None
+    overwrite: bool = False
+
+    def check(self, *inputs: object) -> None:
+        """Refuse a file that may not be written, before any work."""
+        if self.out is None:
+            return
+        if self.out.suffix != ".json":
+            raise InputError("--out writes a .json file.")
+        check_own_file(self.out, *inputs)
+        check_file_target(self.out, overwrite=self.overwrite)
+
+    def tell(self, verdict: Verdict) -> None:
+        """Print every check, write the file, and raise if one fails."""
+        for check in verdict.checks:
+            say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
+        unshown = [
+            check.claim.removeprefix(OWNERS_WORD) for check in verdict.checks if _is_owners_word(check)
+        ]
+        self._write(verdict, is_ok=verdict.ok and not (self.strict and unshown))
+        verdict.raise_if_failed()
+        if self.strict and unshown:
+            claims = "; ".join(unshown)
+            raise VerificationFailed(
+                [f"with --strict nothing may rest on the owner's word, and this does: {claims}."]
+            )
+
+    def _write(self, verdict: Verdict, *, is_ok: bool) -> None:
+        if self.out is None:
+            return
+        checks = [{"mark": item.mark, "claim": item.claim, "detail": item.detail} for item in verdict.checks]
+        document = {"format": FORMAT, "ok": is_ok, "checks": checks}
+        with replace_atomically(self.out, overwrite=self.overwrite) as temporary:
+            temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _is_owners_word(check: Check) -> bool:
+    return check.mark == "note" and check.claim.startswith(OWNERS_WORD)
+
+
+_telling_options = together(
+    click.option("--strict", is_flag=True, help="Exit with 1 if anything rests on the owner's word."),
+    click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
+                 help="Write the checks to this .json file, too."),
+    overwrite_option,
+)  # fmt: skip
+
+
+def telling_options(command: Command) -> Command:
+    """How the checks are told: one value, ``telling``."""
+
+    @functools.wraps(command)
+    def with_telling(*, strict: bool, out: Path | None, overwrite: bool, **rest: Any) -> None:
+        command(telling=Telling(strict, out, overwrite), **rest)
+
+    return _telling_options(with_telling)
 
 
 @click.command()
@@ -30,10 +111,23 @@ from sfumato.verify.folder import REPORT_NOT_CHECKED, verify_folder, verify_tabl
     metavar="TABLE",
     help="The table that a risk-utility release was made with: recompute its risk.",
 )
+@click.option(
+    "--sql",
+    "dialect",
+    type=click.Choice(DIALECTS),
+    help="Print the requirements as SQL for a warehouse that holds the rows in a table release; run nothing.",
+)
+@telling_options
 @memory_option()
 @reading_options
 def verify(
-    release: str, policy: Path | None, side_table: str | None, memory: int | None, reading: Reading
+    release: str,
+    policy: Path | None,
+    side_table: str | None,
+    dialect: str | None,
+    telling: Telling,
+    memory: int | None,
+    reading: Reading,
 ) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
     if policy is not None and side_table is not None:
@@ -42,22 +136,36 @@ def verify(
         )
     if policy is None and reading.as_options:
         raise InputError(f"A release is UTF-8, and says how it is written; leave out{reading.as_options}.")
+    if dialect is not None:
+        _print_sql(
+            release, policy, dialect, reading=reading, is_only_sql=telling == Telling() and not side_table
+        )
+        return
+    telling.check(release, policy, side_table)
     if policy is None:
-        check_folder(Path(release), side_table=side_table, memory=memory)
+        check_folder(Path(release), side_table=side_table, memory=memory, telling=telling)
     else:
-        _tell(verify_table(release, Policy.read(policy), memory=memory, reading=reading))
+        telling.tell(verify_table(release, Policy.read(policy), memory=memory, reading=reading))
 
 
-def check_folder(folder: Path, *, side_table: str | None = None, memory: int | None = None) -> None:
+def check_folder(
+    folder: Path, *, side_table: str | None = None, memory: int | None = None, telling: Telling | None = None
+) -> None:
     """Verify the release in a folder, its report too; print every check, and raise if one fails."""
     verdict = verify_folder(folder, side_table=side_table, memory=memory)
-    _tell(_with_report(verdict, folder))
+    (telling or Telling()).tell(_with_report(verdict, folder))
 
 
-def _tell(verdict: Verdict) -> None:
-    for check in verdict.checks:
-        say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
-    verdict.raise_if_failed()
+def _print_sql(
+    release: str, policy: Path | None, dialect: str, *, reading: Reading, is_only_sql: bool
+) -> None:
+    if not is_only_sql:
+        raise InputError("--sql runs nothing; leave out --side-table, --strict, --out and --overwrite.")
+    if policy is None:
+        text = sql_of_folder(Path(release), dialect)
+    else:
+        text = sql_of_table(release, Policy.read(policy), dialect, reading=reading)
+    click.echo(printable(text) if sys.stdout.isatty() else text)  # names as they are, except on a terminal
 
 
 def _with_report(verdict: Verdict, folder: Path) -> Verdict:
