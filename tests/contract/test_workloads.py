@@ -11,7 +11,8 @@ from people import CONDITION, PEOPLE, REQUIREMENTS, WORKLOADS, the_policy
 
 import sfumato as sf
 from sfumato.errors import InputError
-from sfumato.evaluation.result import ACCURACY, RELEASE, Evaluation, Score
+from sfumato.evaluation.intervals import make_score
+from sfumato.evaluation.result import ACCURACY, RELEASE, Evaluation
 from sfumato.policy import predicate
 from sfumato.release.query.select import matches
 from sfumato.table.opening import open_table
@@ -84,7 +85,7 @@ def test_selection_splits_lower_the_imprecision():
 EVALUATION = Evaluation(
     policy={},
     protocol={"folds": 3},
-    scores=(Score("income", "decision-tree", RELEASE, ACCURACY, (0.7, 0.8, 0.75), (0.8, 0.8, 0.8)),),
+    scores=(make_score("income", "decision-tree", RELEASE, ACCURACY, (0.7, 0.8, 0.75), (0.8, 0.8, 0.8)),),
     measures={"average group size": 7.5},
 )
 

@@ -77,6 +77,31 @@ def test_an_epsilon_that_is_no_number(tmp_path, number):
         account.charge(path, "a", Fraction(1))
 
 
+@pytest.mark.parametrize("budget", [0, "0", 0.0, {"epsilon": 0}])
+def test_a_budget_of_nothing_allows_nothing(tmp_path, budget):
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps({"budget": budget}))
+    with pytest.raises(BudgetExceeded, match="0 of 0 is spent"):
+        account.charge(path, "a", Fraction(1, 10**9))
+
+
+def test_what_the_owner_wrote_stays_as_it_is(tmp_path):
+    path = tmp_path / "ledger.json"
+    written = {"budget": 2.50, "releases": [{"epsilon": " 0.50 ", "release": "a", "note": ["mine"]}]}
+    path.write_text(json.dumps(written))
+    account.charge(path, "b", Fraction(2))
+    with pytest.raises(BudgetExceeded):
+        account.charge(path, "c", Fraction(1, 10**9))
+    written["releases"].append({"release": "b", "epsilon": "2"})
+    assert path.read_text() == json.dumps(written, indent=2) + "\n"
+
+
+def test_the_schema_of_an_account_is_generated():
+    schema = account.Account.model_json_schema()
+    assert {*schema["properties"]} == {"budget", "releases"}
+    assert schema["$defs"]["Entry"]["required"] == ["epsilon"]
+
+
 def test_deltas_add_up_beside_epsilons(tmp_path):
     path = tmp_path / "ledger.json"
     path.write_text(

@@ -19,7 +19,8 @@ from sfumato.comparison import Comparison, Setting, advice, as_text, compare, gu
 from sfumato.comparison.settings import variant
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
-from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.evaluation.intervals import make_score
+from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.options.tds import TdsOptions
@@ -202,7 +203,7 @@ def made(means, *, metric=ACCURACY, noise=0.01, nothing=0.5, word="k"):
     """A comparison of one model with these means, each fold a little up or down."""
 
     def score(mean, data):
-        return Score("ill", "tree", data, metric, (mean - noise, mean, mean + noise), (mean,) * 3)
+        return make_score("ill", "tree", data, metric, (mean - noise, mean, mean + noise), (mean,) * 3)
 
     settings = [
         Setting(
@@ -229,7 +230,7 @@ def with_folds(found, k, folds):
     """The same comparison with other folds of one setting."""
     settings = [
         Setting(s.choices, s.largest_risk, s.mean_risk, s.groups,
-                (Score("ill", "tree", RELEASE, s.scores[0].metric, folds, folds),), s.measures)
+                (make_score("ill", "tree", RELEASE, s.scores[0].metric, folds, folds),), s.measures)
         if s.choices["k"] == k else s
         for s in found.settings
     ]  # fmt: skip

@@ -14,7 +14,8 @@ import pytest
 from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
 from sfumato.comparison.settings import combinations, variant
 from sfumato.errors import InputError, PolicyError
-from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE, Score
+from sfumato.evaluation.intervals import make_score
+from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -189,7 +190,7 @@ def made(means, *, metric=ACCURACY):
     """A comparison of one model by epsilon, each fold a little up or down."""
 
     def score(mean, data):
-        return Score("ill", "tree", data, metric, (mean - 0.01, mean, mean + 0.01), (mean,) * 3)
+        return make_score("ill", "tree", data, metric, (mean - 0.01, mean, mean + 0.01), (mean,) * 3)
 
     settings = tuple(
         Setting({"epsilon": epsilon}, scores=(score(mean, RELEASE),), measures={})

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.errors import InputError
-from sfumato.evaluation import student
+from sfumato.errors import InputError, MissingExtra
+from sfumato.evaluation import intervals
+from sfumato.evaluation.intervals import make_score, paired_test
 from sfumato.evaluation.result import (
     ACCURACY,
     ERROR,
@@ -20,15 +21,15 @@ from sfumato.evaluation.result import (
     RAW,
     RELEASE,
     Evaluation,
-    Score,
-    paired_test,
+    EvaluationDocument,
+    with_interval,
 )
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
 
 def score(test, *, metric=ACCURACY, data=RELEASE, model="decision-tree"):
-    return Score("income", model, data, metric, tuple(test), tuple(test))
+    return make_score("income", model, data, metric, tuple(test), tuple(test))
 
 
 FOUND = Evaluation(
@@ -45,12 +46,12 @@ FOUND = Evaluation(
 
 @given(st.floats(-60, 60), st.integers(1, 200))
 def test_tails_of_students_t_are_scipys(t, freedom):
-    assert student.two_sided(t, freedom=freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), rel=1e-9)
+    assert intervals.two_sided(t, freedom=freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), rel=1e-9)
 
 
 @given(st.integers(1, 400), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_quantiles_of_students_t_are_scipys(freedom, level):
-    assert student.quantile(freedom, level=level) == pytest.approx(
+    assert intervals.quantile(freedom, level=level) == pytest.approx(
         stats.t.ppf((1 + level) / 2, freedom), rel=1e-9
     )
 
@@ -96,6 +97,28 @@ def test_a_difference_without_spread_is_certain_and_none_is_no_difference():
 def test_an_evaluation_survives_json():
     assert Evaluation.from_json(FOUND.to_json()) == FOUND
     assert Evaluation.from_json(FOUND.to_json().encode()) == FOUND
+
+
+def test_the_interval_is_stored_and_needs_no_scipy_to_be_read(monkeypatch):
+    written = FOUND.to_json()
+    monkeypatch.setattr(intervals, "find_spec", lambda _name: None)
+    with pytest.raises(MissingExtra):
+        intervals.half_width((0.5, 0.75))
+    assert Evaluation.from_json(written).scores[0].half_width == FOUND.scores[0].half_width > 0
+
+
+def test_an_evaluation_of_an_earlier_version_is_read_without_its_intervals():
+    old = Evaluation.from_dict(without(["scores", 0, "half_width"]))
+    first, second = old.scores
+    assert (first.half_width, first.lacks_interval, second.lacks_interval) == (None, True, False)
+    assert with_interval(first) == "62.5%"
+    assert not score([0.8]).lacks_interval
+
+
+def test_the_schema_of_an_evaluation_is_generated():
+    schema = EvaluationDocument.model_json_schema()
+    assert schema["required"] == ["format", "policy", "protocol", "scores", "measures", "tests"]
+    assert schema["$defs"]["ModelScore"]["additionalProperties"] is False
 
 
 def test_scores_are_found_by_name():
@@ -160,7 +183,7 @@ def test_what_is_no_evaluation_is_refused_in_one_sentence(document):
 def test_the_largest_scores_that_are_read_have_an_interval(largest):
     found = Evaluation.from_dict(with_value(["scores", 0, "test"], [largest, 0.5, -largest]))
     assert math.isfinite(found.scores[0].mean)
-    assert math.isfinite(found.scores[0].half_width)
+    assert math.isfinite(intervals.half_width(found.scores[0].test))
 
 
 @pytest.mark.parametrize("text", [b"\xff", "{", '{"format": NaN}', "[" * 100_000])

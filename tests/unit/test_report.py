@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.evaluation.result import ACCURACY, ERROR, Evaluation, Score, paired_test
+from sfumato.evaluation.intervals import make_score, paired_test
+from sfumato.evaluation.result import ACCURACY, ERROR, Evaluation, ModelScore
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -824,10 +825,10 @@ def test_a_release_by_shared_cuts_is_drawn_as_the_grid_that_it_is(output):
 
 
 def a_score(data, *test, model="decision-tree", target="disease", metric=ACCURACY):
-    return Score(target, model, data, metric, test, tuple(value + 0.05 for value in test))
+    return make_score(target, model, data, metric, test, tuple(value + 0.05 for value in test))
 
 
-def evaluated(release: Release, *scores: Score, protocol=None, **figures) -> Release:
+def evaluated(release: Release, *scores: ModelScore, protocol=None, **figures) -> Release:
     tests = [
         paired_test(one, other, names=(one.data, other.data), one_sided=other.data == "nothing")
         for one in scores
@@ -870,6 +871,14 @@ def test_utility_stands_with_its_spread_and_what_it_is_measured_against(release)
     assert "except what the certificate names under its figures: how well the release predicts." in words
     assert not page.misnested
     assert [attrs for attrs in page.all("svg") if attrs["class"] == "scores"]
+
+
+def test_scores_of_an_earlier_version_are_shown_without_intervals_and_the_page_says_so(release):
+    old = [score.model_copy(update={"half_width": None}) for score in SCORES]
+    words = Page(render(evaluated(release, *old))).words()
+    assert "of an earlier version, which stored no intervals; evaluate again to see them." in words
+    assert "decision tree 60.0 % 72.0 % 81.0 % 77.0 % – p = .005 p = .004" in words
+    assert "earlier version" not in Page(render(evaluated(release, *SCORES))).words()
 
 
 def test_an_error_is_better_the_smaller_it_is(release):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from sfumato.comparison.result import MEASURE, Comparison, Setting
-from sfumato.evaluation import student
-from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, Score, number, with_interval
+from sfumato.evaluation.intervals import half_width
+from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, ModelScore, number, with_interval
 
 SCALES = {"epsilon": -1, "k": 1, "l": 1}
 """Words whose values are numbers: the more (-1: the less), the more private."""
@@ -77,14 +77,14 @@ def _exposed(setting: Setting) -> tuple[float, float]:
     return setting.exposure, 0.0 if setting.is_private else setting.mean_risk
 
 
-def _loss(score: Score) -> float:
+def _loss(score: ModelScore) -> float:
     return -score.mean if score.more_is_better else score.mean
 
 
-def _is_worse(score: Score, best: Score) -> bool:
+def _is_worse(score: ModelScore, best: ModelScore) -> bool:
     sign = 1 if score.more_is_better else -1
     lost = [sign * (b - s) for s, b in zip(score.test, best.test, strict=True)]
-    return sum(lost) / len(lost) > (student.half_width(lost) or 0.0)
+    return sum(lost) / len(lost) > (half_width(lost) or 0.0)
 
 
 def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:

@@ -18,8 +18,9 @@ from sfumato.comparison.result import Comparison, Setting
 from sfumato.comparison.settings import combinations, variant, varied
 from sfumato.comparison.show import as_html
 from sfumato.errors import PolicyError, PromiseError
+from sfumato.evaluation.intervals import paired_test
 from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
-from sfumato.evaluation.result import PairedTest, paired_test
+from sfumato.evaluation.result import PairedTest
 from sfumato.evaluation.trial import Trial, points_of, trial_of
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import number_of
-from sfumato.evaluation.result import PairedTest, Score
+from sfumato.evaluation.result import ModelScore, PairedTest
 
 FORMAT = 1
 
@@ -30,7 +30,7 @@ class Setting:
     largest_risk: float = math.nan
     mean_risk: float = math.nan
     groups: int = 0
-    scores: tuple[Score, ...] = ()
+    scores: tuple[ModelScore, ...] = ()
     measures: Mapping[str, float] | None = None
     problem: str | None = None
 
@@ -47,7 +47,7 @@ class Setting:
         """What is to be small for privacy: epsilon, or else the largest risk."""
         return float(self.choices["epsilon"]) if self.is_private else self.largest_risk
 
-    def score(self, target: str, model: str) -> Score:
+    def score(self, target: str, model: str) -> ModelScore:
         return next(s for s in self.scores if (s.target, s.model) == (target, model))
 
     @property
@@ -62,7 +62,7 @@ class Setting:
         return {
             "choices": dict(self.choices),
             **self.risks,
-            "scores": [score.as_dict() for score in self.scores],
+            "scores": [score.model_dump() for score in self.scores],
             "measures": dict(self.measures or {}),
         }
 
@@ -78,8 +78,8 @@ class Comparison:
     protocol: Mapping[str, Any]
     varied: tuple[str, ...]
     settings: tuple[Setting, ...]
-    raw: tuple[Score, ...] = ()
-    nothing: tuple[Score, ...] = ()
+    raw: tuple[ModelScore, ...] = ()
+    nothing: tuple[ModelScore, ...] = ()
     tests: tuple[PairedTest, ...] = ()
     page: Callable[[Comparison], str] | None = field(default=None, compare=False)
 
@@ -99,10 +99,10 @@ class Comparison:
         """Those of them that are differentially private, or are not, as this one is."""
         return tuple(other for other in self.met if other.is_private == setting.is_private)
 
-    def of_raw(self, target: str, model: str) -> Score:
+    def of_raw(self, target: str, model: str) -> ModelScore:
         return next(s for s in self.raw if (s.target, s.model) == (target, model))
 
-    def of_nothing(self, target: str) -> Score:
+    def of_nothing(self, target: str) -> ModelScore:
         return next(s for s in self.nothing if s.target == target)
 
     def is_on_frontier(self, setting: Setting, target: str, model: str) -> bool:
@@ -128,9 +128,9 @@ class Comparison:
             "protocol": dict(self.protocol),
             "varied": list(self.varied),
             "settings": [setting.as_dict() for setting in self.settings],
-            "raw": [score.as_dict() for score in self.raw],
-            "nothing": [score.as_dict() for score in self.nothing],
-            "tests": [test.as_dict() for test in self.tests],
+            "raw": [score.model_dump() for score in self.raw],
+            "nothing": [score.model_dump() for score in self.nothing],
+            "tests": [test.model_dump() for test in self.tests],
         }
 
     def to_json(self) -> str:

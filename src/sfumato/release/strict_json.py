@@ -25,6 +25,14 @@ class DocumentError(Exception):
     """What is wrong with a document, to be put into a sentence that says which document it is."""
 
 
+class RepeatedKeyError(DocumentError):
+    """A key stands twice, which means one thing to one reader and another to the next."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__("a key stands twice in one mapping")
+
+
 class Document(BaseModel):
     """A mapping of exactly these keys, each of exactly its type. It is compiled when it is first read.
 
@@ -97,10 +105,12 @@ def parse(text: str | bytes) -> Any:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key that stands twice means one thing to one reader and another to the next."""
-    if len(dict(pairs)) < len(pairs):
-        raise DocumentError("a key stands twice in one mapping")
-    return dict(pairs)
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise RepeatedKeyError(key)
+        found[key] = value
+    return found
 
 
 def _refuse_constant(word: str) -> float:
@@ -150,8 +160,8 @@ def _describe(mistake: ErrorDetails, mistakes: list[ErrorDetails]) -> str:
             return f"{_name(place[:-1])} has {number_of(len(others), 'key')} too many"
         case "greater_than_equal":
             return f"{_name(place)} is below {context['ge']}"
-        case "literal_error":
-            return f"{_name(place)} must be {context['expected']}"
+        case "too_short":
+            return f"{_name(place)} must not be empty"
         case "words":
             return f"{_name(place)} {context['words']}"
         case "sentence":

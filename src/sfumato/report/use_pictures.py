@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from markupsafe import Markup
 
-from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Score
+from sfumato.evaluation.result import NOTHING, RAW, RELEASE, ModelScore
 from sfumato.report.svg import decimal, shorten, tag
 from sfumato.report.ticks import nice_step
 from sfumato.report.utility import ModelLine, Selection, TargetUtility, name_of
@@ -75,7 +75,7 @@ def _grid(target: TargetUtility, low: float, high: float, step: float, bottom: f
 
 
 def _mark(
-    target: TargetUtility, line: ModelLine, score: Score, place: Callable[[float], float], y: float
+    target: TargetUtility, line: ModelLine, score: ModelScore, place: Callable[[float], float], y: float
 ) -> Markup:
     x, spread = place(score.mean), score.half_width
     about = tag("title", f"{name_of(line.model)}, {WORDS[score.data]}: {target.with_spread(score)}")

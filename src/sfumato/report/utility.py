@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import InputError, enumerate_names, number_of
-from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, Score
+from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, ModelScore
 from sfumato.policy.workload import Aggregate, Classify, Select, Task
 
 # ---- what it is for --------------------------------------------------------------------------------
@@ -74,14 +74,14 @@ class ModelLine:
     """One model: its scores from the release and from the raw table, and what the target alone gives."""
 
     model: str
-    release: Score
-    raw: Score | None
-    nothing: Score | None
+    release: ModelScore
+    raw: ModelScore | None
+    nothing: ModelScore | None
     against_raw: PairedTest | None
     against_nothing: PairedTest | None
 
     @property
-    def scores(self) -> tuple[Score, ...]:
+    def scores(self) -> tuple[ModelScore, ...]:
         return (self.release,) if self.raw is None else (self.raw, self.release)
 
     @property
@@ -94,7 +94,7 @@ class ModelLine:
             return None
         sign = 1 if self.release.more_is_better else -1
         gain = sign * (self.raw.mean - self.nothing.mean)
-        if gain <= (self.raw.half_width or 0.0):
+        if self.raw.lacks_interval or gain <= (self.raw.half_width or 0.0):
             return None
         return sign * (self.release.mean - self.nothing.mean) / gain
 
@@ -106,7 +106,7 @@ class TargetUtility:
     target: str
     metric: str
     lines: tuple[ModelLine, ...]
-    nothing: Score | None
+    nothing: ModelScore | None
 
     @property
     def is_accuracy(self) -> bool:
@@ -116,7 +116,7 @@ class TargetUtility:
         """A score for people: accuracy in per cent."""
         return f"{100 * value:.1f} %" if self.is_accuracy else f"{value:,.4g}"
 
-    def with_spread(self, score: Score | None) -> str:
+    def with_spread(self, score: ModelScore | None) -> str:
         if score is None:
             return "–"
         spread = score.half_width
@@ -159,6 +159,11 @@ class Utility:
     def has_intervals(self) -> bool:
         """One table to test on shows no spread."""
         return any(line.release.half_width is not None for target in self.targets for line in target.lines)
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Was it measured by a version that stored none?"""
+        return any(line.release.lacks_interval for target in self.targets for line in target.lines)
 
 
 def utility_of(figures: Mapping[str, Any]) -> Utility | None:
