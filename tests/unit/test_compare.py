@@ -378,10 +378,9 @@ def test_without_matplotlib_there_is_an_svg_and_no_png(found, tmp_path, monkeypa
 def test_hostile_names_are_text_in_the_picture(found, tmp_path):
     (raw, *_), nothing = found.raw, found.of_nothing(found.raw[0].target)
     evil = "</text><script>"
-    settings = tuple(replace(s, scores=(replace(s.scores[0], target=evil),)) for s in found.met)
-    drawn = replace(
-        found, settings=settings, raw=(replace(raw, target=evil),), nothing=(replace(nothing, target=evil),)
-    )
+    settings = tuple(replace(s, scores=(s.scores[0].model_copy(update={"target": evil}),)) for s in found.met)
+    others = [score.model_copy(update={"target": evil}) for score in (raw, nothing)]
+    drawn = replace(found, settings=settings, raw=(others[0],), nothing=(others[1],))
     assert "<script" not in picture.svg_of(picture.drawing_of(drawn))
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sfumato import evaluate, methods
 from sfumato.errors import InputError, PolicyError, PromiseError, TableError
 from sfumato.evaluation import measures, protocol, show
+from sfumato.evaluation.experiment import Setup, fold_of_rows, goals_of, prepare
 from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
-from sfumato.evaluation.trial import fold_of_rows, goals_of, trial_of
 from sfumato.examples.agrawal import agrawal
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
@@ -81,9 +81,9 @@ def test_recodings_are_fitted_to_the_training_part_alone(monkeypatch):
     monkeypatch.setattr(methods, "partition", spy)
     table, policy = people(60), Policy.parse(POLICY)
     evaluate(table, policy, **FAST)
-    parts = trial_of(table, policy, **FAST).parts
-    assert fitted == [set(part.train.column("id").to_pylist()) for part in parts]
-    held_out = [part.test.column("id").to_pylist() for part in parts]
+    divisions = prepare(table, policy, Setup(**FAST)).divisions
+    assert fitted == [set(division.train.column("id").to_pylist()) for division in divisions]
+    held_out = [division.test.column("id").to_pylist() for division in divisions]
     assert sorted(row for rows in held_out for row in rows) == sorted(table.column("id").to_pylist())
     assert all(not ids & set(rows) for ids, rows in zip(fitted, held_out, strict=True))
 
@@ -133,9 +133,9 @@ def test_the_workload_pays_off():
         "workload": [{"classify": "class"}],
     }
     informed = Policy.from_dict(given_policy)
-    trial = trial_of(table, informed, folds=5, models=["decision-tree"])
-    with_gain, _ = protocol.score_release(trial, informed, lambda: None)
-    median, _ = protocol.score_release(trial, replace(informed, workload=()), lambda: None)
+    experiment = prepare(table, informed, Setup(folds=5, models=["decision-tree"]))
+    with_gain, _ = protocol.score_release(experiment, informed, lambda: None)
+    median, _ = protocol.score_release(experiment, replace(informed, workload=()), lambda: None)
     assert with_gain[0].mean > median[0].mean + 0.05
 
 
@@ -278,8 +278,9 @@ def test_rows_whose_target_is_missing_are_neither_learned_from_nor_judged():
         attributes={**Policy.parse(POLICY).as_dict()["attributes"], "ill": {"role": "other"}},
         workload=[{"classify": "ill"}],
     )
-    trial = trial_of(holes, policy, folds=3, models=["decision-tree"])
-    assert sum((~trial.cells["ill"].is_missing[part.test_rows]).sum() for part in trial.parts) == 60
+    experiment = prepare(holes, policy, Setup(folds=3, models=["decision-tree"]))
+    is_missing = experiment.cells["ill"].is_missing
+    assert sum((~is_missing[division.test_rows]).sum() for division in experiment.divisions) == 60
     found = evaluate(holes, policy, **FAST)
     assert {round(20 * value, 9) % 1 for value in found.score("ill", "decision-tree", RAW).test} == {0.0}
 
@@ -293,7 +294,7 @@ def test_measures_are_of_the_training_release():
         workload=[{"classify": "ill"}, {"regress": "wage"}, {"select": {"where": "age >= 40 and town = 'a'"}}]
     )
     found = evaluate(table, policy, test=people(40, seed=9), models=["decision-tree"])
-    groups = methods.partition(trial_of(table, policy).source, policy)
+    groups = methods.partition(prepare(table, policy, Setup()).source, policy)
     group = groups.of_row()
     ill = (table.column("ill").to_numpy(zero_copy_only=False) == "yes").astype(int)
     assert found.measures["average group size"] == 120 / len(groups.size)

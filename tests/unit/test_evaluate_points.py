@@ -14,7 +14,7 @@ from scipy import stats
 from sfumato import methods
 from sfumato.encoding.encoders import encode_axis
 from sfumato.evaluation import points
-from sfumato.evaluation.points import Categories, Numbers
+from sfumato.evaluation.points import CategoryColumn, NumberColumn
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Output
 from sfumato.randomness import seeded
@@ -131,7 +131,7 @@ def test_a_sample_lies_in_its_box_and_on_its_grid():
     assert ((first <= ages) & (ages <= last) & (ages == np.rint(ages))).all()
     first, last = ends(boxes, 3)
     towns = drawn["town"]["town"]
-    assert isinstance(towns, Categories)
+    assert isinstance(towns, CategoryColumn)
     assert ((first <= towns.codes) & (towns.codes <= last)).all()
 
 
@@ -192,7 +192,7 @@ def test_columns_of_several_tables_share_their_codes():
 
 def test_raw_cells_are_numbers_days_and_categories():
     found = points.read([source_of(FEW[:2])], POLICY.schema, ["day", "town", "dose"])
-    assert isinstance(found["day"], Numbers)
+    assert isinstance(found["day"], NumberColumn)
     assert found["day"].values.tolist() == [19754.0, 19754.0]
     features = points.features(found)
     assert (features.names, features.n_numbers) == (("day", "dose", "town"), 2)

@@ -1,4 +1,4 @@
-"""Private releases under evaluation: what models learn from, what is judged, and what nothing is made of."""
+"""Private releases under evaluation: what models learn from, what is found, and what nothing is made of."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from sfumato import evaluate
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation import private, show
+from sfumato.evaluation.experiment import Setup, prepare
 from sfumato.evaluation.points import VALUES
 from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RELEASE, Evaluation
-from sfumato.evaluation.trial import trial_of
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
@@ -55,7 +55,7 @@ def with_column(table, name, values):
 
 def counts_of(table, policy, seed=3):
     source = open_table(table).held()
-    return private.Counts.of(source, source, policy, seed=seed)
+    return private.NoisyRows.of(source, source, policy, seed=seed)
 
 
 # ---- what is learned from ----------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_the_counts_of_exact_cuts_are_those_of_the_rows():
     """With so much epsilon that there is hardly any noise, rows in equal cells out."""
     table = people()
     counts = counts_of(table, policy_of(1e6, cuts={"age": [40], "town": ["North", "South"]}))
-    column = trial_of(table, policy_of(), **FAST).cells["ill"]
+    column = prepare(table, policy_of(), Setup(**FAST)).cells["ill"]
     cell, label = counts.rows("ill", column)
     age, town, ill = (table[name].to_numpy() for name in ("age", "town", "ill"))
     true_cell = 2 * (age >= 40) + (town == "c")

@@ -163,14 +163,14 @@ def test_distinct_rows_are_those_that_numpy_finds(seed, n_rows, n_columns):
 
 
 def test_rows_that_are_scrambled_alike_are_told_apart(monkeypatch):
-    honest = distinct._scrambled
+    honest = distinct._scramble
     tried = []
 
     def clumsy(words, salt):
         tried.append(salt)
         return np.zeros(words.shape[1], np.uint64) if salt == 0 else honest(words, salt)
 
-    monkeypatch.setattr(distinct, "_scrambled", clumsy)
+    monkeypatch.setattr(distinct, "_scramble", clumsy)
     assert len(distinct_rows(np.array([[1.0], [2.0], [1.0]]))[0]) == 2
     assert tried == [0, 1]
 

@@ -989,7 +989,7 @@ def test_statistics_of_groups_are_named_with_what_they_reveal():
 
 
 def test_conditions_and_models_that_look_like_html_are_shown_as_text(release):
-    scores = [replace(score, model=NASTY[0], target=NASTY[1]) for score in SCORES[:3]]
+    scores = [score.model_copy(update={"model": NASTY[0], "target": NASTY[1]}) for score in SCORES[:3]]
     figures = {"imprecision": [{"where": NASTY[0], "true": 1, "returned": 2}]}
     html = render(evaluated(release, *scores, **figures))
     page = Page(html)

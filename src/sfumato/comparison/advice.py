@@ -69,10 +69,10 @@ def knee(settings: Sequence[Setting], target: str, model: str) -> Setting:
     """
     best = min((setting.score(target, model) for setting in settings), key=_loss)
     good = [setting for setting in settings if not _is_worse(setting.score(target, model), best)]
-    return min(good, key=lambda setting: (*_exposed(setting), _loss(setting.score(target, model))))
+    return min(good, key=lambda setting: (*_exposure(setting), _loss(setting.score(target, model))))
 
 
-def _exposed(setting: Setting) -> tuple[float, float]:
+def _exposure(setting: Setting) -> tuple[float, float]:
     """How far a setting is from private: by epsilon, or by the largest risk and then the mean."""
     return setting.exposure, 0.0 if setting.is_private else setting.mean_risk
 
@@ -101,16 +101,16 @@ def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
     for is_private in kinds:
         among = "" if len(kinds) == 1 else f"Of the {'private settings' if is_private else 'groups'}: "
         if some := [setting for setting in worth if setting.is_private == is_private]:
-            yield from (among + sentence for sentence in _advised(some, target, model))
+            yield from (among + sentence for sentence in _recommend(some, target, model))
         else:
             yield f"{among}no setting is shown to beat publishing nothing."
 
 
-def _advised(settings: Sequence[Setting], target: str, model: str) -> Iterator[str]:
+def _recommend(settings: Sequence[Setting], target: str, model: str) -> Iterator[str]:
     """One setting to take, and what more privacy would cost."""
-    best = min(settings, key=lambda setting: (_loss(setting.score(target, model)), *_exposed(setting)))
-    chosen, safest = knee(settings, target, model), min(settings, key=_exposed)
-    take = f"take {_described(chosen, target, model)}"
+    best = min(settings, key=lambda setting: (_loss(setting.score(target, model)), *_exposure(setting)))
+    chosen, safest = knee(settings, target, model), min(settings, key=_exposure)
+    take = f"take {_describe(chosen, target, model)}"
     if chosen is best:
         yield f"{take}. It is the most useful of these settings."
     else:
@@ -129,7 +129,7 @@ def _on_scale(setting: Setting) -> str:
     return f"{word}={setting.choices[word]}"
 
 
-def _described(setting: Setting, target: str, model: str) -> str:
+def _describe(setting: Setting, target: str, model: str) -> str:
     risks = "" if setting.is_private else f"; {_risks(setting)}"
     return f"{setting.name} ({with_interval(setting.score(target, model))}{risks})"
 
@@ -149,7 +149,7 @@ def risk(value: float) -> str:
 
 def _without_target(found: Comparison) -> Iterator[str]:
     yield (
-        "The workload has no target to predict, so utility is judged by the share of its column's range that a "
+        "The workload has no target to predict, so utility is measured by the share of its column's range that a "
         "published cell covers (normalized certainty penalty; less is better)."
     )
     for name, line in series(found):

@@ -1,4 +1,4 @@
-"""The same table under several policies: what each risks and what it yields.
+"""Comparison of several policies on the same table: the risk of each, and its utility.
 
 Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
 1 / size of the group, the largest over all rows and the mean. A differentially private release has no groups, and
@@ -15,13 +15,13 @@ from typing import Any
 
 from sfumato import methods
 from sfumato.comparison.result import Comparison, Setting
-from sfumato.comparison.settings import combinations, variant, varied
+from sfumato.comparison.settings import combinations, read_vary, variant
 from sfumato.comparison.show import as_html
 from sfumato.errors import PolicyError, PromiseError
+from sfumato.evaluation.experiment import Experiment, Setup, points_of, prepare
 from sfumato.evaluation.intervals import paired_test
 from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluation.result import PairedTest
-from sfumato.evaluation.trial import Trial, points_of, trial_of
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.table.reading import AS_USUAL, Reading
@@ -48,32 +48,24 @@ def compare(
     ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
     """
     with showing(progress) as told:
-        return _compared(
-            table, Policy.of(policy), varied(vary), told, folds=folds, models=models, learn_from=learn_from, seed=seed,
-            learners=learners, threads=threads, reading=reading,
-        )  # fmt: skip
+        setup = Setup(folds, None, models, learn_from, seed, learners, threads, reading)
+        return _compare(table, Policy.of(policy), read_vary(vary), setup, told)
 
 
-def _compared(
-    table: Any,
-    policy: Policy,
-    vary: Mapping[str, Sequence[str]],
-    progress: Progress,
-    *,
-    learn_from: str | None,
-    **how: Any,
+def _compare(
+    table: Any, policy: Policy, vary: Mapping[str, Sequence[str]], setup: Setup, progress: Progress
 ) -> Comparison:
     chosen = combinations(policy, vary)
-    trial = trial_of(table, policy, learn_from=learn_from, **how)
-    policy = trial.policy
-    count = _Count(progress, each=1 + trial.n_fits, total=1 + len(chosen))
-    raw, nothing = tuple(score_raw(trial, count.tick)), tuple(score_nothing(trial))
+    experiment = prepare(table, policy, setup)
+    policy = experiment.policy
+    count = _Count(progress, each=1 + experiment.n_fits, total=1 + len(chosen))
+    raw, nothing = tuple(score_raw(experiment, count.tick)), tuple(score_nothing(experiment))
     count.next()
     settings = []
     for choices in chosen:
-        settings.append(_setting(policy, choices, trial, count.tick))
+        settings.append(_setting(policy, choices, experiment, count.tick))
         count.next()
-    protocol = {**trial.protocol, "learn_from": points_of(policy, learn_from)}
+    protocol = {**experiment.protocol, "learn_from": points_of(policy, setup.learn_from)}
     words = tuple(dict.fromkeys([*vary, *(word for choices in chosen for word in choices)]))
     return Comparison(
         policy.as_dict(),
@@ -104,14 +96,16 @@ class _Count:
         self._progress("comparing", self._done, self._total)
 
 
-def _setting(policy: Policy, choices: Mapping[str, str], trial: Trial, tick: Callable[[], None]) -> Setting:
+def _setting(
+    policy: Policy, choices: Mapping[str, str], experiment: Experiment, tick: Callable[[], None]
+) -> Setting:
     try:
         chosen = variant(policy, choices)
         if chosen.is_private:
-            scores, measures = score_release(trial, chosen, tick)
+            scores, measures = score_release(experiment, chosen, tick)
             return Setting(choices, scores=tuple(scores), measures=measures)
-        size = methods.partition(trial.source, chosen, threads=trial.threads).size
-        scores, measures = score_release(trial, chosen, tick)
+        size = methods.partition(experiment.source, chosen, threads=experiment.setup.threads).size
+        scores, measures = score_release(experiment, chosen, tick)
     except (PolicyError, PromiseError) as error:
         return Setting(choices, problem=str(error))
     return Setting(

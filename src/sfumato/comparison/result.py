@@ -62,7 +62,7 @@ class Setting:
         return {
             "choices": dict(self.choices),
             **self.risks,
-            "scores": [score.model_dump() for score in self.scores],
+            "scores": [score.model_dump(mode="json") for score in self.scores],
             "measures": dict(self.measures or {}),
         }
 
@@ -128,9 +128,9 @@ class Comparison:
             "protocol": dict(self.protocol),
             "varied": list(self.varied),
             "settings": [setting.as_dict() for setting in self.settings],
-            "raw": [score.model_dump() for score in self.raw],
-            "nothing": [score.model_dump() for score in self.nothing],
-            "tests": [test.model_dump() for test in self.tests],
+            "raw": [score.model_dump(mode="json") for score in self.raw],
+            "nothing": [score.model_dump(mode="json") for score in self.nothing],
+            "tests": [test.model_dump(mode="json") for test in self.tests],
         }
 
     def to_json(self) -> str:

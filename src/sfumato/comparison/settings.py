@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TypeGuard
 
 from sfumato.errors import InputError, did_you_mean
-from sfumato.evaluation.trial import check_method
+from sfumato.evaluation.experiment import check_method
 from sfumato.policy.document import Policy
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.diffgen import DiffGenOptions
@@ -56,12 +56,12 @@ def _is_list(given: object) -> TypeGuard[Iterable[object]]:
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 
-def varied(given: Mapping[str, Sequence[object]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
+def read_vary(given: Mapping[str, Sequence[object]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The settings to try, as texts or as values of Python.
 
-    >>> varied({"k": [2, 5], "workload": "on"})
+    >>> read_vary({"k": [2, 5], "workload": "on"})
     {'k': ('2', '5'), 'workload': ('on',)}
-    >>> varied({"k": 5})
+    >>> read_vary({"k": 5})
     {'k': ('5',)}
     """
     if not isinstance(given, Mapping):
@@ -147,7 +147,7 @@ def _private(policy: Policy, epsilon: str) -> Policy:
     kept = {name for task in policy.predictions for name in task.targets}
     return replace(
         policy,
-        schema=Schema(tuple(_hidden(attribute, kept) for attribute in policy.schema)),
+        schema=Schema(tuple(_drop_unless(attribute, kept) for attribute in policy.schema)),
         requirements=(),
         workload=tuple(task for task in policy.workload if not isinstance(task, Select | Aggregate)),
         method=DiffGenOptions(Fraction(epsilon)),
@@ -155,7 +155,7 @@ def _private(policy: Policy, epsilon: str) -> Policy:
     )
 
 
-def _hidden(attribute: Attribute, kept: set[str]) -> Attribute:
+def _drop_unless(attribute: Attribute, kept: set[str]) -> Attribute:
     if attribute.role in (Role.SENSITIVE, Role.OTHER) and attribute.name not in kept:
         return replace(attribute, role=Role.DROP)
     return attribute

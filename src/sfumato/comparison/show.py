@@ -9,7 +9,7 @@ from sfumato.comparison.advice import guidance, risk
 from sfumato.comparison.picture import drawing_of, svg_of
 from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.result import with_interval
-from sfumato.evaluation.show import aligned
+from sfumato.evaluation.show import align
 
 
 def as_text(found: Comparison) -> str:
@@ -65,11 +65,11 @@ def _tables(found: Comparison) -> Iterator[str]:
         none = ("", "") if shown else ()
         lines.append(("raw data", *none, *(with_interval(found.of_raw(target, model)) for model in models)))
         lines.append(("nothing", *none, *[with_interval(nothing)] * len(models)))
-        yield "\n".join([f"{target}: {nothing.metric}", *aligned(lines, indent=2)])
+        yield "\n".join([f"{target}: {nothing.metric}", *align(lines, indent=2)])
     if not found.raw:
         lines = [("", "largest risk", "mean risk", MEASURE)]
         lines += [(s.name, *_risks(s), f"{(s.measures or {})[MEASURE]:.4f}") for s in found.met]
-        yield "\n".join(aligned(lines, indent=2))
+        yield "\n".join(align(lines, indent=2))
 
 
 def _risks(setting: Setting) -> tuple[str, str]:

@@ -20,13 +20,13 @@ def distinct_rows(matrix: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArr
     words = np.ascontiguousarray((matrix + 0.0).T).view(np.uint64)
     words[np.isnan(matrix.T)] = np.array(np.nan).view(np.uint64)
     for salt in count():
-        _, first, which = np.unique(_scrambled(words, salt), return_index=True, return_inverse=True)
+        _, first, which = np.unique(_scramble(words, salt), return_index=True, return_inverse=True)
         if all(np.array_equal(column[first][which], column) for column in words):
             return first, which
     raise AssertionError  # count() does not end
 
 
-def _scrambled(words: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+def _scramble(words: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     """One word per row, equal for equal rows and all but surely different for others."""
     word = np.full(words.shape[1], salt, np.uint64)
     for column in words:

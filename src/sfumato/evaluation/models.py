@@ -1,4 +1,4 @@
-"""The models by which a release is judged, each by its name and behind one small face.
+"""The models that learn from a release, each by its name, all with the same two verbs: ``fit`` and ``predict``.
 
 >>> import numpy as np
 >>> train = Features(np.array([[1.0], [2.0], [8.0], [9.0]]), (), (), ("age",))

@@ -29,18 +29,18 @@ class NaiveBayes:
         count = np.bincount(label, minlength=len(self.classes_))
         self.log_prior_ = np.log((count + 1) / (len(y) + len(self.classes_)))
         self.log_shares_ = [
-            _log_shares(codes, n_values, label, len(self.classes_)) for codes, n_values in self._coded(train)
+            _log_shares(codes, n_values, label, len(self.classes_)) for codes, n_values in self._encode(train)
         ]
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
         likely = np.tile(self.log_prior_, (test.n_rows, 1))
-        for (codes, _), shares in zip(self._coded(test), self.log_shares_, strict=True):
+        for (codes, _), shares in zip(self._encode(test), self.log_shares_, strict=True):
             likely += shares[codes]
         predicted: NDArray[np.int64] = self.classes_[likely.argmax(axis=1)]
         return predicted
 
-    def _coded(self, features: Features) -> list[tuple[NDArray[np.int64], int]]:
+    def _encode(self, features: Features) -> list[tuple[NDArray[np.int64], int]]:
         """Every column as codes with the number of values; a missing number has the code after the last."""
         numbers = [
             (cells(values, cuts), len(cuts) + 1)

@@ -1,4 +1,4 @@
-r"""From rows to what a model learns from: cells as they are, or boxes made into points [LDR08, section 4.2].
+r"""Points for models to learn from: cells as they are, or boxes turned into numbers [LDR08, section 4.2].
 
 A box of d attributes is a point of 2d numbers, its **corners**: the low and the high end of each attribute,
 categories by the codes of their first and last leaf, in the depth-first order of the hierarchy. Two other
@@ -46,7 +46,7 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
+class NumberColumn:
     """A column of numbers, or of dates as days; missing is NaN."""
 
     values: Floats
@@ -59,12 +59,12 @@ class Numbers:
     def cells(self) -> Floats:
         return self.values
 
-    def take(self, rows: Codes) -> Numbers:
-        return Numbers(self.values[rows])
+    def take(self, rows: Codes) -> NumberColumn:
+        return NumberColumn(self.values[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Categories:
+class CategoryColumn:
     """A column of texts as codes, in the order of the texts; a missing cell is a value of its own, the last.
 
     ``texts`` are what the codes stand for, where somebody asks for them.
@@ -79,11 +79,11 @@ class Categories:
     def cells(self) -> Codes:
         return self.codes
 
-    def take(self, rows: Codes) -> Categories:
-        return Categories(self.codes[rows], self.n_values, self.is_missing[rows], self.texts)
+    def take(self, rows: Codes) -> CategoryColumn:
+        return CategoryColumn(self.codes[rows], self.n_values, self.is_missing[rows], self.texts)
 
 
-Column = Numbers | Categories
+Column = NumberColumn | CategoryColumn
 
 
 def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dict[str, Column]:
@@ -102,7 +102,7 @@ def read(sources: Sequence[Source], schema: Schema, names: Sequence[str]) -> dic
 
 def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
     if attribute.kind is not Kind.CATEGORY:
-        return Numbers(np.concatenate([_numbers(part, attribute) for part in parts]))
+        return NumberColumn(np.concatenate([_numbers(part, attribute) for part in parts]))
     decoded = [table_cells.texts(part, attribute).dictionary_decode() for part in parts]
     cells = pa.chunked_array(decoded, pa.string()).combine_chunks().dictionary_encode()
     n_texts, order = len(cells.dictionary), pc.sort_indices(cells.dictionary)
@@ -111,7 +111,7 @@ def _column(parts: Sequence[Any], attribute: Attribute) -> Column:
     rank[n_texts] = n_texts
     at = cells.indices.fill_null(n_texts).to_numpy(zero_copy_only=False)
     texts = cells.dictionary.take(order)
-    return Categories(rank[at], n_texts + bool(cells.null_count), at == n_texts, texts)
+    return CategoryColumn(rank[at], n_texts + bool(cells.null_count), at == n_texts, texts)
 
 
 def _numbers(column: Any, attribute: Attribute) -> Floats:
@@ -127,8 +127,8 @@ def _numbers(column: Any, attribute: Attribute) -> Floats:
 
 def features(columns: Mapping[str, Column]) -> Features:
     """Columns of equal length as points."""
-    wide = {name: column for name, column in columns.items() if isinstance(column, Numbers)}
-    rest = {name: column for name, column in columns.items() if isinstance(column, Categories)}
+    wide = {name: column for name, column in columns.items() if isinstance(column, NumberColumn)}
+    rest = {name: column for name, column in columns.items() if isinstance(column, CategoryColumn)}
     n_rows = len(next(iter(columns.values())).is_missing)
     numbers = np.empty((n_rows, len(wide)))
     for i, column in enumerate(wide.values()):
@@ -185,31 +185,31 @@ class RowBoxes:
         name, first, last = axis.attribute.name, self.first[:, a], self.last[:, a]
         match learn_from:
             case "corners":
-                return {f"{name} (low)": Numbers(first), f"{name} (high)": Numbers(last)}
+                return {f"{name} (low)": NumberColumn(first), f"{name} (high)": NumberColumn(last)}
             case "midpoint":
-                return {name: Numbers((first + last) / 2)}
+                return {name: NumberColumn((first + last) / 2)}
             case "sample":
-                return {name: self._sampled(axis, first, last, random)}
+                return {name: self._sample(axis, first, last, random)}
             case "values":
                 return {name: _as_values(first, last)}
         raise InternalError(f"Nothing learns from {learn_from}.")
 
-    def _sampled(self, axis: OrderedAxis | TreeAxis, first: Floats, last: Floats, random: Random) -> Column:
+    def _sample(self, axis: OrderedAxis | TreeAxis, first: Floats, last: Floats, random: Random) -> Column:
         share = random.random(len(first))
         if isinstance(axis, TreeAxis):
             n_leaves = self.trees[axis.attribute.name].n_leaves
             codes = np.minimum(np.floor(first + share * (last - first + 1)), last).astype(np.int64)
-            return Categories(codes, n_leaves, np.zeros(len(codes), dtype=np.bool_))
+            return CategoryColumn(codes, n_leaves, np.zeros(len(codes), dtype=np.bool_))
         if axis.grid is None:
-            return Numbers(last - share * (last - first))  # the low end of such a box is open
+            return NumberColumn(last - share * (last - first))  # the low end of such a box is open
         steps = np.rint((last - first) / axis.grid)
-        return Numbers(first + axis.grid * np.minimum(np.floor(share * (steps + 1)), steps))
+        return NumberColumn(first + axis.grid * np.minimum(np.floor(share * (steps + 1)), steps))
 
 
-def _as_values(first: Floats, last: Floats) -> Categories:
+def _as_values(first: Floats, last: Floats) -> CategoryColumn:
     """The distinct boxes of one axis as categories, in the order of their ends."""
     codes, distinct, _ = distinct_boxes(first, last)
-    return Categories(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
+    return CategoryColumn(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
 
 
 def boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:

@@ -1,4 +1,4 @@
-"""What models learn from differentially private releases: noisy counts, written out as rows.
+"""Rows for models to learn from a differentially private release: its noisy counts, written out.
 
 Nothing is released here, so the randomness is seeded and the same evaluation can be had again.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.evaluation import measures, points
-from sfumato.evaluation.points import Categories, Column
+from sfumato.evaluation.points import CategoryColumn, Column
 from sfumato.methods.specialization.diffgen.release import Drawn, drawn_from
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declared import with_missing
@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class NoisyRows:
     """What was drawn of a training part, and the boxes of the part's rows, then of all cells of the grid."""
 
     drawn: Drawn
@@ -32,7 +32,7 @@ class Counts:
     n_train: int
 
     @classmethod
-    def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> Counts:
+    def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> NoisyRows:
         drawn = drawn_from(train, policy, chance=mechanisms.seeded(seed))
         cuts = drawn.recoding
         trees = {
@@ -48,7 +48,7 @@ class Counts:
 
         Where there is none, one of the first declared class: a guess that does not depend on the table.
         """
-        assert isinstance(target, Categories)
+        assert isinstance(target, CategoryColumn)
         assert target.texts is not None
         _, classes = self.drawn.lines.columns[name]
         known = {text: code for code, text in enumerate(target.texts.to_pylist())}

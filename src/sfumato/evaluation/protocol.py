@@ -1,9 +1,9 @@
-"""How utility is measured: rows are held out of the recoding as well as of the training [LDR08, section 4.1].
+"""Evaluation of releases: rows are held out of the recoding as well as of the training [LDR08, section 4.1].
 
 1. The rows are divided into folds (or a test table is given).
 2. The recoding is fitted to the training part alone.
 3. The same recoding is applied to the test part.
-4. Each model learns from the recoded training part and is judged on the recoded test part.
+4. Each model learns from the recoded training part and is tested on the recoded test part.
 
 Of a differentially private release models learn its noisy counts instead of the recoded training part.
 
@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from sfumato import methods
 from sfumato.errors import PromiseError, RequirementUnreachable
 from sfumato.evaluation import measures, points, private
+from sfumato.evaluation.experiment import Division, Experiment, Goal, Setup, check_method, points_of, prepare
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.intervals import make_score, paired_test
 from sfumato.evaluation.models import learner
-from sfumato.evaluation.points import Categories, Column
+from sfumato.evaluation.points import CategoryColumn, Column
 from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
-from sfumato.evaluation.trial import Goal, Part, Trial, check_method, points_of, trial_of
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
@@ -40,11 +40,11 @@ from sfumato.recoding.groups import Partition
 from sfumato.release.query import select
 from sfumato.table.reading import AS_USUAL, Reading
 
-# ---- learning and judging ---------------------------------------------------------------------------
+# ---- learning and testing ---------------------------------------------------------------------------
 
 
 class Lesson(NamedTuple):
-    """The points of the rows of one part, training rows first.
+    """The points of the rows of one division, training rows first.
 
     ``learned`` are points with their labels to learn from, where these are not the training rows.
     """
@@ -54,66 +54,77 @@ class Lesson(NamedTuple):
 
 
 LessonOf = Callable[[Goal], Lesson]
-"""What a goal is predicted from in one part."""
+"""What a goal is predicted from in one division."""
 
 
-def score_raw(trial: Trial, tick: Callable[[], None]) -> list[ModelScore]:
+def score_raw(experiment: Experiment, tick: Callable[[], None]) -> list[ModelScore]:
     """What models learn from the rows as they are."""
 
-    def lesson_of(_fold: int, part: Part) -> LessonOf:
+    def lesson_of(_fold: int, division: Division) -> LessonOf:
         return lambda goal: Lesson(
-            points.features({name: trial.cells[name].take(part.rows) for name in goal.features})
+            points.features({name: experiment.cells[name].take(division.rows) for name in goal.features})
         )
 
-    return _scores(trial, RAW, lesson_of, tick)
+    return _scores(experiment, RAW, lesson_of, tick)
 
 
-def score_nothing(trial: Trial) -> list[ModelScore]:
+def score_nothing(experiment: Experiment) -> list[ModelScore]:
     """What can be predicted without a release: the most frequent class throughout, or the mean."""
     return [
-        _score(goal, goal.baseline, NOTHING, [_constant(goal, trial, part) for part in trial.parts])
-        for goal in trial.goals
+        _score(
+            goal,
+            goal.baseline,
+            NOTHING,
+            [_constant(goal, experiment, division) for division in experiment.divisions],
+        )
+        for goal in experiment.goals
     ]
 
 
 def score_release(
-    trial: Trial, policy: Policy, tick: Callable[[], None]
+    experiment: Experiment, policy: Policy, tick: Callable[[], None]
 ) -> tuple[list[ModelScore], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
     lesson_of = _private_lesson if policy.is_private else _lesson
     found: list[dict[str, float]] = []
-    scores = _scores(trial, RELEASE, lambda fold, part: lesson_of(trial, policy, fold, part, found), tick)
+    scores = _scores(
+        experiment, RELEASE, lambda fold, division: lesson_of(experiment, policy, fold, division, found), tick
+    )
     return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
 
 
-def _lesson(trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]) -> LessonOf:
+def _lesson(
+    experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
+) -> LessonOf:
     """The rows of a part as a release would show them; adds its measures to ``found``."""
-    groups = _fitted(part, policy, trial)
-    boxes = points.boxes(groups.recoding, part.train, [part.test])
-    widths = boxes.widths()[: part.train.n_rows]
-    found.append({**_general(groups, widths), **_of_workload(groups, policy, part, trial)})
-    columns = boxes.columns(points_of(policy, trial.learn_from), seeded_block(trial.seed, fold))
+    groups = _fit(division, policy, experiment)
+    boxes = points.boxes(groups.recoding, division.train, [division.test])
+    widths = boxes.widths()[: division.train.n_rows]
+    found.append({**_general(groups, widths), **_of_workload(groups, policy, division, experiment)})
+    columns = boxes.columns(
+        points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
+    )
 
     def lesson(goal: Goal) -> Lesson:
         chosen: dict[str, Column] = {}
         for name in goal.features:
-            chosen |= columns.get(name) or {name: trial.cells[name].take(part.rows)}
+            chosen |= columns.get(name) or {name: experiment.cells[name].take(division.rows)}
         return Lesson(points.features(chosen))
 
     return lesson
 
 
 def _private_lesson(
-    trial: Trial, policy: Policy, fold: int, part: Part, found: list[dict[str, float]]
+    experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
 ) -> LessonOf:
     """The same of a release in noisy counts, from which models learn; the rows of the part are recoded alike."""
-    random = seeded_block(trial.seed, fold)
-    counts = private.Counts.of(part.train, part.test, policy, seed=int(random.integers(2**63)))
+    random = seeded_block(experiment.setup.seed, fold)
+    counts = private.NoisyRows.of(division.train, division.test, policy, seed=int(random.integers(2**63)))
     found.append(counts.measures())
-    columns, n_rows = counts.boxes.columns(points.VALUES, random), len(part.rows)
+    columns, n_rows = counts.boxes.columns(points.VALUES, random), len(division.rows)
 
     def lesson(goal: Goal) -> Lesson:
-        cell, label = counts.rows(goal.target, trial.cells[goal.target])
+        cell, label = counts.rows(goal.target, experiment.cells[goal.target])
         all_points = points.features(
             {key: one for name in goal.features for key, one in columns[name].items()}
         )
@@ -123,69 +134,72 @@ def _private_lesson(
 
 
 def _scores(
-    trial: Trial, data: str, lesson_of: Callable[[int, Part], LessonOf], tick: Callable[[], None]
+    experiment: Experiment,
+    data: str,
+    lesson_of: Callable[[int, Division], LessonOf],
+    tick: Callable[[], None],
 ) -> list[ModelScore]:
-    judged: dict[tuple[Goal, str], list[Judged]] = {
-        (goal, model): [] for goal in trial.goals for model in goal.models
+    found: dict[tuple[Goal, str], list[FoldScore]] = {
+        (goal, model): [] for goal in experiment.goals for model in goal.models
     }
-    for fold, part in enumerate(trial.parts):
-        lesson_on = lesson_of(fold, part)
-        for goal in trial.goals:
+    for fold, division in enumerate(experiment.divisions):
+        lesson_on = lesson_of(fold, division)
+        for goal in experiment.goals:
             lesson = lesson_on(goal)
             for model in goal.models:
-                judged[goal, model].append(_learned(goal, model, lesson, part, trial))
+                found[goal, model].append(_learn(goal, model, lesson, division, experiment))
                 tick()
-    return [_score(goal, model, data, folds) for (goal, model), folds in judged.items()]
+    return [_score(goal, model, data, folds) for (goal, model), folds in found.items()]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FoldScore:
     """The metric of one model in one fold, on held-out rows and on those that it learned from."""
 
     test: float
     train: float
 
 
-def _score(goal: Goal, model: str, data: str, folds: Sequence[Judged]) -> ModelScore:
+def _score(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> ModelScore:
     test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
     return make_score(goal.name, model, data, goal.metric, test, train)
 
 
-def _learned(goal: Goal, model: str, lesson: Lesson, part: Part, trial: Trial) -> Judged:
-    """Fit to the training rows whose target is known, and judge on the known ones of either part."""
-    y, is_known = _truth(goal, trial, part)
-    n_train = len(part.train_rows)
+def _learn(goal: Goal, model: str, lesson: Lesson, division: Division, experiment: Experiment) -> FoldScore:
+    """Fit to the training rows whose target is known, and test on the known ones of either part."""
+    y, is_known = _truth(goal, experiment, division)
+    n_train = len(division.train_rows)
     trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
     train, label = lesson.learned or (lesson.points.take(trained), y[trained])
     if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
-        return _constant(goal, trial, part, label[0])
-    fitted = learner(model, learners=trial.learners, seed=trial.seed).fit(train, label)
-    return Judged(
+        return _constant(goal, experiment, division, label[0])
+    fitted = learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(train, label)
+    return FoldScore(
         test=_metric(goal, y[tested], fitted.predict(lesson.points.take(tested))),
         train=_metric(goal, y[trained], fitted.predict(lesson.points.take(trained))),
     )
 
 
-def _constant(goal: Goal, trial: Trial, part: Part, guess: Any = None) -> Judged:
+def _constant(goal: Goal, experiment: Experiment, division: Division, guess: Any = None) -> FoldScore:
     """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
-    y, is_known = _truth(goal, trial, part)
-    n_train = len(part.train_rows)
+    y, is_known = _truth(goal, experiment, division)
+    n_train = len(division.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
     if guess is None:
         guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
-    return Judged(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
+    return FoldScore(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
 
 
-def _truth(goal: Goal, trial: Trial, part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _truth(goal: Goal, experiment: Experiment, division: Division) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target of the rows of a part (class codes, or numbers), and whether it is known."""
-    column = trial.cells[goal.target]
+    column = experiment.cells[goal.target]
     y = _classes(column) if goal.metric == ACCURACY else column.cells
-    return y[part.rows], ~column.is_missing[part.rows]
+    return y[division.rows], ~column.is_missing[division.rows]
 
 
 def _classes(column: Column) -> NDArray[np.int64]:
     """Codes of classes; a number is a class too, if the workload says so."""
-    if isinstance(column, Categories):
+    if isinstance(column, CategoryColumn):
         return column.codes
     return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
 
@@ -197,12 +211,14 @@ def _metric(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
 # ---- the release ------------------------------------------------------------------------------------
 
 
-def _fitted(part: Part, policy: Policy, trial: Trial) -> Partition:
+def _fit(division: Division, policy: Policy, experiment: Experiment) -> Partition:
     try:
-        return methods.partition(part.train, policy, threads=trial.threads)
+        return methods.partition(division.train, policy, threads=experiment.setup.threads)
     except RequirementUnreachable as error:
-        folds = trial.protocol.get("folds")
-        which = f"The training part of a fold ({part.train.n_rows:,} of {trial.protocol['rows']:,} rows)"
+        folds = experiment.protocol.get("folds")
+        which = (
+            f"The training part of a fold ({division.train.n_rows:,} of {experiment.protocol['rows']:,} rows)"
+        )
         way_out = "ask for less, or for more folds" if folds else "ask for less, or add rows"
         raise PromiseError(
             f"{which if folds else 'The training table'} cannot satisfy {error.requirement}: even one single group "
@@ -218,21 +234,23 @@ def _general(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]
     }
 
 
-def _of_workload(groups: Partition, policy: Policy, part: Part, trial: Trial) -> dict[str, float]:
+def _of_workload(
+    groups: Partition, policy: Policy, division: Division, experiment: Experiment
+) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
     found, group = {}, groups.of_row()
-    for goal in trial.goals:
-        column = trial.cells[goal.target].take(part.train_rows)
+    for goal in experiment.goals:
+        column = experiment.cells[goal.target].take(division.train_rows)
         if goal.metric == ACCURACY:
             entropy = measures.conditional_entropy(group, _classes(column))
             found[f"conditional entropy of {goal.target}"] = entropy
         else:
             error = measures.mean_squared_error(group, column.cells.astype(np.float64))
             found[f"weighted mean squared error of {goal.target}"] = error
-    rows = pa.table(groups.columns()) if trial.selections else None
-    for condition in trial.selections:
+    rows = pa.table(groups.columns()) if experiment.selections else None
+    for condition in experiment.selections:
         where = predicate.parse(condition, policy.schema)
-        selected = select.imprecision(where, part.train, policy.schema, rows, groups.recoding, policy)
+        selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
         found[f"imprecision of {condition}"] = float(selected.imprecision)
     return found
 
@@ -256,7 +274,7 @@ def evaluate(
 ) -> Evaluation:
     """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
 
-    ``test`` is a table of further rows to judge by, in place of ``folds``. ``learn_from`` says how boxes
+    ``test`` is a table of further rows to test on, in place of ``folds``. ``learn_from`` says how boxes
     become points: corners (the default), midpoint or sample. Without a target in the workload only the
     general measures are taken. ``reading`` says how the text of the tables is written. Nothing of this is published:
     an evaluation looks at raw rows.
@@ -273,18 +291,16 @@ def evaluate(
     """
     policy = Policy.of(policy)
     check_method(policy.method.name)
-    trial = trial_of(
-        table, policy, folds=folds, test=test, models=models, learn_from=learn_from, seed=seed,
-        learners=learners, threads=threads, reading=reading,
-    )  # fmt: skip
-    policy = trial.policy
+    setup = Setup(folds, test, models, learn_from, seed, learners, threads, reading)
+    experiment = prepare(table, policy, setup)
+    policy = experiment.policy
     with showing(progress) as told:
-        tick = _ticker(told, 2 * trial.n_fits)
-        released, found = score_release(trial, policy, tick)
-        raw, nothing = score_raw(trial, tick), score_nothing(trial)
+        tick = _ticker(told, 2 * experiment.n_fits)
+        released, found = score_release(experiment, policy, tick)
+        raw, nothing = score_raw(experiment, tick), score_nothing(experiment)
     return Evaluation(
         policy=policy.as_dict(),
-        protocol={**trial.protocol, "learn_from": points_of(policy, learn_from)},
+        protocol={**experiment.protocol, "learn_from": points_of(policy, learn_from)},
         scores=(*released, *raw, *nothing),
         measures=found,
         tests=tuple(_tests(released, raw, nothing)),

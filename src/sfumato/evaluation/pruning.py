@@ -40,7 +40,7 @@ def class_after_pruning(left: Children, right: Children, counts: NDArray[np.floa
             is_leaf[node] = True
         else:
             errors[node] = below
-    return _inherited(left, right, is_leaf, counts.argmax(axis=1))
+    return _pass_down(left, right, is_leaf, counts.argmax(axis=1))
 
 
 def pessimistic_errors(n_rows: NDArray[np.float64], n_errors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,14 +84,14 @@ def mean_after_pruning(
             is_leaf[node] = True
         else:
             error[node], n_parameters[node] = below, n_below
-    return _inherited(left, right, is_leaf, center + total / n_rows)
+    return _pass_down(left, right, is_leaf, center + total / n_rows)
 
 
 def _factor(n_rows: float, n_parameters: int) -> float:
     return (n_rows + 2 * n_parameters) / (n_rows - n_parameters) if n_rows > n_parameters else 10.0
 
 
-def _inherited(
+def _pass_down(
     left: Children, right: Children, is_leaf: NDArray[np.bool_], predicted: NDArray[Any]
 ) -> NDArray[Any]:
     """What each node predicts, where the nodes below a leaf predict what the leaf does."""

@@ -234,9 +234,9 @@ class Evaluation:
             "format": FORMAT,
             "policy": dict(self.policy),
             "protocol": dict(self.protocol),
-            "scores": [score.model_dump() for score in self.scores],
+            "scores": [score.model_dump(mode="json") for score in self.scores],
             "measures": dict(self.measures),
-            "tests": [test.model_dump() for test in self.tests],
+            "tests": [test.model_dump(mode="json") for test in self.tests],
         }
 
     @classmethod

@@ -25,7 +25,7 @@ def as_text(found: Evaluation) -> str:
     """The means with their intervals, the tests, and the general measures, in aligned columns."""
     blocks = [_heading(found)]
     blocks += ["\n".join(_target(found, target)) for target in found.targets]
-    blocks.append("\n".join(["Of the training releases:", *aligned(_measures(found), indent=2)]))
+    blocks.append("\n".join(["Of the training releases:", *align(_measures(found), indent=2)]))
     blocks += [OUTSIDE_THE_BUDGET] if found.is_private else []
     return "\n\n".join(blocks)
 
@@ -72,15 +72,15 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
         lines.append(
             (
                 score.model, with_interval(score), with_interval(raw), with_interval(nothing),
-                f"{_signed(score.mean - raw.mean, score.metric)}{_p(tests.get(RAW))}",
-                _verdict(score, nothing, tests.get(NOTHING)),
+                f"{_with_sign(score.mean - raw.mean, score.metric)}{_p(tests.get(RAW))}",
+                _beats(score, nothing, tests.get(NOTHING)),
                 f"{number(score.train_mean, score.metric)}, raw {number(raw.train_mean, score.metric)}",
             )
         )  # fmt: skip
-    yield from aligned(lines, indent=2)
+    yield from align(lines, indent=2)
 
 
-def _signed(value: float, metric: str) -> str:
+def _with_sign(value: float, metric: str) -> str:
     return f"{100 * value:+.1f}" if metric == ACCURACY else f"{value:+,.3g}"
 
 
@@ -90,7 +90,7 @@ def _p(test: PairedTest | None) -> str:
     return " (p < .001)" if test.p < 0.001 else f" (p = {test.p:.3f})"
 
 
-def _verdict(score: ModelScore, nothing: ModelScore, test: PairedTest | None) -> str:
+def _beats(score: ModelScore, nothing: ModelScore, test: PairedTest | None) -> str:
     is_ahead = score.mean > nothing.mean if score.more_is_better else score.mean < nothing.mean
     return f"{'yes' if is_ahead and (test is None or test.p < 0.05) else 'no'}{_p(test)}"
 
@@ -99,10 +99,10 @@ def _measures(found: Evaluation) -> list[tuple[str, str]]:
     return [(name, f"{value:,.6g}") for name, value in found.measures.items()]
 
 
-def aligned(lines: Sequence[Sequence[str]], *, indent: int = 0) -> list[str]:
+def align(lines: Sequence[Sequence[str]], *, indent: int = 0) -> list[str]:
     """Columns side by side, as wide as their widest cell.
 
-    >>> aligned([("a", "b"), ("long", "c")], indent=1)
+    >>> align([("a", "b"), ("long", "c")], indent=1)
     [' a     b', ' long  c']
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

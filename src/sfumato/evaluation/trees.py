@@ -50,7 +50,7 @@ class DecisionTree:
             min_weight_fraction_leaf=_share(2, weight),
             random_state=self.seed,
         )
-        self.tree_ = _fitted(model, points, label, weight).tree_
+        self.tree_ = _fit(model, points, label, weight).tree_
         counts = self.tree_.value[:, 0, :] * self.tree_.weighted_n_node_samples[:, None]
         self.class_ = class_after_pruning(
             self.tree_.children_left, self.tree_.children_right, np.rint(counts)
@@ -86,7 +86,7 @@ class RandomForest:
             drawn = np.bincount(which[random.integers(0, train.n_rows, train.n_rows)], minlength=len(points))
             is_drawn = drawn > 0
             model = DecisionTreeClassifier(max_features=n_columns, random_state=int(random.integers(2**31)))
-            _fitted(model, points[is_drawn], label[is_drawn], drawn[is_drawn])
+            _fit(model, points[is_drawn], label[is_drawn], drawn[is_drawn])
             self.trees_.append((model.classes_, model.tree_))
         return self
 
@@ -125,7 +125,7 @@ class RegressionTree:
         return predicted
 
 
-def _fitted(model: Any, points: Points, label: NDArray[np.int64], weight: NDArray[np.int64]) -> Any:
+def _fit(model: Any, points: Points, label: NDArray[np.int64], weight: NDArray[np.int64]) -> Any:
     """Many classes on few points are usual here: a release has few, and each stands for many rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)

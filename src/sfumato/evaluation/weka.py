@@ -47,7 +47,7 @@ class WekaLearner:
         if len(self.classes_) > 1:  # some models of Weka refuse to learn the obvious
             self.header_ = _header(train, len(self.classes_) if self.is_class_ else None)
             with _java_errors(self.name):
-                self.model_ = _built(self.name, self.seed, _rows(self.header_, train, target))
+                self.model_ = _build(self.name, self.seed, _rows(self.header_, train, target))
         return self
 
     def predict(self, test: Features) -> NDArray[Any]:
@@ -139,7 +139,7 @@ def _java_errors(name: str) -> Iterator[None]:
         raise InternalError(f"Weka's {name} failed with {type(error).__name__}.") from None
 
 
-def _built(name: str, seed: int, rows: Any) -> Any:
+def _build(name: str, seed: int, rows: Any) -> Any:
     java = virtual_machine()
     weka_name, options = MODELS[name]
     model = java(weka_name)()

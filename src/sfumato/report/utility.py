@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import InputError, enumerate_names, number_of
-from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, PairedTest, ModelScore
+from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
 from sfumato.policy.workload import Aggregate, Classify, Select, Task
 
 # ---- what it is for --------------------------------------------------------------------------------

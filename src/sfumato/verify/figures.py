@@ -116,12 +116,15 @@ def _shapes(policy: Policy) -> dict[str, Fits]:
         of = [value.removeprefix(f"{what} ") for what in MEASURES_OF if value.startswith(f"{what} ")]
         return value in MEASURES or any(is_target(one) or is_condition(one) for one in of)
 
+    score: dict[str, Fits] = {
+        "target": is_target, "model": is_word, "data": is_word, "metric": is_word,
+        "test": items(is_number), "train": items(is_number),
+    }  # fmt: skip
     utility = mapping(
         format=is_whole,
         protocol=some_of(folds=is_whole, test_rows=is_whole, rows=is_whole, seed=is_whole,
                          learners=is_word, learn_from=is_word),
-        scores=items(mapping(target=is_target, model=is_word, data=is_word, metric=is_word,
-                             test=items(is_number), train=items(is_number))),
+        scores=items(either(mapping(**score), mapping(**score, half_width=either(is_number, is_none)))),
         measures=by_name(is_measure, is_number),
         tests=items(mapping(target=is_target, model=is_word, metric=is_word, first=is_word, second=is_word,
                             difference=is_number, t=either(is_number, is_none), p=is_number, one_sided=is_flag)),

@@ -1,4 +1,4 @@
-"""Everything that stays the same whichever policy is tried: targets, models, and which rows are held out."""
+"""The set-up of an evaluation: targets, models, and which rows are held out, the same for every policy."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Goal:
 
 
 def goals_of(policy: Policy, models: Sequence[str] | None) -> tuple[Goal, ...]:
-    """The targets of a policy's workload, each once; targets of one task are judged one by one."""
+    """The targets of a policy's workload, each once; targets of one task are predicted one by one."""
     chosen = _known_models(models)
     quasi = policy.schema.names(Role.QUASI_IDENTIFIER)
     goals = []
@@ -107,7 +107,7 @@ def _known_models(models: Sequence[str] | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Division:
     """One division of the rows: the table to fit, the table held out, and where their rows stand in all cells."""
 
     train: Source
@@ -121,30 +121,48 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """Everything that stays the same whichever policy is tried: rows, folds, targets, models, learners, seed."""
+class Setup:
+    """How utility is measured, as :func:`sfumato.evaluate` is asked to do it."""
+
+    folds: int = 10
+    test: Any = None
+    models: Sequence[str] | None = None
+    learn_from: str | None = None
+    seed: int = 0
+    learners: str = "scikit-learn"
+    threads: int | None = None
+    reading: Reading = AS_USUAL
+
+    def __post_init__(self) -> None:
+        if self.learners not in LEARNERS:
+            hint = did_you_mean(self.learners, LEARNERS)
+            raise InputError(f"Learners are {' or '.join(LEARNERS)}, not {self.learners!r}.{hint}")
+        if self.seed < 0:
+            raise InputError("The seed must be a whole number of at least 0.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Experiment:
+    """Everything that stays the same whichever policy is evaluated: rows, folds, targets, models, learners, seed."""
 
     source: Source
-    parts: tuple[Part, ...]
+    divisions: tuple[Division, ...]
     cells: Mapping[str, Column]
     goals: tuple[Goal, ...]
     selections: tuple[str, ...]
     protocol: Mapping[str, Any]
-    learners: str
-    learn_from: str | None
-    seed: int
     policy: Policy
     """The policy that the rows were read by, its patterns replaced by the columns of the table."""
-    threads: int | None = None
+    setup: Setup
 
     @property
     def n_fits(self) -> int:
         """Models to be fitted to one kind of data."""
-        return len(self.parts) * sum(len(goal.models) for goal in self.goals)
+        return len(self.divisions) * sum(len(goal.models) for goal in self.goals)
 
 
 def check_method(name: str) -> None:
-    """Raise if releases of a method cannot be judged on rows that they were not made of."""
+    """Raise if releases of a method cannot be tested on rows that they were not made of."""
     if name == RiskUtilityOptions.name:
         raise InputError(
             "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
@@ -152,51 +170,32 @@ def check_method(name: str) -> None:
         )
 
 
-def trial_of(
-    table: Any,
-    policy: Policy,
-    *,
-    folds: int = 10,
-    test: Any = None,
-    models: Sequence[str] | None = None,
-    learn_from: str | None = None,
-    seed: int = 0,
-    learners: str = "scikit-learn",
-    threads: int | None = None,
-    reading: Reading = AS_USUAL,
-) -> Trial:
+def prepare(table: Any, policy: Policy, setup: Setup) -> Experiment:
     """Read the table, check what is asked of it, and divide its rows."""
-    if learners not in LEARNERS:
-        raise InputError(
-            f"Learners are {' or '.join(LEARNERS)}, not {learners!r}.{did_you_mean(learners, LEARNERS)}"
-        )
-    if seed < 0:
-        raise InputError("The seed must be a whole number of at least 0.")
-    source = _opened(table, policy, reading)
+    source = _open(table, policy, setup.reading)
     policy = policy.expand(source.names)
-    goals = goals_of(policy, models)
-    _check_points(policy, learn_from)
+    goals = goals_of(policy, setup.models)
+    _check_points(policy, setup.learn_from)
     policy.check_columns(source.names)
     Gauge(source.where).foresee(source.n_rows * len(source.names) * BYTES_PER_CELL)
     source = source.held()
-    tested = None if test is None else _opened(test, policy, reading).held()
+    tested = None if setup.test is None else _open(setup.test, policy, setup.reading).held()
     cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
     for goal in goals:
         _check_target(cells[goal.target], goal)
-    parts = (
-        tuple(_folds(source, goals, cells, folds, seed)) if tested is None else (_held_out(source, tested),)
-    )
+    if tested is None:
+        divisions = tuple(_divide(source, _strata(goals, cells), setup))
+        held = {"folds": int(setup.folds)}
+    else:
+        divisions, held = (_hold_out(source, tested),), {"test_rows": tested.n_rows}
     for goal in goals:
-        _check_known(cells[goal.target], goal, parts)
-    held = {"folds": int(folds)} if tested is None else {"test_rows": tested.n_rows}
-    protocol = {**held, "rows": source.n_rows, "seed": int(seed), "learners": learners}
+        _check_known(cells[goal.target], goal, divisions)
+    protocol = {**held, "rows": source.n_rows, "seed": int(setup.seed), "learners": setup.learners}
     selections = tuple(task.where for task in policy.selections)
-    return Trial(
-        source, parts, cells, goals, selections, protocol, learners, learn_from, seed, policy, threads
-    )
+    return Experiment(source, divisions, cells, goals, selections, protocol, policy, setup)
 
 
-def _opened(table: Any, policy: Policy, reading: Reading) -> Source:
+def _open(table: Any, policy: Policy, reading: Reading) -> Source:
     """The table as ``publish`` reads it: by a private method nothing is recognized."""
     if policy.is_private:
         source = open_table(table, encoding=reading.encoding or UTF8)
@@ -243,9 +242,9 @@ def _check_target(column: Column, goal: Goal) -> None:
         )
 
 
-def _check_known(column: Column, goal: Goal, parts: Sequence[Part]) -> None:
-    for part in parts:
-        for rows in (part.train_rows, part.test_rows):
+def _check_known(column: Column, goal: Goal, divisions: Sequence[Division]) -> None:
+    for division in divisions:
+        for rows in (division.train_rows, division.test_rows):
             if column.is_missing[rows].all():
                 raise TableError(
                     f"Column {goal.target!r} is a target, but it is missing in all {len(rows):,} rows of a part "
@@ -253,23 +252,23 @@ def _check_known(column: Column, goal: Goal, parts: Sequence[Part]) -> None:
                 )
 
 
-def _held_out(train: Source, test: Source) -> Part:
-    return Part(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
+def _hold_out(train: Source, test: Source) -> Division:
+    return Division(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
 
 
-def _folds(
-    source: Source, goals: Sequence[Goal], cells: Mapping[str, Column], folds: int, seed: int
-) -> Iterator[Part]:
+def _divide(source: Source, strata: NDArray[Any] | None, setup: Setup) -> Iterator[Division]:
+    """One division for each fold, which is held out of it."""
+    folds = setup.folds
     if folds < 2:
         raise InputError("Cross-validation needs at least 2 folds; or give a table to test on.")
     if source.n_rows < folds:
         raise InputError(
             f"{source.n_rows:,} rows cannot be divided into {folds:,} folds; ask for fewer folds, or add rows."
         )
-    of_row = fold_of_rows(source.n_rows, folds, seed, _strata(goals, cells))
+    of_row = fold_of_rows(source.n_rows, folds, setup.seed, strata)
     for fold in range(folds):
         train, test = np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)
-        yield Part(source.take(train), source.take(test), train, test)
+        yield Division(source.take(train), source.take(test), train, test)
 
 
 def _strata(goals: Sequence[Goal], cells: Mapping[str, Column]) -> NDArray[Any] | None:
