@@ -20,7 +20,7 @@ from sfumato.errors import InputError, PolicyError
 from sfumato.policy.document import Policy
 from sfumato.policy.predicate import Interval, parse
 from sfumato.release.query import select
-from sfumato.release.query.overlap import snapped
+from sfumato.release.query.overlap import snap_to_grid
 from sfumato.release.query.select import code_ranges, group_rows, imprecision, matches, overlap, overlaps
 from sfumato.table.opening import open_table
 
@@ -235,7 +235,7 @@ def test_an_interval_snaps_to_the_decimals_of_its_grid(i, j, grid, strict):
     step = Decimal(str(grid))
     low, high = float(i * step), float(j * step)
     given_one = Interval(math.nextafter(low, math.inf), high) if strict else Interval(low, high)
-    found = snapped(given_one, 0.0, grid)
+    found = snap_to_grid(given_one, 0.0, grid)
     if given_one:
         assert (found.low, found.high) == (float((i + strict) * step), high)
     else:

@@ -32,7 +32,7 @@ from sfumato.policy.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predic
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import short
 from sfumato.release.query import select as selection
-from sfumato.release.query.select import Groups, Overlap, group_rows, published_numbers
+from sfumato.release.query.select import AlikeRows, Overlap, group_rows, published_numbers
 from sfumato.table.cells import numbers
 from sfumato.table.stored import FiledRows
 
@@ -231,7 +231,7 @@ def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values
     )
     beside = [] if mean_of_row is None else [mean_of_row]
     groups = _narrow_groups(release, predicate, name, beside=beside)
-    first, last = groups.cells[name].ends()
+    first, last = groups.cells[name].find_ends()
     mean = np.full(groups.n, np.nan)
     if mean_of_row is not None:
         mean[groups.of_row] = mean_of_row
@@ -251,7 +251,7 @@ def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values
     )
 
 
-def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups: Groups) -> Flags:
+def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups: AlikeRows) -> Flags:
     """Groups whose least and greatest value surely belong to selected rows: all that have a value are selected."""
     if "range" not in release.policy.statistics:
         return np.zeros(groups.n, dtype=np.bool_)
@@ -263,24 +263,24 @@ def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups:
 
 
 def _within(
-    groups: Groups, rectangles: Any, name: str, ends: tuple[Floats, Floats], mean: Floats
+    groups: AlikeRows, rectangles: Any, name: str, ends: tuple[Floats, Floats], mean: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """The least, greatest and expected value of one quasi-identifier where the boxes lie in the rectangles."""
     n = groups.n
     low, high, total, weight = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n), np.zeros(n)
     for rectangle in rectangles:
-        part, side = groups.part(rectangle), rectangle.sides[name]
+        part, side = groups.overlap_one(rectangle), rectangle.sides[name]
         assert isinstance(side, Interval)
-        side = groups.cells[name].snapped(side)
+        side = groups.cells[name].snap(side)
         start, stop = (np.clip(end, side.low, side.high) for end in ends)
         is_whole = (start == ends[0]) & (stop == ends[1])
         middle = np.where(is_whole & ~np.isnan(mean), mean, start / 2 + stop / 2)
-        share = np.where(part.may, np.maximum(part.share, selection.TOUCH), 0.0)
+        share = np.where(part.touches, np.maximum(part.share, selection.TOUCH), 0.0)
         low, high = (
-            np.where(part.may, np.minimum(low, start), low),
-            np.where(part.may, np.maximum(high, stop), high),
+            np.where(part.touches, np.minimum(low, start), low),
+            np.where(part.touches, np.maximum(high, stop), high),
         )
-        total, weight = total + np.where(part.may, share * middle, 0.0), weight + share
+        total, weight = total + np.where(part.touches, share * middle, 0.0), weight + share
     if (np.abs(np.concatenate([low[weight > 0], high[weight > 0]])) > ENDLESS).any():
         raise InputError(
             f"The release does not show where the values of column {short(name)} end; declare its bounds."
@@ -290,7 +290,7 @@ def _within(
     return low, high, np.clip(middle, low, high)
 
 
-def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: Any = ()) -> Groups:
+def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: Any = ()) -> AlikeRows:
     asked = tuple(dict.fromkeys([*predicate.names, *names]))
     return group_rows(
         asked,

@@ -21,11 +21,12 @@ from sfumato.errors import InputError, PolicyError
 from sfumato.policy import predicate as predicates
 from sfumato.policy.column_names import bound_names, range_names
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_leaf_ranges
 from sfumato.policy.predicate import MISSING_ALONE, Interval, Labels, Predicate, Rectangle, Side
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
-from sfumato.release.query.overlap import Nodes, Part, Spans, boxes_of, leaf_spans, snapped
+from sfumato.release.query.overlap import AxisOverlap, NodeBoxes, RangeBoxes, make_boxes, snap_to_grid
 from sfumato.table import cells as table_cells
 from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Source
@@ -114,7 +115,7 @@ def _runs(domain: Domain, side: Side | None) -> list[tuple[int, int]]:
     assert isinstance(side, Interval)
     if side.is_missing:
         return [(0, 0)] if domain.has_missing else []
-    reachable = snapped(side, domain.low, domain.grid) & Interval(domain.low, domain.high)
+    reachable = snap_to_grid(side, domain.low, domain.grid) & Interval(domain.low, domain.high)
     if not reachable:
         return []
     return [(_first_code(domain, reachable.low), _first_code(domain, reachable.high))]
@@ -135,8 +136,8 @@ def _leaf_runs(domain: TreeDomain, side: Side) -> list[tuple[int, int]]:
     if isinstance(side, Labels):
         inside = np.array([label in side for label in labels], dtype=np.bool_)
     else:
-        low, high = leaf_spans(domain.attribute, labels)
-        inside = (low <= side.high) & (high >= side.low)
+        ranges = read_leaf_ranges(domain.attribute, labels)
+        inside = (ranges.first <= side.high) & (ranges.last >= side.low)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(np.int8), [0]])))
     return [(int(start), int(end) - 1) for start, end in edges.reshape(-1, 2)]
 
@@ -193,13 +194,13 @@ def imprecision(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class AlikeRows:
     """Published rows that look alike in some columns: the cells of each group, and the group of each row.
 
     ``weight`` says how many rows each one stands for, where it is not one.
     """
 
-    cells: Mapping[str, Cells]
+    cells: Mapping[str, PublishedCells]
     of_row: Codes
     n: int
     weight: Codes | None = None
@@ -208,25 +209,26 @@ class Groups:
     def size(self) -> Codes:
         return np.bincount(self.of_row, self.weight, minlength=self.n).astype(np.int64)
 
-    def part(self, rectangle: Rectangle) -> Part:
-        share, may = np.ones(self.n), np.ones(self.n, dtype=np.bool_)
+    def overlap_one(self, rectangle: Rectangle) -> AxisOverlap:
+        """How the box of each group lies to one rectangle: the shares along its sides, multiplied."""
+        share, touches = np.ones(self.n), np.ones(self.n, dtype=np.bool_)
         for name, side in rectangle.sides.items():
-            part = self.cells[name].part(side)
-            share, may = share * part.share, may & part.may
-        return Part(share, may)
+            along = self.cells[name].overlap(side)
+            share, touches = share * along.share, touches & along.touches
+        return AxisOverlap(share, touches)
 
     def may(self, rectangles: Sequence[Rectangle]) -> Flags:
         """Whether the box of each group overlaps any of the rectangles."""
         found = np.zeros(self.n, dtype=np.bool_)
         for rectangle in rectangles:
-            found |= self.part(rectangle).may
+            found |= self.overlap_one(rectangle).touches
         return found
 
     def overlap(self, rectangles: Sequence[Rectangle]) -> Overlap:
         """How the box of each group lies to the union of rectangles."""
         may, share = self.may(rectangles), np.zeros(self.n)
         for rectangle in disjoint(rectangles):
-            share += self.part(rectangle).share
+            share += self.overlap_one(rectangle).share
         surely = self._surely(rectangles) & may
         share = np.where(surely, 1.0, np.where(may, np.minimum(share, 1.0), 0.0))
         return Overlap(may, surely, share)
@@ -256,17 +258,17 @@ def group_rows(
     with_ranges: bool = False,
     beside: Sequence[NDArray[Any]] = (),
     weight: Codes | None = None,
-) -> Groups:
+) -> AlikeRows:
     """The rows of a release, alike in these quasi-identifiers (and in the columns ``beside`` them).
 
     ``with_ranges`` narrows each box to the least and greatest value of its group, where these are published.
     """
     cells, of_row = {}, []
     for name in names:
-        known, row = _published(recoding, name, rows, policy)
+        known, row = _read_cells(recoding, name, rows, policy)
         is_number = policy.schema[name].kind is not Kind.CATEGORY
         if with_ranges and is_number and "range" in policy.statistics:
-            known, row = _narrowed(known, row, rows, name)
+            known, row = _narrow_cells(known, row, rows, name)
         cells[name] = known
         of_row.append(row)
     columns = [*of_row, *beside] or [np.zeros(rows.num_rows, dtype=np.int64)]
@@ -275,46 +277,48 @@ def group_rows(
     at = {
         name: replace(known, at=row[first]) for (name, known), row in zip(cells.items(), of_row, strict=True)
     }
-    return Groups(at, group.number, group.n, weight)
+    return AlikeRows(at, group.number, group.n, weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class PublishedCells:
     """Published cells of one quasi-identifier.
 
     ``label`` numbers the cell of each box along the axis: several boxes may look the same when published.
     ``at`` are the cells in question.
     """
 
-    boxes: Spans | Nodes
+    boxes: RangeBoxes | NodeBoxes
     label: Codes
     at: Codes
-    asked: dict[Side, Part] = field(default_factory=dict, repr=False)
+    asked: dict[Side, AxisOverlap] = field(default_factory=dict, repr=False)
 
-    def part(self, side: Side) -> Part:
-        """How far the boxes of the cells lie in a side."""
+    def overlap(self, side: Side) -> AxisOverlap:
+        """The share of each cell inside a side: the mean over the boxes that look like it."""
         if side not in self.asked:
-            found = self.boxes.part(side)
+            found = self.boxes.overlap(side)
             n_alike = np.bincount(self.label)
             share = np.bincount(self.label, weights=found.share) / np.maximum(n_alike, 1)
-            self.asked[side] = Part(share, np.bincount(self.label, weights=found.may) > 0)
-        return Part(self.asked[side].share[self.at], self.asked[side].may[self.at])
+            self.asked[side] = AxisOverlap(share, np.bincount(self.label, weights=found.touches) > 0)
+        return AxisOverlap(self.asked[side].share[self.at], self.asked[side].touches[self.at])
 
-    def snapped(self, side: Interval) -> Interval:
+    def snap(self, side: Interval) -> Interval:
         """From the first value that a cell can have in a side to the last."""
-        return self.boxes.snapped(side)
+        return self.boxes.snap(side)
 
-    def ends(self) -> tuple[Floats, Floats]:
-        """The first and last value of the cells; NaN for missing alone."""
+    def find_ends(self) -> Ranges:
+        """The first and last value of each cell; NaN for missing alone."""
         n = int(self.label.max()) + 1
         low, high = np.full(n, np.nan), np.full(n, np.nan)
-        first, last = self.boxes.ends()
+        first, last = self.boxes.find_ends()
         np.fmin.at(low, self.label, first)
         np.fmax.at(high, self.label, last)
-        return low[self.at], high[self.at]
+        return Ranges(low[self.at], high[self.at])
 
 
-def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Policy) -> tuple[Cells, Codes]:
+def _read_cells(
+    recoding: Recoder | None, name: str, rows: pa.Table, policy: Policy
+) -> tuple[PublishedCells, Codes]:
     """The cells of one quasi-identifier, and which of them each row has."""
     if recoding is None:
         raise InputError(
@@ -340,24 +344,25 @@ def _published(recoding: Recoder | None, name: str, rows: pa.Table, policy: Poli
             f"Column {name!r} has {n_strange:,} cells that the recoding of the release does not know; "
             "read the whole release again."
         )
-    return Cells(boxes_of(axis, low, high), label, row), row
+    return PublishedCells(make_boxes(axis, low, high), label, row), row
 
 
-def _narrowed(known: Cells, row: Codes, rows: pa.Table, name: str) -> tuple[Cells, Codes]:
-    """Cells told apart by the range of their group, and no wider than it."""
+def _narrow_cells(
+    known: PublishedCells, row: Codes, rows: pa.Table, name: str
+) -> tuple[PublishedCells, Codes]:
+    """PublishedCells told apart by the range of their group, and no wider than it."""
     axis = known.boxes.axis
     ranges = [published_numbers(rows, own, axis.attribute.kind) for own in range_names(name)]
     finer = number_combinations([row, *ranges])
     first = finer.first_rows()
     cells = replace(known, at=row[first])
-    low, high = cells.ends()
-    spans = Spans(
+    low, high = cells.find_ends()
+    boxes = RangeBoxes(
         axis if isinstance(axis, OrderedAxis) else _as_ordered(axis),
-        np.maximum(low, ranges[0][first]),
-        np.minimum(high, ranges[1][first]),
-        cells.part(MISSING_ALONE).may,
+        Ranges(np.maximum(low, ranges[0][first]), np.minimum(high, ranges[1][first])),
+        cells.overlap(MISSING_ALONE).touches,
     )
-    return Cells(spans, np.arange(len(first)), finer.number), finer.number
+    return PublishedCells(boxes, np.arange(len(first)), finer.number), finer.number
 
 
 def _as_ordered(axis: TreeAxis) -> OrderedAxis:
