@@ -157,6 +157,7 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
                 recursive.append((0, asked.l, asked.exact_c.numerator, asked.exact_c.denominator))
     return Rules(
         least_rows=least,
+        diverse_rows=max((asked.fewest_rows for asked in requirements if asked.of is not None), default=1),
         count_only=not (entropy or recursive or variance),
         values=table(VALUES, [(values_column, 0, n_values)] if entropy or recursive else []),
         entropy=table(ENTROPY, entropy),

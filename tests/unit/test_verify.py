@@ -19,6 +19,7 @@ from tampering import edit_certificate, rehash
 
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
 from sfumato.policy.document import Policy
+from sfumato.policy.requirements import REQUIREMENTS
 from sfumato.publishing import publish_to
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
@@ -27,8 +28,10 @@ from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
 from sfumato.table.opening import open_table
 from sfumato.verify import folder as verify
-from sfumato.verify import portions
+from sfumato.verify import portions, requirements, sql
 from sfumato.verify.folder import Check, Verdict, claims, measure, verify_folder, verify_table
+from sfumato.verify.groups import Groups
+from sfumato.verify.requirements import measure_groups
 
 
 def pytest_generate_tests(metafunc):
@@ -315,10 +318,14 @@ def test_a_requirement_that_verify_does_not_know_is_never_passed_in_silence():
     class Unknown:
         of = "disease"
 
-    groups = verify.Groups(np.array([0]), np.array([0]), 1, 1)
+    groups = Groups(np.array([0]), np.array([0]), 1, 1)
     evidence = verify.Evidence(verify.open_table(groups_of("a")), groups)
     with pytest.raises(InternalError, match="no definition"):
-        verify._judged(Unknown(), evidence, a_policy().schema)
+        measure_groups(Unknown(), evidence, a_policy().schema)
+
+
+def test_verify_has_a_definition_of_every_requirement_and_so_has_its_sql():
+    assert set(REQUIREMENTS.values()) == set(requirements.DEFINITIONS) == set(sql.DEFINITIONS)
 
 
 # ---- against a naive twin --------------------------------------------------------------------------

@@ -29,7 +29,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,19 +38,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, InternalError, TableError, number_of
+from sfumato.errors import InputError, TableError, number_of
 from sfumato.machine import free_memory
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.policy.requirements import (
-    EntropyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    Requirement,
-    VarianceDiversity,
-)
+from sfumato.policy.requirements import Needs, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
 from sfumato.release.certificate import Certificate, Claim, Claims, missing_rule
@@ -66,7 +59,7 @@ from sfumato.release.folder import (
     read_piece,
     sha256_of,
 )
-from sfumato.table.cells import as_stored, numbers, texts
+from sfumato.table.cells import as_stored, texts
 from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
 from sfumato.table.opening import open_table
@@ -81,17 +74,12 @@ from sfumato.verify.cells import Detail, DistinctCells, claim_of
 from sfumato.verify.checks import Check, Verdict, equal, what_is_left, without_stop
 from sfumato.verify.columns import box_columns, check_columns, group_columns, published_names, raw_names
 from sfumato.verify.diffgen import counts as verify_private
-from sfumato.verify.groups import Codes, Groups, codes_of, folded, summed
+from sfumato.verify.groups import codes_of, folded
 from sfumato.verify.portions import SHARE, Evidence, Judged, NoRoom, Portions, collected, rows_at_once
+from sfumato.verify.requirements import measure_groups
 from sfumato.verify.risk_utility import boxes as verify_tradeoff
 from sfumato.verify.risk_utility import risk, sampling
 from sfumato.verify.statistics import Finding
-
-ENTROPY_TOLERANCE = 1e-12
-"""In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
-
-VARIANCE_TOLERANCE = 1e-9
-"""Relative, downwards: a variance is a sum of rounded squares."""
 
 FIGURE_TOLERANCE = 1e-9
 """Relative, both ways: how far a claimed figure may lie from the recomputed one."""
@@ -217,7 +205,7 @@ def _examined(
 def _judged_columns(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> Judged:
     schema = policy.schema
     of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
-    is_mean = {item: isinstance(item, VarianceDiversity) for item in of}
+    is_mean = {item: Needs.MOMENTS in item.needs for item in of}
     numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
     bare = [attribute for attribute in undiversified(policy) if attribute.name in names]
     numbers_of += [attribute for attribute in bare if attribute.kind is Kind.NUMBER]
@@ -315,7 +303,7 @@ def _merged(parts: Sequence[Examined], source: Source) -> Examined:
     requirements = tuple(
         Measured(
             items[0].requirement,
-            _worst(items[0].requirement, [item.achieved for item in items]),
+            items[0].requirement.worst(np.array([item.achieved for item in items])),
             sum(item.n_failing for item in items),
         )
         for items in zip(*(found.requirements for found in measures), strict=True)
@@ -333,10 +321,6 @@ def _merged(parts: Sequence[Examined], source: Source) -> Examined:
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
     found = Measures(rows, groups, requirements, details, one_value, respelled)
     return Examined(found, statistics, policy)
-
-
-def _worst(requirement: Requirement, achieved: Any) -> float:
-    return float(np.max(achieved) if isinstance(requirement, RecursiveDiversity) else np.min(achieved))
 
 
 # ---- how much fits in memory ------------------------------------------------------------------------
@@ -407,115 +391,9 @@ def claims(found: Measures) -> Claims:
     )
 
 
-# ---- requirements, from their definitions ----------------------------------------------------------
-
-
 def _measured(requirement: Requirement, evidence: Evidence, schema: Schema) -> Measured:
-    achieved, holds = _judged(requirement, evidence, schema)
-    return Measured(requirement, _worst(requirement, achieved), int(np.count_nonzero(~holds)))
-
-
-def _judged(requirement: Requirement, evidence: Evidence, schema: Schema) -> tuple[Floats, NDArray[np.bool_]]:
-    """The figure of each group, and whether the requirement holds of it."""
-    groups = evidence.groups
-    if isinstance(requirement, KAnonymity):
-        return groups.size.astype(np.float64), groups.size >= requirement.k
-    assert requirement.of is not None
-    attribute = schema[requirement.of]
-    if isinstance(requirement, VarianceDiversity):
-        variance = _variance(evidence, attribute)
-        return variance, variance >= requirement.at_least * (1 - VARIANCE_TOLERANCE)
-    counts = _counts(groups, codes_of(evidence.source.column(attribute.name), attribute))
-    if isinstance(requirement, EntropyDiversity):
-        entropy = _entropy(counts, groups)
-        return np.exp(entropy), entropy >= math.log(requirement.l) - ENTROPY_TOLERANCE
-    if isinstance(requirement, RecursiveDiversity):
-        return _recursive(counts, requirement)
-    raise InternalError(f"verify has no definition of {requirement}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How often each sensitive value stands in each group: one entry per pair that occurs, by group."""
-
-    group: Ints
-    count: Ints
-
-
-def _counts(groups: Groups, values: Codes) -> Counts:
-    pairs = groups.of_row * values.n + values.of_row
-    if groups.n * values.n <= len(pairs):  # few enough to count one by one
-        counts = summed(groups.weight, pairs, groups.n * values.n)
-        pair = np.flatnonzero(counts)
-        count = counts[pair]
-    elif groups.weight is None:
-        pair, count = np.unique(pairs, return_counts=True)
-    else:
-        pair, at = np.unique(pairs, return_inverse=True)
-        count = summed(groups.weight, at, len(pair))
-    return Counts(pair // values.n, count)
-
-
-def _entropy(counts: Counts, groups: Groups) -> Floats:
-    r"""The entropy of the sensitive values of each group, in nats [LDR08, definition 2.2].
-
-    .. math:: \sum_s -p(s) \log p(s)
-    """
-    share = counts.count / groups.size[counts.group]
-    return _sums(-share * np.log(share), counts.group, groups)
-
-
-def _recursive(counts: Counts, requirement: RecursiveDiversity) -> tuple[Floats, NDArray[np.bool_]]:
-    r"""Most frequent value against the tail, in exact integers [LDR08, definition 2.3].
-
-    .. math:: x_1 < c\,(x_l + x_{l+1} + \dots), \qquad x_1 \ge x_2 \ge \dots
-
-    The figure is :math:`x_1` over the tail: what c must be above. It is infinite where a group has fewer
-    than l values. (c, 1)-diversity always holds.
-    """
-    falling = np.lexsort((-counts.count, counts.group))  # within each group, most frequent first
-    count = counts.count[falling]
-    starts = np.flatnonzero(np.diff(counts.group, prepend=-1))
-    rank = np.arange(len(count)) - np.repeat(starts, np.diff(starts, append=len(count)))
-    most = count[starts]
-    tail = np.add.reduceat(np.where(rank >= requirement.l - 1, count, 0), starts)
-    figure = np.divide(most, tail, out=np.full(len(most), np.inf), where=tail > 0)
-    if requirement.l == 1:
-        return figure, np.ones(len(most), dtype=np.bool_)
-    c = Fraction(str(requirement.c))
-    holds = most.astype(object) * c.denominator < tail.astype(object) * c.numerator  # Python's integers
-    return figure, holds.astype(np.bool_)
-
-
-def _variance(evidence: Evidence, attribute: Attribute) -> Floats:
-    r"""The population variance of the numbers of each group [LDR08, definition 2.4].
-
-    .. math:: \frac{1}{n} \sum (x - \bar x)^2
-
-    Missing numbers are left out; a group without any number has variance 0. Each group is first moved to
-    begin at 0, which changes no variance and keeps small differences between large numbers.
-    """
-    groups = evidence.groups
-    if attribute.name in evidence.moments:
-        return evidence.moments[attribute.name].variance
-    group, values = groups.of_row, numbers(evidence.source.column(attribute.name), attribute)
-    if values.null_count:
-        group, values = group[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
-    number = values.to_numpy(zero_copy_only=False)
-    is_whole = number.dtype.kind == "i"
-    least = np.full(groups.n, np.iinfo(np.int64).max if is_whole else np.inf, dtype=number.dtype)
-    np.minimum.at(least, group, number)
-    with np.errstate(over="ignore", invalid="ignore"):
-        above = number - least[group]  # of whole numbers modulo 2^64, hence right as unsigned
-        above = (above.view(np.uint64) if is_whole else above).astype(np.float64)
-        n = np.maximum(np.bincount(group, minlength=groups.n), 1)
-        mean = _sums(above, group, groups) / n
-        variance = _sums((above - mean[group]) ** 2, group, groups) / n
-        return np.where(np.isfinite(mean), variance, np.inf)
-
-
-def _sums(values: Floats, group: Ints, groups: Groups) -> Floats:
-    return np.asarray(np.bincount(group, weights=values, minlength=groups.n), dtype=np.float64)
+    achieved, holds = measure_groups(requirement, evidence, schema)
+    return Measured(requirement, requirement.worst(achieved), int(np.count_nonzero(~holds)))
 
 
 # ---- the verdict -----------------------------------------------------------------------------------

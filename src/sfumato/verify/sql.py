@@ -32,7 +32,7 @@ from sfumato.table.cells import NUMBER
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.verify.checks import without_stop
 from sfumato.verify.columns import check_columns, group_columns, published_names, raw_names
-from sfumato.verify.folder import ENTROPY_TOLERANCE, VARIANCE_TOLERANCE
+from sfumato.verify.requirements import ENTROPY_TOLERANCE, VARIANCE_TOLERANCE
 
 DIALECTS = ("duckdb", "spark", "snowflake", "bigquery", "postgres")
 

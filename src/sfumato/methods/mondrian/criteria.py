@@ -48,7 +48,7 @@ from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,
-    KAnonymity,
+    Needs,
     RecursiveDiversity,
     Requirement,
     VarianceDiversity,
@@ -211,37 +211,27 @@ def _variance_of(sums: Sums) -> Fraction:
 
 def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rules:
     """The requirement; raises if the whole table, as one group, fails it already."""
-    least_rows = 1
-    values: dict[str, int] = {}
-    starts: list[int] = [0]
-    looked_at: list[int] = []
-    entropy, recursive, variance = [], [], []
     for requirement in requirements:
         _check_whole_table(requirement, columns)
-        if isinstance(requirement, KAnonymity):
-            least_rows = max(least_rows, requirement.k)
-        elif isinstance(requirement, VarianceDiversity):
-            variance.append(_variance(requirement, columns))
-            least_rows = max(least_rows, 2 if requirement.at_least > 0 else 1)
-        elif isinstance(requirement, EntropyDiversity | RecursiveDiversity):
-            if requirement.of not in values:
-                label = Label(requirement.of)
-                values[requirement.of] = len(looked_at)
-                looked_at.append(columns.place(label))
-                starts.append(starts[-1] + len(columns.count(label)))
-            at = values[requirement.of]
-            # l effective values need at least l rows; the slack keeps the tolerance of the entropy
-            least_rows = max(least_rows, math.ceil(requirement.l - 1e-9))
-            if isinstance(requirement, EntropyDiversity):
-                entropy.append((at, math.log(requirement.l)))
-            elif requirement.l > 1:
-                recursive.append((at, requirement.l, requirement.exact_c))
+    counted = [Label(item.of) for item in requirements if Needs.VALUES in item.needs and item.of is not None]
+    at = {label.name: i for i, label in enumerate(dict.fromkeys(counted))}
+    ends = np.cumsum([0, *(len(columns.count(Label(name))) for name in at)]).tolist()
+    places = [columns.place(Label(name)) for name in at]
+    entropy, recursive, variance = [], [], []
+    for item in requirements:
+        if isinstance(item, EntropyDiversity):
+            entropy.append((at[item.of], math.log(item.l)))
+        elif isinstance(item, RecursiveDiversity) and item.l > 1:
+            recursive.append((at[item.of], item.l, item.exact_c.numerator, item.exact_c.denominator))
+        elif isinstance(item, VarianceDiversity):
+            variance.append(_variance(item, columns))
     return Rules(
-        least_rows=least_rows,
+        least_rows=max((item.fewest_rows for item in requirements), default=1),
+        diverse_rows=max((item.fewest_rows for item in requirements if item.of is not None), default=1),
         count_only=not (entropy or recursive or variance),
-        values=table(VALUES, list(zip(looked_at, starts[:-1], starts[1:], strict=True))),
+        values=table(VALUES, list(zip(places, ends[:-1], ends[1:], strict=True))),
         entropy=table(ENTROPY, entropy),
-        recursive=table(RECURSIVE, [(at, size, c.numerator, c.denominator) for at, size, c in recursive]),
+        recursive=table(RECURSIVE, recursive),
         variance=table(VARIANCE, variance),
     )
 

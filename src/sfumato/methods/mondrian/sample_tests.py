@@ -76,7 +76,7 @@ def rules_on_sample(
     """The rules with which a tree is grown on ``n_sample`` of ``n_rows`` rows."""
     if n_sample >= n_rows:
         return rules
-    floor = _least_rows_of_diversity(rules)
+    floor = rules.diverse_rows
     k = (
         rules.least_rows if rules.least_rows > floor else 1
     )  # a smaller k follows from the rows that diversity needs
@@ -97,13 +97,6 @@ def rules_on_sample(
         bounds = entropy_bounds(float(rule["log"]), min(n_values, n_rows))
         lines[ENTROPY_BOUNDS + at, : len(bounds)] = bounds
     return rules._replace(least_rows=int(lines[LEAST_ROWS, 2]), tests=lines, correction=1 - n_sample / n_rows)
-
-
-def _least_rows_of_diversity(rules: Rules) -> int:
-    """Rows without which no diversity can be."""
-    entropy = [math.ceil(math.exp(log) - 1e-9) for log in rules.entropy["log"].tolist()]
-    variance = [2 for least in rules.variance["least"].tolist() if least > 0]
-    return int(max([1, *entropy, *rules.recursive["l"].tolist(), *variance]))
 
 
 def least_rows(k: int, *, n_sample: int, n_rows: int, z: float) -> int:

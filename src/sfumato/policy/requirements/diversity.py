@@ -60,6 +60,11 @@ class EntropyDiversity(Requirement):
     def __str__(self) -> str:
         return f"entropy {self.l:g}-diversity of {self.of!r}"
 
+    @property
+    def fewest_rows(self) -> int:
+        """So many effective values need as many rows; the slack keeps the tolerance of the entropy."""
+        return math.ceil(self.l - 1e-9)
+
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         return self._entropy(groups) >= math.log(self.l) - ENTROPY_TOLERANCE
 
@@ -134,6 +139,10 @@ class RecursiveDiversity(Requirement):
         finest = min(10**9, 2**33 // math.ceil(c))
         return c if c.denominator <= finest else Fraction(math.floor(c * finest), finest)
 
+    @property
+    def fewest_rows(self) -> int:
+        return self.l
+
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         if self.l == 1:
             return np.ones(len(groups.count), dtype=np.bool_)
@@ -196,6 +205,10 @@ class VarianceDiversity(Requirement):
 
     def __str__(self) -> str:
         return f"variance diversity of at least {self.at_least:g} of {self.of!r}"
+
+    @property
+    def fewest_rows(self) -> int:
+        return 2 if self.at_least > 0 else 1
 
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         assert groups.variance is not None

@@ -40,6 +40,10 @@ class KAnonymity(Requirement):
     def __str__(self) -> str:
         return f"{self.k}-anonymity"
 
+    @property
+    def fewest_rows(self) -> int:
+        return self.k
+
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         return groups.count >= self.k
 

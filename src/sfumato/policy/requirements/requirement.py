@@ -44,6 +44,11 @@ class Requirement(ABC):
     of: str | None
     """The sensitive column, None if only rows are counted."""
 
+    @property
+    @abstractmethod
+    def fewest_rows(self) -> int:
+        """No group with fewer rows can satisfy it."""
+
     # ---- the definition ----------------------------------------------------------------------------
 
     @abstractmethod

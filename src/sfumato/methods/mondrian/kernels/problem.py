@@ -124,6 +124,7 @@ class Rules(NamedTuple):
     """
 
     least_rows: int  # no group below this many rows can satisfy it
+    diverse_rows: int  # no group below this many rows can have the diversity that is required
     count_only: bool  # least_rows says it all
     values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
