@@ -40,8 +40,8 @@ from sfumato.methods.risk_utility.paper import lagrangian
 from sfumato.methods.risk_utility.problem import (
     Ints,
     Lagrangian,
+    LatticeProblem,
     LogRisk,
-    Problem,
     Solution,
     Threshold,
     problem_of,
@@ -121,7 +121,7 @@ def bench_adult(results: Results, repeats: int) -> None:
         )
 
 
-def twin(results: Results, problem: Problem, objective: Threshold, seconds: float) -> None:
+def twin(results: Results, problem: LatticeProblem, objective: Threshold, seconds: float) -> None:
     """Every row alone: the same optimum, by prefix sums over its own lattice."""
     which = np.sort(seeded(2).choice(problem.n, N_TWIN, replace=False))
     row_by_row.by_prefix_sums(problem, objective, which[:2])
@@ -170,7 +170,7 @@ def bench_probing(results: Results, repeats: int) -> None:
     )  # fmt: skip
 
 
-def _of_all(taken: float, which: Ints, problem: Problem) -> float:
+def _of_all(taken: float, which: Ints, problem: LatticeProblem) -> float:
     """What all rows would take, extrapolated."""
     return round(taken / len(which) * problem.n, 1)
 
@@ -191,7 +191,7 @@ def bench_excess(results: Results, _: int) -> None:
 
 
 def _tell_excess(
-    results: Results, where: str, problem: Problem, objective: Threshold, least: Solution, tried: int
+    results: Results, where: str, problem: LatticeProblem, objective: Threshold, least: Solution, tried: int
 ) -> None:
     for found in excess.measure(problem, objective, least):
         target = "<= 7" if found.search == "probing" else ""

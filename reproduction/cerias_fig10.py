@@ -25,9 +25,9 @@ from sfumato.methods.risk_utility.paper import lagrangian
 from sfumato.methods.risk_utility.problem import (
     Ints,
     Lagrangian,
+    LatticeProblem,
     LogRisk,
     Objective,
-    Problem,
     Solution,
     Threshold,
 )
@@ -75,13 +75,13 @@ class Priced:
     beyond: float
 
 
-def mean_share(problem: Problem, solution: Solution) -> float:
+def mean_share(problem: LatticeProblem, solution: Solution) -> float:
     return float(
         np.average(tradeoff_studies.share(problem, solution), weights=problem.n_alike[solution.which])
     )
 
 
-def priced(problem: Problem, objective: Callable[[Fraction], Objective], goal: float) -> Priced:
+def priced(problem: LatticeProblem, objective: Callable[[Fraction], Objective], goal: float) -> Priced:
     """Utility falls as the price of risk rises; the price is bisected on a logarithmic scale."""
     middle, wide = (problem.lambda_0(), 2.0) if objective is Lagrangian else (1.0, 2.0**8)
     low, high = middle / wide, middle * wide
@@ -113,7 +113,9 @@ def entry(
     }  # fmt: skip
 
 
-def trial(problem: Problem, weights: str, axis: str, at: float, c: float, seed: int) -> list[dict[str, Any]]:
+def trial(
+    problem: LatticeProblem, weights: str, axis: str, at: float, c: float, seed: int
+) -> list[dict[str, Any]]:
     """Risks of the three objectives at the same mean utility, and what each costs."""
     place = (ADULT, weights, axis, at)
     objective = Threshold(tradeoff_studies.as_share(c))
@@ -155,7 +157,7 @@ def trial(problem: Problem, weights: str, axis: str, at: float, c: float, seed: 
     return out
 
 
-def trial_of_products(problem: Problem, weights: str, seed: int) -> list[dict[str, Any]]:
+def trial_of_products(problem: LatticeProblem, weights: str, seed: int) -> list[dict[str, Any]]:
     """Sampled rows; seconds are of all rows, extrapolated."""
     place = (PRODUCTS, weights, COLUMNS, problem.n_columns)
 

@@ -20,7 +20,7 @@ from lab.tradeoff_studies import ADULT, PRODUCTS, in_words
 
 from sfumato.methods.risk_utility.optimizers import exact, probing
 from sfumato.methods.risk_utility.paper import genetic
-from sfumato.methods.risk_utility.problem import Ints, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Solution, Threshold
 from sfumato.randomness import Random
 
 NAME = "cerias_fig8"
@@ -64,7 +64,7 @@ KEYS = ("table", "method", "columns", "measure")
 # ---- trials --------------------------------------------------------------------------------------------
 
 
-def trial(problem: Problem, table: str, number: int, seed: int) -> list[dict[str, Any]]:
+def trial(problem: LatticeProblem, table: str, number: int, seed: int) -> list[dict[str, Any]]:
     """CPU seconds for all (distinct) rows by each method that can do it, and the mean risk of what was searched."""
     objective = Threshold(C[table])
     random = tradeoff_studies.stream(seed, table, problem.n_columns, number)
@@ -98,7 +98,7 @@ def trial(problem: Problem, table: str, number: int, seed: int) -> list[dict[str
 
 
 def searched(
-    problem: Problem, objective: Threshold, which: Ints, random: Random
+    problem: LatticeProblem, objective: Threshold, which: Ints, random: Random
 ) -> Iterator[tuple[str, float, Solution]]:
     """Seconds for the sampled rows, and what was found for them, by every search."""
     few = which[:N_SEARCHED]
@@ -113,7 +113,7 @@ def searched(
 
 
 def to_goal(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Threshold,
     which: Ints,
     goal: float,
@@ -133,7 +133,7 @@ def to_goal(
     return taken
 
 
-def scanned(problem: Problem, objective: Threshold, which: Ints, random: Random) -> float:
+def scanned(problem: LatticeProblem, objective: Threshold, which: Ints, random: Random) -> float:
     """Seconds for all rows: of one look at the whole table, times the useful generalizations of a row, times rows."""
     seconds = []
     for row in which.tolist():

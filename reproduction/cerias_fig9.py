@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sfumato.methods.risk_utility.optimizers import exact, probing
 from sfumato.methods.risk_utility.paper import genetic
-from sfumato.methods.risk_utility.problem import Ints, Levels, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Solution, Threshold
 from sfumato.policy.options.risk_utility import HARMONIC, MODEL_1, MODEL_2, REPAIRED
 
 NAME = "cerias_fig9"
@@ -66,13 +66,13 @@ class Order:
     sizes: NDArray[np.int64]
 
     @classmethod
-    def drawn(cls, problem: Problem, number: int, seed: int) -> Order:
+    def drawn(cls, problem: LatticeProblem, number: int, seed: int) -> Order:
         steps = tradeoff_studies.path(problem, tradeoff_studies.stream(seed, "order", number))
         return cls(steps, tradeoff_studies.group_sizes(problem, steps))
 
 
 def trial(
-    problem: Problem, orders: Sequence[Order], which: Ints, place: dict[str, Any], seed: int
+    problem: LatticeProblem, orders: Sequence[Order], which: Ints, place: dict[str, Any], seed: int
 ) -> list[dict[str, Any]]:
     """k-anonymous tables of all orders, their mean utility, and what the optimizers make of that."""
 
@@ -107,7 +107,7 @@ def trial(
     return out
 
 
-def searched(problem: Problem, objective: Threshold, which: Ints, random: Any) -> Solution:
+def searched(problem: LatticeProblem, objective: Threshold, which: Ints, random: Any) -> Solution:
     return genetic.solve(problem, objective, which=which, random=random, threads=1, variant=REPAIRED)
 
 

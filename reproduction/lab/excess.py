@@ -26,7 +26,7 @@ from lab.products import products
 from lab.tradeoff_tables import adult
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.paper import genetic
-from sfumato.methods.risk_utility.problem import Ints, Problem, Solution, Threshold, problem_of
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Solution, Threshold, problem_of
 from sfumato.policy.options.risk_utility import HARMONIC, Weights
 from sfumato.randomness import seeded
 
@@ -58,14 +58,14 @@ class Excess:
     """Of processor time for each row, its scan of the side table included."""
 
 
-def excess_of(problem: Problem, found: Solution, least: Solution) -> NDArray[np.float64]:
+def excess_of(problem: LatticeProblem, found: Solution, least: Solution) -> NDArray[np.float64]:
     """How far the risk of each row is above the least, as a share of it; 0 where both are 0."""
     risk, lowest = problem.risk(found), problem.risk(least)
     return np.where(risk == lowest, 0.0, risk / np.where(lowest > 0, lowest, np.nan) - 1)
 
 
 def measure(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Threshold,
     least: Solution,
     *,
@@ -85,26 +85,31 @@ def measure(
         )  # fmt: skip
 
 
-def sampled(problem: Problem, n_rows: int, *, seed: int = 1) -> Ints:
+def sampled(problem: LatticeProblem, n_rows: int, *, seed: int = 1) -> Ints:
     """Some rows of a problem, without repetition."""
     return np.sort(seeded(seed).choice(problem.n, min(n_rows, problem.n), replace=False))
 
 
 def proved(
-    problem: Problem, objective: Threshold, which: Ints, *, most_boxes: int = MOST_BOXES, **options: Any
+    problem: LatticeProblem,
+    objective: Threshold,
+    which: Ints,
+    *,
+    most_boxes: int = MOST_BOXES,
+    **options: Any,
 ) -> Solution:
     """The least risk of those rows for which branch and bound proves it; its ``which`` says which they are."""
     found = branch.solve(problem, objective, which=which, most_boxes=most_boxes, **options)
     return found.take(found.is_proved)
 
 
-def adult_problem(n_columns: int = 8) -> Problem:
+def adult_problem(n_columns: int = 8) -> LatticeProblem:
     """Adult with harmonic weights and depth as utility, as [FEB12, section 4.1] has them."""
     domains, codes = adult(n_columns)
     return problem_of(domains, codes, weights=Weights(HARMONIC))
 
 
-def products_problem(n_rows: int = 400_000, n_columns: int = 30, *, skewed: bool = False) -> Problem:
+def products_problem(n_rows: int = 400_000, n_columns: int = 30, *, skewed: bool = False) -> LatticeProblem:
     """The generated product table, likewise."""
     table = products(n_rows, n_columns, skewed=skewed)
     return problem_of(table.domains, table.codes, weights=Weights(HARMONIC))

@@ -31,7 +31,7 @@ from sfumato.evaluation.models import learner
 from sfumato.methods.specialization import diffgen
 from sfumato.methods.specialization.diffgen import Drawn
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
-from sfumato.methods.specialization.loop import Grid
+from sfumato.methods.specialization.loop import CutGrid
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions, exact_epsilon
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -314,7 +314,7 @@ def recoded(drawn: Drawn, codes: Codes) -> Features:
     return _points(drawn.grid, pieces)
 
 
-def _points(grid: Grid, pieces: Sequence[NDArray[Any]]) -> Features:
+def _points(grid: CutGrid, pieces: Sequence[NDArray[Any]]) -> Features:
     """A column for each attribute that was cut: pieces of a number in their order, nodes of a tree as categories."""
     cut = [a for a, ends in enumerate(grid.ends) if len(ends) > 1]
     numbers = [a for a in cut if isinstance(grid.axes[a], OrderedAxis)]

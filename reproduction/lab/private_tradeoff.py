@@ -21,7 +21,7 @@ from lab.tradeoff_tables import adult
 from sfumato.encoding.domain import Codes
 from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.private import draw
-from sfumato.methods.risk_utility.problem import Problem, Solution, Threshold, problem_of
+from sfumato.methods.risk_utility.problem import LatticeProblem, Solution, Threshold, problem_of
 from sfumato.policy.options.risk_utility import Weights
 from sfumato.policy.options.sampling_plan import Plan, plan
 from sfumato.privacy.mechanisms import seeded
@@ -91,12 +91,12 @@ def outcomes(
             )
 
 
-def _n_finer(problem: Problem, found: draw.Published) -> int:
+def _n_finer(problem: LatticeProblem, found: draw.DrawnBoxes) -> int:
     """Published rows whose box is not all roots."""
     return int(found.count[np.any(found.nodes != problem.lattice.root, axis=1)].sum())
 
 
-def _mean_utility(problem: Problem, solution: Solution, found: draw.Published) -> float:
+def _mean_utility(problem: LatticeProblem, solution: Solution, found: draw.DrawnBoxes) -> float:
     """Of the published rows, as a share of the greatest that there is."""
     utility = problem.lattice.utility[found.nodes].sum(axis=1)
     return float(

@@ -1,7 +1,7 @@
 """The optimum of one row at a time, as ARUBA searches it [FLB08]: every generalization of the row that is useful enough.
 
-Two ways to count what generalizations cover: a look at the whole side table for each of them (``Problem.measures``), or
-prefix sums over the levels at which the rows of the side table join the row.
+Two ways to count what generalizations cover: a look at the whole side table for each of them
+(``LatticeProblem.measures``), or prefix sums over the levels at which the rows of the side table join the row.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import numpy as np
 from numba import njit
 
 from sfumato.methods.risk_utility.kernels.lattice import node_at, weight_at
-from sfumato.methods.risk_utility.problem import Ints, Levels, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Solution, Threshold
 from sfumato.randomness import Random
 
 MOST_GENERALIZATIONS = 20_000_000
 """Of one row, held in memory at a time."""
 
 
-def n_generalizations(problem: Problem) -> float:
+def n_generalizations(problem: LatticeProblem) -> float:
     """Of each row, useful or not."""
     return float(np.prod(problem.lattice.n_levels.astype(np.float64)))
 
 
-def n_useful(problem: Problem, objective: Threshold, row: int) -> float:
+def n_useful(problem: LatticeProblem, objective: Threshold, row: int) -> float:
     """Generalizations of a row whose utility reaches the threshold, without looking at each."""
     need = int(problem.need(objective.at_least)[row])
     ways: dict[int, float] = {0: 1.0}
@@ -35,7 +35,7 @@ def n_useful(problem: Problem, objective: Threshold, row: int) -> float:
     return sum(n for utility, n in ways.items() if utility >= need)
 
 
-def some_useful(problem: Problem, objective: Threshold, row: int, n: int, random: Random) -> Levels:
+def some_useful(problem: LatticeProblem, objective: Threshold, row: int, n: int, random: Random) -> Levels:
     """Useful generalizations of a row, to see what counting one of them costs: drawn, then lowered where need be."""
     need = int(problem.need(objective.at_least)[row])
     drawn = random.integers(0, problem.lattice.n_levels, size=(n, problem.n_columns)).astype(np.uint8)
@@ -44,7 +44,7 @@ def some_useful(problem: Problem, objective: Threshold, row: int, n: int, random
     return drawn
 
 
-def by_prefix_sums(problem: Problem, objective: Threshold, which: Ints) -> Solution:
+def by_prefix_sums(problem: LatticeProblem, objective: Threshold, which: Ints) -> Solution:
     """Least risk, then most utility, then least levels, from an array of all generalizations of each row."""
     if n_generalizations(problem) > MOST_GENERALIZATIONS:
         raise ValueError("There are too many generalizations of a row.")
@@ -118,7 +118,7 @@ def _fill_best(lattice, rows, factor, floor, own, side, side_count, need, which,
         out_measures[i, 0], out_measures[i, 1], out_measures[i, 2] = least_covered, least, most
 
 
-def _nodes(problem: Problem, row: int, a: int) -> Ints:
+def _nodes(problem: LatticeProblem, row: int, a: int) -> Ints:
     """The nodes above a row's value, from itself to the root."""
     lattice = problem.lattice
     first = int(lattice.start[a]) + int(problem.rows[row, a]) * int(lattice.n_levels[a])

@@ -17,8 +17,8 @@ from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.methods.risk_utility.problem import (
     Floats,
     Ints,
+    LatticeProblem,
     Levels,
-    Problem,
     Solution,
     distinct_rows,
     problem_of,
@@ -44,13 +44,13 @@ def table(name: str, n_rows: int | None = None) -> tuple[tuple[TreeDomain, ...],
 
 def problem(
     name: str, n_columns: int, *, model: str = HARMONIC, floor: float = 0.0, n_rows: int | None = None
-) -> Problem:
+) -> LatticeProblem:
     """The first columns of a table, as their own side table."""
     domains, codes = table(name, n_rows)
     return problem_of(domains[:n_columns], codes[:, :n_columns], weights=Weights(model), floor=floor)
 
 
-def sampled(problem: Problem, n: int, random: Random) -> Ints:
+def sampled(problem: LatticeProblem, n: int, random: Random) -> Ints:
     """Some rows of the table, each as likely as any other, as rows of the problem."""
     chosen = random.choice(len(problem.of_row), min(n, len(problem.of_row)), replace=False)
     return np.asarray(problem.of_row[np.sort(chosen)])
@@ -82,7 +82,7 @@ def stream(seed: int, *of: Any) -> Random:
 # ---- shares and risks ----------------------------------------------------------------------------------
 
 
-def share(problem: Problem, solution: Solution) -> Floats:
+def share(problem: LatticeProblem, solution: Solution) -> Floats:
     """How much of the way from suppressed to raw each row still tells."""
     least = problem.least_utility
     raw = problem.raw_utility[solution.which]
@@ -101,7 +101,7 @@ def as_share(value: float) -> Fraction:
 # ---- k-anonymous tables --------------------------------------------------------------------------------
 
 
-def path(problem: Problem, random: Random) -> Levels:
+def path(problem: LatticeProblem, random: Random) -> Levels:
     """From raw to suppressed, all rows alike: columns take turns in a random order, one level at a time."""
     top = problem.top()
     levels = np.zeros(problem.n_columns, dtype=np.uint8)
@@ -115,7 +115,7 @@ def path(problem: Problem, random: Random) -> Levels:
     return np.array(steps)
 
 
-def group_sizes(problem: Problem, steps: Levels) -> NDArray[np.int64]:
+def group_sizes(problem: LatticeProblem, steps: Levels) -> NDArray[np.int64]:
     """(steps, rows): the rows of the table that share the generalization of each row, were all rows at that step."""
     out = np.empty((len(steps), problem.n), dtype=np.int64)
     every = np.arange(problem.n)

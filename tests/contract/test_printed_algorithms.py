@@ -14,7 +14,7 @@ from rowwise_people import QUASI, chain, covers, depth, people, policy_text, raw
 
 import sfumato as sf
 from sfumato.methods.risk_utility import optimize
-from sfumato.methods.risk_utility.generalize import encoded
+from sfumato.methods.risk_utility.generalize import encode_tables
 from sfumato.methods.risk_utility.paper import approximation, genetic
 from sfumato.methods.risk_utility.problem import Threshold
 from sfumato.policy.document import Policy
@@ -45,7 +45,7 @@ def depths(box: tuple) -> int:
 
 
 def problem_of(release: Release):
-    return encoded(open_table(PEOPLE), release.policy.schema, release.policy.method).problem
+    return encode_tables(open_table(PEOPLE), release.policy.schema, release.policy.method).problem
 
 
 def levels_of(release: Release, problem) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from tradeoff_releases import POLICY, people, release_of
 
 from sfumato.errors import InputError
-from sfumato.methods.risk_utility.apply import generalized
+from sfumato.methods.risk_utility.apply import generalize_rows
 from sfumato.policy.document import Policy
 from sfumato.table.write import write_table
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities
@@ -120,4 +120,4 @@ def test_only_risk_utility_releases_are_applied_with_a_side_table(here, sfumato)
         assert done.code == 2
         assert "leave it out" in done.sentence
     with pytest.raises(InputError, match="Only a risk-utility release"):
-        generalized(here / "t.csv", here / "p.yaml", here / "t.csv")
+        generalize_rows(here / "t.csv", here / "p.yaml", here / "t.csv")

@@ -19,7 +19,7 @@ from sfumato.methods.risk_utility.paper import exponential
 from sfumato.methods.risk_utility.paper.exponential import Extremes, Generalizations, equation_10
 from sfumato.methods.risk_utility.problem import (
     Lagrangian,
-    Problem,
+    LatticeProblem,
     Threshold,
     lattice_of,
     problem_of,
@@ -126,7 +126,7 @@ def stable_problem(counts, m):
     codes = np.array(rows, dtype=np.uint32).T.copy()
     count = np.array(list(counts.values()))
     count[-1] = m - count[:-1].sum()
-    return Problem(
+    return LatticeProblem(
         lattice, codes, np.repeat(np.arange(len(codes)), count), codes, count, np.zeros(len(codes), dtype=np.int64),
         floor, utility_unit, weight_unit,
     )  # fmt: skip
@@ -197,7 +197,9 @@ def test_the_exponential_mechanism_is_nearly_uniform():
     assert np.ptp(given.working * scores / 100) <= given.spread
 
 
-def averages(problem: Problem, objective: Lagrangian, *, t: int, working: float) -> tuple[float, float]:
+def averages(
+    problem: LatticeProblem, objective: Lagrangian, *, t: int, working: float
+) -> tuple[float, float]:
     """What Algorithm 3 expects of a row that it draws, and OPTIMUM(D, L'): f on average over the rows of the table."""
     expected, best = np.zeros(problem.n), np.zeros(problem.n)
     for row in range(problem.n):
@@ -208,7 +210,7 @@ def averages(problem: Problem, objective: Lagrangian, *, t: int, working: float)
     return tuple(float(np.average(one, weights=problem.n_alike)) for one in (expected, best))
 
 
-def deep_problem(n_rows: int, n_columns: int = 1) -> Problem:
+def deep_problem(n_rows: int, n_columns: int = 1) -> LatticeProblem:
     """Rows that are all alike, in columns of six levels; the root weighs a hundredth of everything else."""
     tree = ["a", "b"]
     for level in range(4):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.encoding.declared import DeclaredRows, domains_of, held
 from sfumato.encoding.domain import Domain, OrderedDomain
-from sfumato.methods.specialization.loop import Grid, Piece, parts_of
+from sfumato.methods.specialization.loop import CutGrid, Piece, parts_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Output
 from sfumato.recoding.cuts import Cuts
@@ -234,10 +234,10 @@ def a_cut(draw: st.DrawFn, a: int, domain: Domain) -> tuple[Piece, ...]:
 
 
 @st.composite
-def grids(draw: st.DrawFn) -> tuple[Policy, Source, Grid]:
+def grids(draw: st.DrawFn) -> tuple[Policy, Source, CutGrid]:
     policy, source = draw(cases())
     domains = domains_of(policy.schema)
-    return policy, source, Grid.of([a_cut(draw, a, domain) for a, domain in enumerate(domains)], domains)
+    return policy, source, CutGrid.of([a_cut(draw, a, domain) for a, domain in enumerate(domains)], domains)
 
 
 @settings(max_examples=150)

@@ -259,7 +259,7 @@ def test_the_reported_progress_counts_every_row_once(monkeypatch):
 @settings(max_examples=30)
 def test_shuffled_rows_stay_in_their_groups(case: Case, seed: int):
     found = case.partition()
-    order = found.shuffled(np.random.default_rng(seed).random(len(case.rows)))
+    order = found.shuffle(np.random.default_rng(seed).random(len(case.rows)))
     parts = [frozenset(part.tolist()) for part in np.split(order, np.cumsum(found.size)[:-1])]
     assert parts == members_of(found)
 

@@ -18,11 +18,11 @@ from lagrangian_cases import interior
 from tradeoff_cases import lagrangians, problems
 
 from sfumato.methods.risk_utility.paper.lagrangian import STAGES, solve, solve_in_stages
-from sfumato.methods.risk_utility.problem import Lagrangian, Problem
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem
 
 
 def compare_with_brute_force(
-    problem: Problem, objective: Lagrangian, stages=STAGES, *, all_proved: bool
+    problem: LatticeProblem, objective: Lagrangian, stages=STAGES, *, all_proved: bool
 ) -> None:
     solution, counted = solve_in_stages(problem, objective, stages=stages, threads=1)
     for row in range(problem.n):
@@ -109,7 +109,7 @@ def test_without_a_price_nothing_is_generalized(problem, power):
 # ---- the paper's way on the ring family -----------------------------------------------------------------
 
 
-def chain(problem: Problem, row: int) -> tuple[tuple[int, ...], list[list[int]]]:
+def chain(problem: LatticeProblem, row: int) -> tuple[tuple[int, ...], list[list[int]]]:
     """The heights of a row's chain product, and the levels that its elements stand for."""
     columns = [
         sorted({levels[a] for levels in naive.generalizations(problem, row)})
@@ -122,7 +122,7 @@ def levels_at(columns: list[list[int]], x) -> list[int]:
     return [levels[j] for levels, j in zip(columns, x, strict=True)]
 
 
-def lagrangian(problem: Problem, objective: Lagrangian, row: int):
+def lagrangian(problem: LatticeProblem, objective: Lagrangian, row: int):
     """Heights, and f on the chain product, exactly."""
     heights, columns = chain(problem, row)
     return heights, {

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfumato.encoding.domain import TreeDomain
-from sfumato.methods.risk_utility.problem import Lagrangian, Problem, problem_of
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, problem_of
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import Weights
 from sfumato.policy.schema import Attribute, Role
@@ -40,7 +40,7 @@ FLAT = tuple(
 
 
 @st.composite
-def interior(draw, *, max_columns: int = 3, max_rows: int = 60) -> tuple[Problem, Lagrangian]:
+def interior(draw, *, max_columns: int = 3, max_rows: int = 60) -> tuple[LatticeProblem, Lagrangian]:
     """Weights that hardly change, and a price near the one at which raw and suppressed rows are worth the same."""
     n_columns = draw(st.integers(2, max_columns))
     codes = table(draw(st.integers(5, max_rows)), n_columns, draw(st.integers(0, 2**32)))

@@ -10,10 +10,10 @@ import itertools
 import math
 from fractions import Fraction
 
-from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Objective, Problem, Threshold
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, LogRisk, Objective, Threshold
 
 
-def generalizations(problem: Problem, row: int):
+def generalizations(problem: LatticeProblem, row: int):
     """All generalizations of a row: levels, without those that repeat a node."""
     lattice = problem.lattice
     chains = []
@@ -28,7 +28,7 @@ def generalizations(problem: Problem, row: int):
     return itertools.product(*chains)
 
 
-def node_of(problem: Problem, row: int, a: int, level: int) -> int:
+def node_of(problem: LatticeProblem, row: int, a: int, level: int) -> int:
     lattice = problem.lattice
     node = int(lattice.node[lattice.start[a] + int(problem.rows[row, a]) * int(lattice.n_levels[a])])
     height = int(lattice.n_levels[a]) - 1
@@ -37,7 +37,7 @@ def node_of(problem: Problem, row: int, a: int, level: int) -> int:
     return node
 
 
-def measure(problem: Problem, row: int, levels) -> tuple[int, int, int]:
+def measure(problem: LatticeProblem, row: int, levels) -> tuple[int, int, int]:
     """Rows covered, weight, utility."""
     lattice = problem.lattice
     nodes = [node_of(problem, row, a, level) for a, level in enumerate(levels)]
@@ -56,7 +56,7 @@ def measure(problem: Problem, row: int, levels) -> tuple[int, int, int]:
     return covered, weight, utility
 
 
-def is_feasible(problem: Problem, objective: Threshold, row: int, utility: int) -> bool:
+def is_feasible(problem: LatticeProblem, objective: Threshold, row: int, utility: int) -> bool:
     """u(x) >= u(top) + c (u(raw) - u(top)), with the rounding of utilities forgiven."""
     least = problem.least_utility
     raw = measure(problem, row, [0] * problem.n_columns)[2]
@@ -64,7 +64,7 @@ def is_feasible(problem: Problem, objective: Threshold, row: int, utility: int) 
     return utility >= max(least, least + objective.at_least * (raw - least) - slack)
 
 
-def worth(problem: Problem, objective: Objective, covered: int, weight: int, utility: int):
+def worth(problem: LatticeProblem, objective: Objective, covered: int, weight: int, utility: int):
     """What is best is greatest: an exact number, but for logarithms."""
     if isinstance(objective, Threshold):
         return -Fraction(weight, max(covered, 1))
@@ -76,7 +76,7 @@ def worth(problem: Problem, objective: Objective, covered: int, weight: int, uti
     return float(real_utility) - float(objective.price) * math.log(float(real_weight) / max(covered, 1))
 
 
-def best(problem: Problem, objective: Objective, row: int):
+def best(problem: LatticeProblem, objective: Objective, row: int):
     """(worth, utility, levels) of the best generalization: worth, then utility, then the least levels."""
     found = None
     for levels in generalizations(problem, row):

@@ -12,7 +12,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfumato.encoding.domain import TreeDomain
-from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Problem, Solution, Threshold, problem_of
+from sfumato.methods.risk_utility.problem import (
+    Lagrangian,
+    LatticeProblem,
+    LogRisk,
+    Solution,
+    Threshold,
+    problem_of,
+)
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import MODELS, UTILITIES, Weights
 from sfumato.policy.schema import Attribute, Role
@@ -49,7 +56,7 @@ def problems(
     external: bool | None = None,
     utilities: tuple[str, ...] = UTILITIES,
     models: tuple[str, ...] = MODELS,
-) -> Problem:
+) -> LatticeProblem:
     """A problem; with a ``floor`` no generalization weighs nothing."""
     n_columns = draw(st.integers(1, max_columns))
     domains = [
@@ -90,7 +97,7 @@ thresholds = st.builds(Threshold, shares)
 
 
 @st.composite
-def lagrangians(draw, problem: Problem, *, powers: tuple[int, ...] = (0, 1, 2, 3)) -> Lagrangian:
+def lagrangians(draw, problem: LatticeProblem, *, powers: tuple[int, ...] = (0, 1, 2, 3)) -> Lagrangian:
     """A price around the one at which raw and suppressed rows are worth the same."""
     power = draw(st.sampled_from(powers))
     near = max(problem.lambda_0(), 1e-3)
@@ -103,7 +110,7 @@ log_risks = st.builds(
 )
 
 
-def table(trees, *rows, side=None, **options) -> Problem:
+def table(trees, *rows, side=None, **options) -> LatticeProblem:
     """A problem of some columns; rows are codes, leaves from left to right."""
     domains = [
         TreeDomain(Attribute(f"c{i}", Role.QUASI_IDENTIFIER), tree, has_missing=False)
@@ -116,7 +123,7 @@ def table(trees, *rows, side=None, **options) -> Problem:
 
 def wide_problem(
     n_codes: int, *, n_rows: int = 60, n_columns: int = 3, seed: int = 0, branches: int = 4, **options
-) -> Problem:
+) -> LatticeProblem:
     """Rows of columns whose hierarchies have two steps or more: groups of ``branches`` values, groups of groups, ..."""
     random = np.random.default_rng(seed)
     paths = [[f"v{code}"] for code in range(n_codes)]
@@ -137,7 +144,7 @@ def wide_problem(
     return problem_of(domains, codes.astype(np.uint32), **options)
 
 
-def check_search(problem: Problem, objective: Threshold, solution: Solution) -> None:
+def check_search(problem: LatticeProblem, objective: Threshold, solution: Solution) -> None:
     """What a search found has enough utility and is measured right; nothing beats the best, and proved ones are it."""
     need = problem.need(objective.at_least)[solution.which]
     measured = problem.solution(solution.levels, which=solution.which)

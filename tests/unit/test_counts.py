@@ -111,7 +111,7 @@ def test_cells_and_their_places_are_each_others_inverse(ends: list[list[int]], s
     places = np.stack([np.searchsorted(end, codes[:, a], side="right") for a, end in enumerate(ends)], axis=1)
     cells = mesh.cells(codes)
     assert mesh.places(cells).tolist() == places.tolist()
-    assert mesh.numbered(places).tolist() == cells.tolist()
+    assert mesh.number_cells(places).tolist() == cells.tolist()
     order, start = in_order(cells)
     assert places[order].tolist() == sorted(places.tolist())
     assert len(start) == len({tuple(place) for place in places.tolist()})
@@ -142,7 +142,7 @@ def test_slices_of_cells_add_up_to_all(seed: int, most: int, n_slices: int):
         counts, n_added = CellCounts(mesh, most, n_slices=n, which=which), 0
         while (n_added := counts.add(cells, begin=n_added)) < len(cells):
             waiting.append((counts.which + counts.n_slices, 2 * counts.n_slices))
-            counts = counts.halved()
+            counts = counts.double_slices()
         assert counts.n <= most
         found += Counter(dict(zip(counts.cells()[:, 0].tolist(), counts.n_rows().tolist(), strict=True)))
     assert found == Counter(cells[:, 0].tolist())

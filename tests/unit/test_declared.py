@@ -16,7 +16,7 @@ import pytest
 from sfumato.encoding.declared import DeclaredRows, cut_of, domains_of, held, with_missing
 from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import TableError
-from sfumato.methods.specialization.loop import Grid, Piece
+from sfumato.methods.specialization.loop import CutGrid, Piece
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.output import Output
@@ -401,7 +401,7 @@ def test_further_rows_find_the_nodes_that_hold_missing(tmp_path):
     def recoded(labels, cells):
         nodes = [tree.labels.index(label) for label in labels]
         pieces = tuple(Piece(0, int(tree.low[node]), int(tree.high[node]), node) for node in nodes)
-        Grid.of([pieces, ages], domains).recoding(1, Output.LABELS, frozenset()).write(tmp_path)
+        CutGrid.of([pieces, ages], domains).recoding(1, Output.LABELS, frozenset()).write(tmp_path)
         document = json.loads((tmp_path / "recoding.json").read_text(encoding="utf-8"))
         cuts = Cuts.from_document(document, policy.schema)
         return cuts.apply(pa.table({"job": cells, "age": ["40", "x", None, "1"][: len(cells)]}))
@@ -418,7 +418,7 @@ def test_further_rows_find_the_nodes_that_hold_missing(tmp_path):
 def test_an_axis_that_is_not_declared_is_written_as_before():
     """The recoding of every other method keeps its form."""
     whole = domains_of(policy_of(age=AGE).schema)
-    grid = Grid.of([(Piece(0, 0, 49),)], whole)
+    grid = CutGrid.of([(Piece(0, 0, 49),)], whole)
     assert axis_as_dict(grid.axes[0])["declared"] is True
     plain = OrderedAxis(whole[0].attribute, 18.0, 65.0, 1.0, has_missing=True)
     assert "declared" not in axis_as_dict(plain)

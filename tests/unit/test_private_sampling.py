@@ -23,7 +23,7 @@ from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.paper import lagrangian
 from sfumato.methods.risk_utility.private import release as private_sampling
 from sfumato.methods.risk_utility.private.release import drawn_from, prepared
-from sfumato.methods.risk_utility.problem import Problem
+from sfumato.methods.risk_utility.problem import LatticeProblem
 from sfumato.methods.risk_utility.release import SideTable
 from sfumato.policy.document import Policy
 from sfumato.policy.options.sampling_plan import delta_of, plan
@@ -234,9 +234,9 @@ def test_the_optimizer_is_chosen_by_the_side_table_alone(monkeypatch):
 
     def chosen(problem, objective, asked, **options):
         seen.append(problem)
-        return optimize.chosen(problem, objective, asked, **options)
+        return optimize.choose_optimizer(problem, objective, asked, **options)
 
-    monkeypatch.setattr(private_sampling, "chosen", chosen)
+    monkeypatch.setattr(private_sampling, "choose_optimizer", chosen)
     published(people.people(), seed=1)
     (problem,) = seen
     assert len(problem.of_row) == len(SIDE)
@@ -313,7 +313,7 @@ def test_the_table_itself_is_no_public_side_table(tmp_path):
 # ---- the box of a row depends on the row and the side table alone -----------------------------------------
 
 
-def alone(problem: Problem, row: int) -> Problem:
+def alone(problem: LatticeProblem, row: int) -> LatticeProblem:
     return replace(
         problem, rows=problem.rows[[row]], of_row=np.zeros(1, dtype=np.int64), own=problem.own[[row]]
     )

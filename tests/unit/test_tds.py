@@ -251,7 +251,7 @@ def test_several_targets_and_joint_ones_are_all_served():
 def test_groups_stand_in_the_order_of_the_grid_and_shuffle_within():
     found = of_numbers("xyxy", k=1, a=[2, 1, 2, 1], b=[1, 2, 2, 1])
     assert found.leaf.tolist() == sorted(found.leaf.tolist())
-    assert sorted(found.shuffled(np.array([0.1, 0.9, 0.5, 0.3])).tolist()) == [0, 1, 2, 3]
+    assert sorted(found.shuffle(np.array([0.1, 0.9, 0.5, 0.3])).tolist()) == [0, 1, 2, 3]
 
 
 def test_progress_counts_groups():
@@ -327,7 +327,7 @@ def test_the_loop_serves_a_chooser_that_halves_numbers_a_given_number_of_times()
     numbers, words = loop.specialize(domains, chooser)
     assert [(piece.low, piece.high) for piece in numbers] == [(0, 2), (2, 4), (4, 8)]
     assert [(piece.low, piece.high) for piece in words] == [(0, 1), (1, 2)]
-    grid = loop.Grid.of([numbers, words], domains)
+    grid = loop.CutGrid.of([numbers, words], domains)
     assert grid.thresholds[0].tolist() == [1, 3]
     cuts = grid.recoding(6, sf.Policy.parse(POLICY).output, frozenset())
     assert cuts.apply(pa.table({"a": [3], "b": ["v"]})).to_pylist() == [{"a": "[2, 3]", "b": "v"}]

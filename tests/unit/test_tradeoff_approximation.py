@@ -146,7 +146,7 @@ def test_a_level_set_is_accepted_by_utility_and_by_weight():
 
 def test_of_equal_risks_the_one_of_most_utility_is_found():
     one = chains({(0, 0): 4}, [[1, 0]] * 2, [[1, 1]] * 2)
-    assert approximation._repaired(one, 1, epsilon=0.1).tolist() == [0, 0]
+    assert approximation._search_repaired(one, 1, epsilon=0.1).tolist() == [0, 0]
 
 
 # ---- the results ----------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_theorem_3_promises_thirty_times_what_algorithm_1_gives():
     z = 1 / greatest_safety(one, need)
     assert expected_safety(one, need, **PRINTED) * z == pytest.approx(0.010)
     assert round(PROMISE, 3) == 0.303
-    assert expected_safety(one.presolved(need), need, **PRINTED) * z == pytest.approx(1)
+    assert expected_safety(one.presolve(need), need, **PRINTED) * z == pytest.approx(1)
     found = approximation.solve(problem, HALF, which=np.array([0]))
     assert (found.levels.tolist(), found.covered.tolist()) == ([[1]], [100])
 
@@ -271,8 +271,8 @@ def test_random_rows_violate_theorem_3_and_presolved_ones_do_not():
         parts = {"epsilon": 0.1, "sigma_1": 0.1, "sigma_2": approximation.slack_of(share, 0.1)}
         least = greatest_safety(one, need) / (parts["sigma_2"] * 1.1)
         printed.append(expected_safety(one, need, **parts) / least)
-        presolved.append(expected_safety(one.presolved(need), need, **parts) / least)
-        best = approximation._repaired(one.presolved(need), need, epsilon=0.1)
+        presolved.append(expected_safety(one.presolve(need), need, **parts) / least)
+        best = approximation._search_repaired(one.presolve(need), need, epsilon=0.1)
         ours.append(safety(one, best) / greatest_safety(one, need))
     assert sum(ratio < 1 for ratio in printed) >= 4
     assert min(printed) < 0.01
@@ -289,11 +289,13 @@ def test_presolving_does_not_save_theorem_3_in_general():
     for a, b in itertools.combinations(range(4), 2):
         rows[tuple(int(i in {a, b}) for i in range(4))] = 1000
     one = chains(rows, [[1, 0]] * 4, [[1, 1]] * 4)
-    assert len(one.presolved(2).count) == len(one.count)
+    assert len(one.presolve(2).count) == len(one.count)
     z = 1 / greatest_safety(one, 2)
-    assert expected_safety(one.presolved(2), 2, **PRINTED) * z == pytest.approx(1 / 1001)
+    assert expected_safety(one.presolve(2), 2, **PRINTED) * z == pytest.approx(1 / 1001)
     assert PROMISE > 1 / 1001
-    assert safety(one, approximation._repaired(one.presolved(2), 2, epsilon=0.1)) * z == pytest.approx(1)
+    assert safety(one, approximation._search_repaired(one.presolve(2), 2, epsilon=0.1)) * z == pytest.approx(
+        1
+    )
 
 
 # ---- what it refuses ------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_walks_stay_within_the_layer_and_cover_enough_rows():
         if start is None:
             continue
         n += 1
-        points = polytope._walked(body, layer, np.tile(start, (200, 1)), problem, walk, seeded(3))
+        points = polytope._walk(body, layer, np.tile(start, (200, 1)), problem, walk, seeded(3))
         assert polytope._is_within(body, layer, points, walk.t - 1e-6).all()
         assert points.std(axis=0).min() > 0.01  # and they do walk
         for column in range(2):

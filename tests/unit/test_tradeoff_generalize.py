@@ -30,7 +30,7 @@ def source(**columns) -> Source:
 
 
 def encoded(schema, table, side=None, **options) -> generalize.Encoded:
-    return generalize.encoded(table, schema, RiskUtilityOptions(**options), side)
+    return generalize.encode_tables(table, schema, RiskUtilityOptions(**options), side)
 
 
 def labels(found: generalize.Encoded, a: int = 0) -> list:
@@ -116,9 +116,9 @@ def test_a_column_that_is_missing_everywhere_works():
 def test_the_closed_policy_encodes_as_the_open_one():
     policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, method: risk-utility}")
     table, side = source(age=[20, 23]), source(age=[18, 25])
-    closed = generalize.closed(policy, table, side)
+    closed = generalize.close_policy(policy, table, side)
     assert Policy.from_dict(closed.as_dict()) == closed
-    assert generalize.closed(closed, table, side) == closed
+    assert generalize.close_policy(closed, table, side) == closed
     one, other = (encoded(each.schema, table, side) for each in (policy, closed))
     np.testing.assert_array_equal(one.problem.rows, other.problem.rows)
     assert one.domains[0].hierarchy == other.domains[0].hierarchy
@@ -233,7 +233,7 @@ def published(text: str, table: Source, level: int) -> pa.Table:
     policy = Policy.parse(text)
     found = encoded(policy.schema, table)
     levels = np.minimum(level, found.problem.top())[None].repeat(found.problem.n, axis=0)
-    return generalize.published(table, policy, found, levels, seeded(1))
+    return generalize.publish_rows(table, policy, found, levels, seeded(1))
 
 
 AGES = (

@@ -28,7 +28,7 @@ from sfumato.methods.risk_utility.paper.lagrangian import (
     solve,
     solve_in_stages,
 )
-from sfumato.methods.risk_utility.problem import Lagrangian, LogRisk, Problem, Threshold, problem_of
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, LogRisk, Threshold, problem_of
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import Weights
 
@@ -37,7 +37,7 @@ PLACES = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d"]}})
 MODEL_2 = Weights("model-2")
 
 
-def one(problem: Problem, price, power: int = 1, **options):
+def one(problem: LatticeProblem, price, power: int = 1, **options):
     return solve_in_stages(problem, Lagrangian(Fraction(price), power), threads=1, **options)
 
 
@@ -104,7 +104,7 @@ def test_no_rows_have_no_optimum():
 # ---- stages and sizes -----------------------------------------------------------------------------------
 
 
-def hard() -> tuple[Problem, Lagrangian]:
+def hard() -> tuple[LatticeProblem, Lagrangian]:
     """Rows that nothing but a cut proves: weights that hardly change, at the price where raw and suppressed tie."""
     case = problem_of(domains(5), skewed_columns(400, 5, 3), weights=Weights("harmonic"), floor=30.0)
     return case, Lagrangian(Fraction(case.lambda_0()).limit_denominator(10**6))
@@ -247,7 +247,7 @@ def test_a_maximum_flow_is_a_minimum_cut_and_near_ones_are_closed_under_roomy_ar
     assert frozenset(np.flatnonzero(least == flow.SOURCE).tolist()) == frozenset.intersection(*best)
 
 
-def ladders(case: Problem, row: int):
+def ladders(case: LatticeProblem, row: int):
     node_count = []
     for node, (low, high) in enumerate(zip(case.lattice.low, case.lattice.high, strict=True)):
         column = case.side[:, np.searchsorted(case.lattice.root, node, side="right") - 1]

@@ -125,7 +125,7 @@ def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArr
     return TreeAxis(domain.attribute, kept, domain.has_missing, domain.is_declared), new
 
 
-def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64]:
+def known_nodes(axis: TreeAxis, column: Any, known: LabelDescent) -> NDArray[np.int64]:
     """The deepest known hierarchy node of each cell; ``known`` goes down the hierarchy of the axis."""
     attribute = axis.attribute
     if axis.is_declared:
@@ -145,7 +145,7 @@ def known_nodes(axis: TreeAxis, column: Any, known: Descent) -> NDArray[np.int64
     return np.asarray(table[at])
 
 
-class Descent:
+class LabelDescent:
     """``Hierarchy.descend`` for many paths: children found by label.
 
     ``tree`` is the declared hierarchy of an axis that has one, and ``declared`` the node of each of its codes.

@@ -18,7 +18,7 @@ class Partition:
 
     ``leaf`` says where each group stands in the recoding, ``size`` its number of rows, and ``row_numbers``
     lists the rows group by group. Their order within a group says something of the input's: a release takes
-    ``shuffled`` ones.
+    ``shuffle`` ones.
     """
 
     recoding: Recoder
@@ -26,7 +26,7 @@ class Partition:
     size: NDArray[np.int64]
     row_numbers: NDArray[np.uint32]
 
-    def shuffled(self, random: NDArray[np.float64]) -> NDArray[np.uint32]:
+    def shuffle(self, random: NDArray[np.float64]) -> NDArray[np.uint32]:
         """The row numbers in random order within each group; ``random`` is one number in [0, 1) per row."""
         end = np.cumsum(self.size)
         out = self.row_numbers.copy()

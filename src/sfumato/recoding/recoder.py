@@ -30,7 +30,7 @@ from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,
     Axis,
-    Descent,
+    LabelDescent,
     OrderedAxis,
     TreeAxis,
     distinct_boxes,
@@ -89,12 +89,12 @@ class Cells:
         return out
 
 
-Known = Mapping[str, Descent]
+Known = Mapping[str, LabelDescent]
 """How to go down the hierarchy of each tree axis by labels."""
 
 
 def known_of(axes: tuple[Axis, ...]) -> Known:
-    return {axis.attribute.name: Descent(axis) for axis in axes if isinstance(axis, TreeAxis)}
+    return {axis.attribute.name: LabelDescent(axis) for axis in axes if isinstance(axis, TreeAxis)}
 
 
 class Recoder(ABC):
@@ -169,7 +169,7 @@ class Recoder(ABC):
             return tree_column(axis, expand(low.astype(np.int32)))
         return self._ordered_columns(axis, low, high, expand)
 
-    def hidden(
+    def hide_strange(
         self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]
     ) -> dict[str, pa.Array]:
         """The columns without the cells that are missing where the recoding knows no missing."""
@@ -217,7 +217,7 @@ class Recoder(ABC):
         name, at = axis.attribute.name, expand(which)
         out: dict[str, pa.Array] = {}
         if self.output.has_labels:
-            out[name] = _labelled(at, axis.labels(low, high))
+            out[name] = _label_cells(at, axis.labels(low, high))
         if self.output.has_bounds:
             for own, ends in zip(bound_names(name), axis.bounds(low, high), strict=True):
                 out[own] = ends.take(pa.array(at))
@@ -262,7 +262,7 @@ class Recoder(ABC):
                 found |= tree_column(
                     axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
                 )
-        return self.hidden(found, cells.strange)
+        return self.hide_strange(found, cells.strange)
 
     def ready(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
@@ -271,7 +271,7 @@ class Recoder(ABC):
     def stream(self, source: Source) -> Iterator[pa.Table]:
         """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact."""
         ready, known, n_rows = self.ready(), known_of(self.axes), 0
-        for part in parts_of(evenly_spelled(source, self.axes)):
+        for part in parts_of(spell_evenly(source, self.axes)):
             with after(n_rows):
                 recoded = ready.recoded(part, known)
             yield self.put_together(part, recoded)
@@ -290,7 +290,7 @@ def parts_of(source: Source, names: Sequence[str] | None = None) -> Iterator[Sou
             yield replace(source, names=tuple(names), n_rows=batch.num_rows, read=read, stream=None)
 
 
-def evenly_spelled(source: Source, axes: tuple[Axis, ...]) -> Source:
+def spell_evenly(source: Source, axes: tuple[Axis, ...]) -> Source:
     """The table as its parts may be read one by one, each cell with the text that it has in the whole table.
 
     Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
@@ -343,10 +343,10 @@ def after(n_rows: int) -> Iterator[None]:
 
 
 def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
-    return {axis.attribute.name: _labelled(nodes, pa.array(axis.nodes.labels, pa.string()))}
+    return {axis.attribute.name: _label_cells(nodes, pa.array(axis.nodes.labels, pa.string()))}
 
 
-def _labelled(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
+def _label_cells(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
     """A column of labels; a null label makes an empty cell."""
     is_null = np.asarray(labels.is_null())
     distinct = labels.fill_null("").dictionary_encode()  # a label may stand at several nodes
@@ -363,11 +363,11 @@ def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
     return (
         pa.array(column.to_pylist(), column.type, mask=rows)
         if column.null_count == 0
-        else _nulled(column, rows)
+        else _null_cells(column, rows)
     )
 
 
-def _nulled(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+def _null_cells(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
     return pa.array(
         [None if hide else cell for cell, hide in zip(column.to_pylist(), rows, strict=True)], column.type
     )

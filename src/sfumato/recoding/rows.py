@@ -26,7 +26,7 @@ def published_rows(
 
     ``statistics`` are given where the rows are only a part of one group.
     """
-    order = pa.array(groups.shuffled(random))
+    order = pa.array(groups.shuffle(random))
     if statistics:
         recoded = {name: pa.repeat(cell, len(order)) for name, cell in statistics.items()} | groups.columns()
     else:

@@ -31,7 +31,7 @@ from sfumato.recoding.ways import (
     Tree,
     axis_above,
     bytes_per_node,
-    joined,
+    join_trees,
     nodes_in_use,
     table_of,
 )
@@ -169,7 +169,7 @@ class TreeWriter:
         most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
         try:
             if n_nodes <= most:
-                return Recoding(decoder.axes, joined(list(trees)), plan.output, plan.left_out)
+                return Recoding(decoder.axes, join_trees(list(trees)), plan.output, plan.left_out)
             memory = self.memory or SMALL * bytes_per_node(self.n_axes)
             path = self.folder / NODES
             _write_trees(path, trees, decoder.axes)
@@ -250,7 +250,7 @@ def _write_trees(path: Path, trees: Iterator[Tree], axes: Sequence[Axis]) -> Non
                     waiting.append(tree)
                 n_waiting = sum(part.n_nodes for part in waiting)
                 if n_waiting >= ROW_GROUP or (tree is None and waiting):
-                    table = table_of(joined(waiting), axes)
+                    table = table_of(join_trees(waiting), axes)
                     waiting = []
                     writer = writer or pq.ParquetWriter(path, table.schema, write_statistics=False)
                     writer.write_table(table, row_group_size=ROW_GROUP)

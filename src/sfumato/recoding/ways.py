@@ -66,7 +66,7 @@ def bytes_per_node(n_axes: int) -> int:
     return 28 + 4 * n_axes + 32 * n_axes
 
 
-def joined(parts: Sequence[Tree]) -> Tree:
+def join_trees(parts: Sequence[Tree]) -> Tree:
     """One tree of consecutive parts, whose children are numbered through already."""
     return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS))
 

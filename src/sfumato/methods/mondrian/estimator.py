@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import did_you_mean
-from sfumato.methods.mondrian.estimator_input import EstimatorError, opened, schema_of, with_targets
+from sfumato.methods.mondrian.estimator_input import EstimatorError, open_input, schema_of, with_targets
 from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -83,7 +83,7 @@ class Mondrian:
 
         ``y`` is the target, or a frame of several. Without it, targets are columns of ``X``.
         """
-        source = opened(X)
+        source = open_input(X)
         given = self.requirement
         requirements = tuple(given) if isinstance(given, Sequence) else (given,)
         table, workload = with_targets(source, y, tuple(self.workload))
@@ -118,7 +118,7 @@ class Mondrian:
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
         first = source.take(np.zeros(1, dtype=np.int64))
-        self._names_out = tuple(self._recoded(first).column_names)
+        self._names_out = tuple(self._recode(first).column_names)
 
     def transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
         """Recode any rows. The frame is of the kind that came in, with its index, unless ``set_output`` says otherwise.
@@ -127,10 +127,10 @@ class Mondrian:
         pass through.
         """
         self._check_fitted()
-        source = self._as_fitted(opened(X))
+        source = self._as_fitted(open_input(X))
         wanted = self._container()
         kind = source.kind if wanted == "default" else wanted
-        return hand_back(self._recoded(source), replace(source, kind=kind))
+        return hand_back(self._recode(source), replace(source, kind=kind))
 
     def _as_fitted(self, source: Source) -> Source:
         """The table by the names that ``fit`` saw. Arrays have none, so their columns count by their order."""
@@ -145,7 +145,7 @@ class Mondrian:
         before = dict(zip(names, source.names, strict=True))
         return replace(source, names=names, read=lambda name: source.column(before[name]), stream=None)
 
-    def _recoded(self, source: Source) -> pa.Table:
+    def _recode(self, source: Source) -> pa.Table:
         table = self.recoding_.apply_to(source)
         return table.drop_columns([name for name in table.column_names if name in self.left_out_])
 

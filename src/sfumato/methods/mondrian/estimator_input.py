@@ -25,7 +25,7 @@ class EstimatorError(InputError, ValueError):
     """What scikit-learn and its users expect to be a ValueError."""
 
 
-def opened(given: Any) -> Source:
+def open_input(given: Any) -> Source:
     """The table behind a frame, a path, an array or nested lists."""
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         raise EstimatorError("A sparse matrix cannot be recoded; give its dense array (toarray).")

@@ -66,11 +66,11 @@ class Open:
 
 
 @dataclass(slots=True)
-class Piece:
+class GrownPart:
     """Part of the tree: some nodes, and the pieces that go on where one of them is a leaf."""
 
     nodes: Table  # NODE
-    below: dict[int, Piece] = field(default_factory=dict)
+    below: dict[int, GrownPart] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -198,8 +198,8 @@ class _Grower:
         self.events: SimpleQueue[Future[int] | str | None] = SimpleQueue()
         """A task was submitted (None) or is finished, or all leaves have been submitted."""
 
-    def run(self, begun: Begun) -> Piece:
-        top = Piece(begun.nodes)
+    def run(self, begun: Begun) -> GrownPart:
+        top = GrownPart(begun.nodes)
         if not begun.leaves:
             return top
         self.widest = max(int(leaf.bounds[1].max(initial=0)) for leaf in begun.leaves.values()) + 1
@@ -221,14 +221,16 @@ class _Grower:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> None:
+    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: GrownPart, at: int) -> None:
         self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
         pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
 
-    def work_on_each(self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, Open]], parent: Piece) -> int:
+    def work_on_each(
+        self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, Open]], parent: GrownPart
+    ) -> int:
         return sum(self.work(pool, task, parent, at) for at, task in tasks)
 
-    def work(self, pool: ThreadPoolExecutor, task: Open, parent: Piece, at: int) -> int:
+    def work(self, pool: ThreadPoolExecutor, task: Open, parent: GrownPart, at: int) -> int:
         """Split a large node, leave all its children but the first to others, and go on with that one.
 
         Returns how many rows have found their group.
@@ -243,7 +245,7 @@ class _Grower:
                 nodes, children = self.split(task)
             else:
                 break
-            piece = parent.below[at] = Piece(nodes)
+            piece = parent.below[at] = GrownPart(nodes)
             if not children:
                 return task.end - task.start
             for child in range(2, len(nodes)):
@@ -253,7 +255,7 @@ class _Grower:
             return 0
         n = task.end - task.start
         capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
-        parent.below[at] = Piece(self.call(task, capacity, room_on_stack(256, task)))
+        parent.below[at] = GrownPart(self.call(task, capacity, room_on_stack(256, task)))
         return n
 
     def split(self, task: Open) -> tuple[Table, list[Open]]:
@@ -382,11 +384,11 @@ def one_node(task: Open, capacity: int) -> Table:
     return nodes
 
 
-def assemble(top: Piece) -> Nodes:
+def assemble(top: GrownPart) -> Nodes:
     """One tree out of its pieces: a piece takes the place of the leaf that it hangs below."""
     chunks: list[Table] = []
     n_nodes = 0
-    waiting: list[tuple[Piece, Table | None, int]] = [(top, None, 0)]
+    waiting: list[tuple[GrownPart, Table | None, int]] = [(top, None, 0)]
     while waiting:
         piece, chunk, at = waiting.pop()
         offset = n_nodes - (0 if chunk is None else 1)

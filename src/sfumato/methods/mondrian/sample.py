@@ -131,12 +131,12 @@ def cut(
     is_kept = np.empty(len(parent), dtype=np.bool_)
     stopped = np.empty(4, dtype=np.int64)
     fill_kept(
-        by_size, parent, height, _completed(nodes, axes), n_rows > rows_in_memory, room, is_kept, stopped
+        by_size, parent, height, _count_children(nodes, axes), n_rows > rows_in_memory, room, is_kept, stopped
     )
     return _only(nodes, is_kept, np.ones_like(is_kept))[0], Stops(*stopped.tolist())
 
 
-def _completed(nodes: Nodes, axes: Axes | None) -> NDArray[np.int64]:
+def _count_children(nodes: Nodes, axes: Axes | None) -> NDArray[np.int64]:
     """How many children each node will have."""
     if axes is None:
         return nodes.n_children.astype(np.int64)
@@ -168,7 +168,7 @@ def complete(nodes: Nodes, axes: Axes) -> Nodes:
 
     Rows of the population may be there; ``prune`` drops the leaves where there are none.
     """
-    whole = _completed(nodes, axes)
+    whole = _count_children(nodes, axes)
     n = 1 + int(whole.sum())
     if n == len(nodes.axis):
         return nodes

@@ -240,7 +240,7 @@ class Splitter:
             return None
         if self.searches and not self._wants_ranges([]) and self._has_unchecked():
             return self._gather_for_check(memory)
-        waiting = self._unwalked()
+        waiting = self._list_unwalked()
         if waiting and waiting[0].middle is not None:
             return self._gather_near_middle(waiting[0], memory)
         criteria, layout = self.criteria, self.layout
@@ -276,10 +276,10 @@ class Splitter:
             return 0
         if self.searches and not self._wants_ranges([]) and self._has_unchecked():
             return self._bins_to_check() * bytes_per_bin(self.criteria)
-        n_lines = sum(int(self.high[search.axis]) - search.next_code + 1 for search in self._unwalked())
+        n_lines = sum(int(self.high[search.axis]) - search.next_code + 1 for search in self._list_unwalked())
         return n_lines * (self.layout.n_bytes + self._cell_bytes())
 
-    def _unwalked(self) -> list[AxisSearch]:
+    def _list_unwalked(self) -> list[AxisSearch]:
         """Whose codes are still to be walked: those in the midst of it first, then for Median the widest."""
         waiting = [search for search in self.searches.values() if not search.is_done]
         if self._is_median_only() and self.is_exact[[search.axis for search in waiting]].all():

@@ -25,7 +25,7 @@ from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.write import write_table
 
 
-def generalized(
+def generalize_rows(
     table: Any,
     policy: Policy | str | Path,
     side_table: Any,
@@ -45,7 +45,7 @@ def generalized(
     ... method: {risk-utility: {utility-at-least: 0.5}}
     ... ''')
     >>> known = pa.table({"age": [20, 20, 21, 22, 22, 23]})
-    >>> generalized(pa.table({"age": [21, 22], "id": [1, 2]}), policy, known).to_pylist()
+    >>> generalize_rows(pa.table({"age": [21, 22], "id": [1, 2]}), policy, known).to_pylist()
     [{'age': '[20, 22)', 'id': 1}, {'age': '[22, 23]', 'id': 2}]
     """
     rules = Policy.of(policy)
@@ -67,9 +67,9 @@ def generalized(
     rules = replace(rules, schema=Schema(known))
     method = rules.method
     assert isinstance(method, RiskUtilityOptions)
-    found = generalize.encoded(source, rules.schema, method, side.source)
+    found = generalize.encode_tables(source, rules.schema, method, side.source)
     optimum = optimize(found.problem, method, threads=threads, progress=progress)
-    return generalize.published(source, rules, found, optimum.solution.levels)
+    return generalize.publish_rows(source, rules, found, optimum.solution.levels)
 
 
 def apply_to_file(
@@ -84,9 +84,9 @@ def apply_to_file(
 ) -> int:
     """Write further rows to a file, which appears whole or not at all; returns their number."""
     files.check_file_target(out, overwrite=overwrite)
-    rows = generalized(table, policy, side_table, reading=reading, progress=progress)
+    rows = generalize_rows(table, policy, side_table, reading=reading, progress=progress)
     write_table(formulas.escape(rows) if policy.escapes_formulas else rows, out, overwrite=overwrite)
     return len(rows)
 
 
-__all__ = ["apply_to_file", "generalized"]
+__all__ = ["apply_to_file", "generalize_rows"]

@@ -1,10 +1,14 @@
 """From a table and a policy to rows that are each generalized for themselves.
 
-The table and the side table become codes of one domain per column (:func:`encoded`), these a :class:`Problem`, and the
-levels that an optimizer finds become published cells (:func:`published`). No row leaves in the order in which it came.
+1. The table and the side table become codes of one domain per column (:func:`encode_tables`).
+2. These make a :class:`LatticeProblem`.
+3. The levels that an optimizer finds become published cells (:func:`publish_rows`).
 
-What the release is judged by must follow from its own policy, so that policy is *closed* (:func:`closed`): a number or
-date without a hierarchy gets one, and without bounds the range of both tables (docs/decisions/0014-risk-utility.md).
+No row leaves in the order in which it came.
+
+What the release is judged by must follow from its own policy, so that policy is *closed* (:func:`close_policy`): a
+number or date without a hierarchy gets one, and without bounds the range of both tables
+(docs/decisions/0014-risk-utility.md).
 """
 
 from __future__ import annotations
@@ -26,10 +30,10 @@ from sfumato.errors import InputError, InternalError, PolicyError, TableError, n
 from sfumato.methods.risk_utility.problem import (
     GREATEST_COUNT,
     Lagrangian,
+    LatticeProblem,
     Levels,
     LogRisk,
     Objective,
-    Problem,
     Threshold,
     problem_of,
 )
@@ -70,7 +74,7 @@ class Encoded:
 
     schema: Schema
     domains: tuple[TreeDomain, ...]
-    problem: Problem
+    problem: LatticeProblem
 
     @property
     def with_missing(self) -> tuple[str, ...]:
@@ -96,29 +100,30 @@ def objective_of(options: RiskUtilityOptions) -> Objective:
 # ---- what is public: one hierarchy per column --------------------------------------------------------------
 
 
-def closed(policy: Policy, source: Source, side: Source | None = None) -> Policy:
+def close_policy(policy: Policy, source: Source, side: Source | None = None) -> Policy:
     """The policy with a hierarchy and bounds for every number and date, as the release holds it."""
-    return replace(policy, schema=closed_schema(policy.schema, source, side))
+    return replace(policy, schema=close_schema(policy.schema, source, side))
 
 
-def closed_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
+def close_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
     """Columns without a hierarchy get one, and numbers and dates without bounds the range of both table_cells.
 
     >>> from sfumato.table.opening import open_table
     >>> ages = open_table(pa.table({"age": [23, 41]}))
-    >>> closed_schema(Schema.of(age={"role": "quasi-identifier", "kind": "number"}), ages)["age"].bounds
+    >>> close_schema(Schema.of(age={"role": "quasi-identifier", "kind": "number"}), ages)["age"].bounds
     (23.0, 41.0)
     """
     check_side(schema, side)
     quasi = {attribute.name for attribute in schema.quasi_identifiers if attribute.kind is not Kind.CATEGORY}
     return Schema(
         tuple(
-            _closed(attribute, source, side) if attribute.name in quasi else attribute for attribute in schema
+            _close_attribute(attribute, source, side) if attribute.name in quasi else attribute
+            for attribute in schema
         )
     )
 
 
-def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attribute:
+def _close_attribute(attribute: Attribute, source: Source, side: Source | None) -> Attribute:
     if attribute.hierarchy is not None and not attribute.hierarchy.is_rule:
         return attribute
     extent = Extent(replace(attribute, step=None))
@@ -133,10 +138,10 @@ def _closed(attribute: Attribute, source: Source, side: Source | None) -> Attrib
         bounds = attribute.bounds or (first, max(first + 1, int(extent.greatest)))
         return replace(attribute, bounds=bounds, hierarchy=attribute.hierarchy or DAYS_TO_YEARS)
     found = with_bounds(attribute, extent)
-    return found if found.hierarchy is not None else replace(found, hierarchy=_halved(found, extent))
+    return found if found.hierarchy is not None else replace(found, hierarchy=_halve_range(found, extent))
 
 
-def _halved(attribute: Attribute, extent: Extent) -> Declaration:
+def _halve_range(attribute: Attribute, extent: Extent) -> Declaration:
     """``{balanced: 2}``; or where single values would be too many, or are none of its grid, intervals that double."""
     low, high = attribute.bounds or (0.0, 1.0)
     is_whole = float(low).is_integer() and float(high).is_integer()
@@ -163,14 +168,14 @@ def _round_number(least: float) -> Decimal:
 # ---- codes -----------------------------------------------------------------------------------------------
 
 
-def encoded(
+def encode_tables(
     source: Source, schema: Schema, options: RiskUtilityOptions, side: Source | None = None
 ) -> Encoded:
     """The problem of a table: rows, side table, utilities and weights.
 
     ``schema`` need not be closed. In code, utilities and personal factors may be functions.
     """
-    schema = closed_schema(schema, source, side)
+    schema = close_schema(schema, source, side)
     domains, columns, others = [], [], []
     for attribute in schema.quasi_identifiers:
         domain, codes, side_codes = _together(attribute, source, side)
@@ -306,7 +311,7 @@ def _factors(source: Source, schema: Schema, options: RiskUtilityOptions) -> Flo
     return found
 
 
-def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
+def _check_divisors(problem: LatticeProblem, options: RiskUtilityOptions) -> None:
     """Raise if a row that is suppressed weighs nothing, where one divides by that."""
     if options.objective == THRESHOLD and options.private is None:
         return
@@ -319,7 +324,7 @@ def _check_divisors(problem: Problem, options: RiskUtilityOptions) -> None:
         )
 
 
-def _check_reachable(problem: Problem, options: RiskUtilityOptions) -> None:
+def _check_reachable(problem: LatticeProblem, options: RiskUtilityOptions) -> None:
     """Raise if a row has less utility as it is than is asked for: then definition 1 has no solution for it."""
     asked = options.utility_at_least
     if options.objective != THRESHOLD or not isinstance(asked, Absolute):
@@ -380,7 +385,7 @@ def bounds_of(schema: Schema, output: Output) -> tuple[str, ...]:
     )
 
 
-def published(
+def publish_rows(
     source: Source, policy: Policy, found: Encoded, levels: Levels, random: Random | None = None
 ) -> pa.Table:
     """The rows with the generalizations that ``levels`` (rows of the problem, columns) are, in random order.
@@ -396,7 +401,7 @@ def published(
     for name in source.names:
         if name in quasi:
             a = quasi[name]
-            columns |= generalized(
+            columns |= generalize_column(
                 found.domains[a],
                 nodes[:, a],
                 lambda values: values[at],
@@ -434,10 +439,10 @@ def order_of(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Po
 def _cells_of_nodes(domain: TreeDomain, nodes: NDArray[np.int64], policy: Policy) -> dict[str, pa.Array]:
     has_bounds = domain.attribute.name in bounds_of(policy.schema, policy.output)
     has_labels = policy.output.has_labels or not has_bounds
-    return generalized(domain, nodes, lambda values: values, labels=has_labels, bounds=has_bounds)
+    return generalize_column(domain, nodes, lambda values: values, labels=has_labels, bounds=has_bounds)
 
 
-def generalized(
+def generalize_column(
     domain: TreeDomain,
     nodes: NDArray[np.int64],
     expand: Callable[[NDArray[Any]], NDArray[Any]],
@@ -503,12 +508,12 @@ __all__ = [
     "boxes_table",
     "check_leaf_weights",
     "check_side",
-    "closed",
-    "closed_schema",
-    "encoded",
-    "generalized",
+    "close_policy",
+    "close_schema",
+    "encode_tables",
+    "generalize_column",
     "node_bounds",
     "objective_of",
     "order_of",
-    "published",
+    "publish_rows",
 ]

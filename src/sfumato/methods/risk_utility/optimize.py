@@ -21,7 +21,7 @@ from sfumato.methods.risk_utility.generalize import objective_of
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.optimizers.tuples import fits_any_rows
 from sfumato.methods.risk_utility.paper import approximation, genetic, lagrangian
-from sfumato.methods.risk_utility.problem import Lagrangian, Objective, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, Objective, Solution, Threshold
 from sfumato.policy.options.risk_utility import (
     APPROXIMATION,
     AUTO,
@@ -83,7 +83,7 @@ class Choice:
 
     def solve(
         self,
-        problem: Problem,
+        problem: LatticeProblem,
         objective: Objective,
         *,
         threads: int | None = None,
@@ -98,7 +98,7 @@ class Choice:
 
 
 def optimize(
-    problem: Problem,
+    problem: LatticeProblem,
     options: RiskUtilityOptions,
     *,
     threads: int | None = None,
@@ -106,12 +106,12 @@ def optimize(
 ) -> Optimum:
     """The generalization of every row that is best by the objective of the options."""
     objective = objective_of(options)
-    choice = _printed(options) or chosen(problem, objective, options.optimizer)
+    choice = _choose_printed(options) or choose_optimizer(problem, objective, options.optimizer)
     found = choice.solve(problem, objective, threads=threads, progress=progress)
     return Optimum(found, choice.optimizer, choice.reason)
 
 
-def _printed(options: RiskUtilityOptions) -> Choice | None:
+def _choose_printed(options: RiskUtilityOptions) -> Choice | None:
     """Algorithm 1 or 2, as repaired or as the paper prints it; None if another optimizer is asked for."""
     is_paper = options.variant == PAPER
     if options.optimizer == GENETIC:
@@ -139,7 +139,9 @@ def _printed(options: RiskUtilityOptions) -> Choice | None:
     return Choice(options.optimizer, options.optimizer, reason, {**limits, "variant": options.variant}, part)
 
 
-def chosen(problem: Problem, objective: Objective, asked: str, *, for_any_rows: bool = False) -> Choice:
+def choose_optimizer(
+    problem: LatticeProblem, objective: Objective, asked: str, *, for_any_rows: bool = False
+) -> Choice:
     """The optimizer that a problem is solved by, if this one is asked for.
 
     ``for_any_rows`` it can solve the problem of any other rows with the same side table, too.
@@ -171,7 +173,7 @@ def chosen(problem: Problem, objective: Objective, asked: str, *, for_any_rows: 
     return Choice(PROBING, PROBING, f"{why}; row-join probing")
 
 
-def _check(problem: Problem, objective: Objective, found: Solution, part: Fraction) -> None:
+def _check(problem: LatticeProblem, objective: Objective, found: Solution, part: Fraction) -> None:
     """Whatever an optimizer says, a row below its threshold is not published."""
     if not np.array_equal(found.which, np.arange(problem.n)):
         raise InternalError("An optimizer left out rows.")
@@ -183,4 +185,4 @@ def _check(problem: Problem, objective: Objective, found: Solution, part: Fracti
             raise InternalError("An optimizer gave a row less utility than was asked for.")
 
 
-__all__ = ["Choice", "Optimum", "chosen", "optimize"]
+__all__ = ["Choice", "Optimum", "choose_optimizer", "optimize"]

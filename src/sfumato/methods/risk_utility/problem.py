@@ -82,7 +82,7 @@ Objective = Threshold | Lagrangian | LogRisk
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LatticeProblem:
     """Rows to be generalized, the rows of the side table, and what generalizations are worth.
 
     ``of_row`` says which of the (distinct) ``rows`` each row of the table is, ``n_alike`` how many of those there are,
@@ -338,7 +338,7 @@ def problem_of(
     weights: Weights = Weights(),  # noqa: B008 - frozen
     floor: float = 0.0,
     factor: Floats | None = None,
-) -> Problem:
+) -> LatticeProblem:
     """The problem of rows of codes (rows, columns); without a ``side`` table they are their own.
 
     ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike. They are kept as parts
@@ -353,11 +353,11 @@ def problem_of(
         raise InternalError("The side table has more rows than risks can be compared with.")
     own = np.zeros(len(distinct), dtype=np.int64) if side is None else _lacking(distinct, others)
     if factor is not None:
-        return Problem(
+        return LatticeProblem(
             lattice, codes, np.arange(len(codes)), others, others_count, own[at], floor_, utility_unit, weight_unit,
             np.ascontiguousarray(factor / scale, dtype=np.float64),
         )  # fmt: skip
-    return Problem(lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit)
+    return LatticeProblem(lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit)
 
 
 def distinct_rows(codes: Codes) -> tuple[Codes, Ints, Ints]:
@@ -377,9 +377,9 @@ def _lacking(rows: Codes, side: Codes) -> Ints:
 
 __all__ = [
     "Lagrangian",
+    "LatticeProblem",
     "LogRisk",
     "Objective",
-    "Problem",
     "Solution",
     "Threshold",
     "distinct_rows",

@@ -16,7 +16,7 @@ from sfumato.methods.risk_utility import generalize
 from sfumato.methods.risk_utility.generalize import Encoded
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.paper import exponential, polytope
-from sfumato.methods.risk_utility.problem import Lagrangian, Problem, distinct_rows
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, distinct_rows
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import FRAME, PrivateSampling, RiskUtilityOptions
@@ -84,15 +84,15 @@ def outcome_of(
     """Generalize every row of a table; ``random`` is for their order alone."""
     progress("encoding", 0, 1)
     other = None if side is None else side.source
-    policy = generalize.closed(policy, source, other)
+    policy = generalize.close_policy(policy, source, other)
     check_names(policy)
     options = _options(policy)
-    found = generalize.encoded(source, policy.schema, options, other)
+    found = generalize.encode_tables(source, policy.schema, options, other)
     if options.private is not None:
         return _published_variant(source, policy, options.private, found, random, progress)
     optimum = optimize(found.problem, options, threads=threads, progress=progress)
     progress("publishing", 0, 1)
-    rows = generalize.published(source, policy, found, optimum.solution.levels, random)
+    rows = generalize.publish_rows(source, policy, found, optimum.solution.levels, random)
     return Outcome(policy, rows, figures_of(found.problem, optimum, side), found, optimum)
 
 
@@ -117,7 +117,7 @@ def _published_variant(
     sample = None
     if walk is not None:
         assert isinstance(objective, Lagrangian)
-        sample = polytope.walked(problem, objective, walk, random)
+        sample = polytope.sample_by_walking(problem, objective, walk, random)
     drawn = exponential.draw(problem, objective, given, random, sample=sample, progress=progress)
     if not len(drawn.row):
         raise PaperCannotPublish(f"{given.t - 1:,}", n_rows=source.n_rows)
@@ -169,7 +169,7 @@ def check_names(policy: Policy) -> None:
 # ---- figures -----------------------------------------------------------------------------------------------
 
 
-def figures_of(problem: Problem, optimum: Optimum, side: SideTable | None) -> dict[str, Any]:
+def figures_of(problem: LatticeProblem, optimum: Optimum, side: SideTable | None) -> dict[str, Any]:
     """What the run states of risk and utility; means are over the rows of the table."""
     solution, n_alike = optimum.solution, problem.n_alike
     nodes = problem.nodes_of(solution.which, solution.levels)
@@ -205,7 +205,7 @@ def _figure(values: Floats, n_alike: Ints, extreme: str) -> dict[str, float]:
     return {word: float(f"{number:.12g}") for word, number in found.items()}
 
 
-def raw_risk(problem: Problem) -> Floats:
+def raw_risk(problem: LatticeProblem) -> Floats:
     """The risk of each row as it is. It covers those rows of the side table that are the same."""
     both, at, _ = distinct_rows(np.concatenate([problem.side, problem.rows]))
     n_side = len(problem.side)

@@ -16,7 +16,7 @@ MOST_LISTED = 1 << 20
 """Numbers whose x log2 x is looked up. The same for every engine, so that gains are the same to the last bit."""
 
 
-class Facts(NamedTuple):
+class CandidateFacts(NamedTuple):
     """Of a candidate: InfoGain times its rows, its rows, its largest and smallest part that has rows, and how many
     parts have any. No other attribute has a say in them.
     """
@@ -40,7 +40,7 @@ class Gains:
         self.counts, self.weight = counts, weight
         self.table = information_table(min(counts.n_rows, MOST_LISTED))
         self._last: dict[Piece, int] = {}
-        self._facts: dict[Piece, Facts] = {}
+        self._facts: dict[Piece, CandidateFacts] = {}
 
     def threshold(self, piece: Piece) -> int | None:
         """The last code that goes left where the gain is greatest, whatever becomes of the groups [FWY05, section 4].
@@ -51,7 +51,7 @@ class Gains:
             self._scan_thresholds(piece)
         return self._last.get(piece)
 
-    def of(self, candidate: Candidate) -> Facts | None:
+    def of(self, candidate: Candidate) -> CandidateFacts | None:
         """None if its rows have no more than one class of any target: then it is not beneficial."""
         if candidate.piece not in self._facts:
             self._scan_parts(candidate)
@@ -78,7 +78,7 @@ class Gains:
         if found[2] >= 0:
             larger = int(found[3])
             self._last[piece] = int(found[2])
-            self._facts[piece] = Facts(max(float(highest[0]), 0.0), n, larger, n - larger, 2)
+            self._facts[piece] = CandidateFacts(max(float(highest[0]), 0.0), n, larger, n - larger, 2)
 
     def _scan_parts(self, candidate: Candidate) -> None:
         piece = candidate.piece
@@ -102,7 +102,7 @@ class Gains:
         gain = 0.0
         for t, weight in enumerate(self.weight.tolist()):
             gain += weight * (float(total[t]) - float(information[1, t]))
-        self._facts[piece] = Facts(max(gain, 0.0), n, int(found[3]), int(found[4]), int(found[5]))
+        self._facts[piece] = CandidateFacts(max(gain, 0.0), n, int(found[3]), int(found[4]), int(found[5]))
 
     def _n_rows(self, of_class: NDArray[np.int64]) -> int:
         return int(of_class[self.counts.classes.target == 0].sum())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.blocks import Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.errors import InputError
-from sfumato.methods.specialization.gains import Facts, Gains
+from sfumato.methods.specialization.gains import CandidateFacts, Gains
 from sfumato.methods.specialization.kernels.cuts import lower_least, split_groups
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, in_order
@@ -27,7 +27,7 @@ from sfumato.methods.specialization.mesh import CellCounts, Mesh, in_order
 Ints = NDArray[np.int64]
 
 
-class Groups(Protocol):
+class SpecializedGroups(Protocol):
     """Where a chooser learns of groups. Candidates go by the numbers that they were offered with."""
 
     n_groups: int
@@ -210,7 +210,7 @@ class CountedGroups:
             [place[to][codes] for place, to, codes in zip(mesh.place, pieces, self.held.codes, strict=True)],
             axis=1,
         )
-        counts.add(mesh.numbered(places), self.held.weight)
+        counts.add(mesh.number_cells(places), self.held.weight)
         return counts
 
     # -- a mesh that fits ----------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class CountedGroups:
             ],
             axis=1,
         )
-        order, start = in_order(coarse.numbered(moved))
+        order, start = in_order(coarse.number_cells(moved))
         group = np.empty(counts.n, dtype=np.int64)
         group[order] = np.repeat(np.arange(len(start)), np.diff(start, append=counts.n))
         return HeldGroups(
@@ -345,13 +345,13 @@ class CountedGroups:
                 cells, n_added = mesh.cells(block.rows[(code >= low) & (code < high)]), 0
                 while (n_added := counts.add(cells, begin=n_added)) < len(cells):
                     waiting.append((counts.which + counts.n_slices, 2 * counts.n_slices))
-                    counts = counts.halved()
+                    counts = counts.double_slices()
             if counts.n:
                 least[number] = min(least[number], counts.n_rows().min())
         self.exact.add(number)
 
 
-def score_of(facts: Facts, least: int, anonymity: int) -> float:
+def score_of(facts: CandidateFacts, least: int, anonymity: int) -> float:
     """InfoGain for the loss of anonymity, were ``least`` the smallest part."""
     if facts.is_free:
         return math.inf

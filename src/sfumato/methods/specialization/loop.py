@@ -137,7 +137,7 @@ def parts_of(piece: Piece, domain: Domain, threshold: Callable[[Piece], int | No
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class CutGrid:
     """The cuts as values and nodes, and of each piece where it ends and its place."""
 
     axes: tuple[Axis, ...]
@@ -146,7 +146,7 @@ class Grid:
     place: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def of(cls, cuts: Sequence[Sequence[Piece]], domains: Sequence[Domain]) -> Grid:
+    def of(cls, cuts: Sequence[Sequence[Piece]], domains: Sequence[Domain]) -> CutGrid:
         axes, thresholds, places = [], [], []
         all_ends = [np.array([piece.high for piece in cut]) for cut in cuts]
         for cut, ends, domain in zip(cuts, all_ends, domains, strict=True):

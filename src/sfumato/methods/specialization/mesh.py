@@ -84,7 +84,7 @@ class Mesh:
         fill_cells(rows, *self.lists, out)
         return out
 
-    def numbered(self, places: Ints) -> CellNumbers:
+    def number_cells(self, places: Ints) -> CellNumbers:
         """The cells at these places (n, axes)."""
         out = np.zeros((len(places), self.n_words), dtype=np.uint64)
         for a, radix in enumerate(self.radix):
@@ -198,10 +198,10 @@ class CellCounts:
             places = self.mesh.places(self.key[first : min(first + STEP, self.n)])
             for a, to in enumerate(move):
                 places[:, a] = to[places[:, a]]
-            out.add(mesh.numbered(places), self.rows[first : first + len(places)])
+            out.add(mesh.number_cells(places), self.rows[first : first + len(places)])
         return out
 
-    def halved(self) -> CellCounts:
+    def double_slices(self) -> CellCounts:
         """With twice as many slices."""
         out = CellCounts(self.mesh, self.most, n_slices=2 * self.n_slices, which=self.which)
         out.add(self.cells(), self.n_rows())

@@ -150,12 +150,12 @@ def count_cells(rows: Rows, mesh: Mesh, memory: int) -> CellCounts:
         while (n_added := counts.add(cells, begin=n_added)) < len(cells):
             while 2 * counts.n > most:
                 n_bits += 1
-                counts = _shifted(counts, mesh, n_bits)
+                counts = _coarsen(counts, mesh, n_bits)
             cells = counts.mesh.cells(block.rows)
     return counts
 
 
-def _shifted(counts: CellCounts, mesh: Mesh, n_bits: int) -> CellCounts:
+def _coarsen(counts: CellCounts, mesh: Mesh, n_bits: int) -> CellCounts:
     """The same rows where the last bits of a cell's coordinates are left out, one more than so far."""
     now, before = _shifts(mesh, n_bits), _shifts(mesh, n_bits - 1)
     coarser = Mesh.of(mesh.ends, [place >> shift for place, shift in zip(mesh.place, now, strict=True)])

@@ -31,8 +31,8 @@ from sfumato.errors import RequirementUnreachable
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.gains import Gains
-from sfumato.methods.specialization.groups import CountedGroups, Groups, HeldGroups
-from sfumato.methods.specialization.loop import Candidate, Grid, Piece, specialize
+from sfumato.methods.specialization.groups import CountedGroups, HeldGroups, SpecializedGroups
+from sfumato.methods.specialization.loop import Candidate, CutGrid, Piece, specialize
 from sfumato.methods.specialization.mesh import CellCounts, Mesh
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.policy.document import Policy
@@ -75,7 +75,7 @@ def partition(
     give_back_memory()
     progress("specializing", 0, source.n_rows)
     chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
-    grid = Grid.of(specialize(domains, chooser), domains)
+    grid = CutGrid.of(specialize(domains, chooser), domains)
     start, end = groups.start[: groups.n_groups], groups.end[: groups.n_groups]
     places = grid.places(codes[:, groups.rows[start]])
     order = np.lexsort(places.T[::-1])
@@ -147,7 +147,13 @@ class BestScore:
     """
 
     def __init__(
-        self, gains: Gains, groups: Groups, *, k: int, n_rows: int, progress: Progress = no_progress
+        self,
+        gains: Gains,
+        groups: SpecializedGroups,
+        *,
+        k: int,
+        n_rows: int,
+        progress: Progress = no_progress,
     ) -> None:
         self.gains, self.groups, self.k, self.n_rows, self.progress = gains, groups, k, n_rows, progress
         self.anonymity = n_rows
@@ -256,7 +262,7 @@ def _grid_on_disk(
     layout: Layout,
     memory: int,
     progress: Progress,
-) -> tuple[Grid, CellCounts]:
+) -> tuple[CutGrid, CellCounts]:
     """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
     domains, labels = problem.domains, problem.targets.label
     kept = Kept(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
@@ -271,7 +277,7 @@ def _grid_on_disk(
     gains = Gains(counts, _weights(policy))
     groups = CountedGroups(kept, gains, domains, k=k, memory=memory // 2)
     chooser = BestScore(gains, groups, k=k, n_rows=rows.n_rows, progress=progress)
-    grid = Grid.of(specialize(domains, chooser), domains)
+    grid = CutGrid.of(specialize(domains, chooser), domains)
     mesh = Mesh.of(grid.ends, grid.place)
     of_groups = groups.counted(mesh) or count_cells(kept, mesh, memory // 2)
     kept.delete()

@@ -76,7 +76,7 @@ class Best(NamedTuple):
     value: NDArray[np.float64]  # of the objective; empty where the aim is a threshold
 
 
-class Space(NamedTuple):
+class CubeScratch(NamedTuple):
     """Where one thread works: a line for the tuples that it began with, and one for each column that has gone up."""
 
     key: NDArray[np.int64]  # (lines, tuples)
@@ -467,8 +467,8 @@ __all__ = [
     "Aim",
     "Best",
     "Cube",
+    "CubeScratch",
     "Seeking",
-    "Space",
     "count_at",
     "keep_better",
     "search",

@@ -45,7 +45,7 @@ class Near(NamedTuple):
     loss: NDArray[np.int64]  # (vectors,) utility lost at the vector
 
 
-class Space(NamedTuple):
+class NeighbourScratch(NamedTuple):
     """Room for the work on one row."""
 
     loss: NDArray[np.uint8]  # (block,) of the dtype of the side table's columns
@@ -61,7 +61,7 @@ def copy_to(source, out):
 
 
 @inner
-def turned(vectors):
+def transpose_vectors(vectors):
     """Vectors column by column: (columns, vectors)."""
     out = np.empty((vectors.shape[1], vectors.shape[0]), np.uint8)
     for j in range(vectors.shape[0]):
@@ -215,4 +215,4 @@ def gather_near(
     return n_found, stride, n
 
 
-__all__ = ["Near", "Space", "Steps", "copy_to", "gather_near", "turned"]
+__all__ = ["Near", "NeighbourScratch", "Steps", "copy_to", "gather_near", "transpose_vectors"]

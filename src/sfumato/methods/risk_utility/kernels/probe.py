@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.risk_utility.kernels.neighbours import copy_to, turned
+from sfumato.methods.risk_utility.kernels.neighbours import copy_to, transpose_vectors
 
 N_CANDIDATES, FEWEST_CANDIDATES = 64, 8
 """Rows whose joining is tried at a time: those that bring most rows of their own per utility lost."""
@@ -24,7 +24,7 @@ MOST_PAIRS = 1 << 16
 FULL = np.iinfo(np.uint16).max
 
 
-class Room(NamedTuple):
+class ProbeScratch(NamedTuple):
     """For the work on one row."""
 
     alive: NDArray[np.int64]  # (vectors,) those that can still be joined
@@ -45,7 +45,7 @@ class Room(NamedTuple):
 def room_for(steps, near):
     """Room for the near rows of one row."""
     n = len(near.n_rows)
-    return Room(
+    return ProbeScratch(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.uint64),
@@ -434,7 +434,7 @@ def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
     out_state  (3,) rows covered, weight, utility lost      int64  OUT
     """
     n_columns = near.vector.shape[1]
-    across = turned(near.vector)
+    across = transpose_vectors(near.vector)
     room = room_for(steps, near)
     state = np.empty(3, np.int64)
     seeds, seen = np.empty(n_seeds, np.int64), np.empty((n_seeds + 1, n_columns), np.uint8)

@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.methods.risk_utility.kernels.branch import prove_least
 from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search, steps_of
 from sfumato.methods.risk_utility.optimizers.probing import probe_row
-from sfumato.methods.risk_utility.problem import Ints, Objective, Problem, Solution
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 
@@ -36,7 +36,7 @@ MOST_PARTS = 64
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -58,7 +58,7 @@ def solve(
 
 
 def prove(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     solution: Solution,
     *,
@@ -82,7 +82,9 @@ def prove(
     )  # fmt: skip
 
 
-def prove_row(problem: Problem, neighbours: Neighbours, steps: Any, state: Ints, *, most_boxes: int) -> bool:
+def prove_row(
+    problem: LatticeProblem, neighbours: Neighbours, steps: Any, state: Ints, *, most_boxes: int
+) -> bool:
     """Is this generalization of a row, or the better one that it is replaced by, the one of least risk?"""
     if state[1] == 0:
         return True
@@ -99,7 +101,7 @@ def prove_row(problem: Problem, neighbours: Neighbours, steps: Any, state: Ints,
     return int(n_boxes) >= 0
 
 
-def _greatest_weight(problem: Problem, neighbours: Neighbours) -> int:
+def _greatest_weight(problem: LatticeProblem, neighbours: Neighbours) -> int:
     """Of any generalization."""
     steps = neighbours.steps
     return problem.floor + sum(

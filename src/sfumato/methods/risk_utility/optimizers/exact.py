@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.machine import free_memory, n_cores
-from sfumato.methods.risk_utility.kernels.cube import Best, Space, count_at, keep_better, search
+from sfumato.methods.risk_utility.kernels.cube import Best, CubeScratch, count_at, keep_better, search
 from sfumato.methods.risk_utility.optimizers.tuples import Tuples, first_line, tuples_of
-from sfumato.methods.risk_utility.problem import Ints, Objective, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution, Threshold
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 
@@ -46,7 +46,7 @@ BINS = 1024
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -76,7 +76,7 @@ def _best(tuples: Tuples, threads: int, progress: Progress) -> Best:
     """The best of all tasks, in their order."""
     tasks = list(_tasks(tuples.cube.n_levels))
     threads = max(1, min(threads, len(tasks), free_memory() // 2 // tuples.n_bytes()))
-    spaces: SimpleQueue[tuple[Space, Best]] = SimpleQueue()
+    spaces: SimpleQueue[tuple[CubeScratch, Best]] = SimpleQueue()
     for _ in range(threads):
         spaces.put((tuples.space(), tuples.best()))
 
@@ -109,7 +109,7 @@ def _tasks(n_levels: Ints) -> Iterator[Ints]:
 # ---- what it would cost ---------------------------------------------------------------------------------
 
 
-def n_tuples(problem: Problem, objective: Objective) -> float:
+def n_tuples(problem: LatticeProblem, objective: Objective) -> float:
     r"""How many tuples (and seekers) the cube of all rows would make, about; infinite where keys would not fit 63 bits.
 
     .. math:: \frac{S}{m} \sum_{(s, x)} V_s \frac{n(x)}{f(x)}

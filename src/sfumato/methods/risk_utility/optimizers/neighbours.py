@@ -19,8 +19,8 @@ import numpy as np
 
 from sfumato.errors import InternalError
 from sfumato.machine import n_cores
-from sfumato.methods.risk_utility.kernels.neighbours import Near, Space, Steps, gather_near
-from sfumato.methods.risk_utility.problem import Ints, Levels, Objective, Problem, Solution, Threshold
+from sfumato.methods.risk_utility.kernels.neighbours import Near, NeighbourScratch, Steps, gather_near
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Objective, Solution, Threshold
 from sfumato.progress import Progress
 
 BLOCK = 16_384
@@ -64,7 +64,7 @@ Search = Callable[[Neighbours, Any, Ints], bool]
 class SideColumns:
     """The side table column by column in narrow integers, which are fast to scan: its codes, or their first bits."""
 
-    problem: Problem
+    problem: LatticeProblem
 
     @cached_property
     def _greatest_loss(self) -> int:
@@ -110,7 +110,7 @@ class Surroundings:
         n_columns, n_steps = problem.n_columns, int(problem.lattice.n_levels.max())
         self.side, self.columns, self.shift = side, side.columns, side.shift
         most = max(2, min(most_vectors, len(problem.side) + 1))
-        self.space = Space(
+        self.space = NeighbourScratch(
             np.empty(BLOCK, dtype=side.dtype),
             np.empty(len(problem.side), dtype=np.int64),
             np.empty(1 << (2 * most - 1).bit_length(), dtype=np.int64),
@@ -142,7 +142,7 @@ class Surroundings:
 
 
 def search(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     one: Search,
     *,

@@ -25,9 +25,9 @@ from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, searc
 from sfumato.methods.risk_utility.problem import (
     Ints,
     Lagrangian,
+    LatticeProblem,
     LogRisk,
     Objective,
-    Problem,
     Solution,
     Threshold,
 )
@@ -45,7 +45,7 @@ SHARES = tuple(Fraction(i, 10) for i in range(11))
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -62,7 +62,7 @@ def solve(
 
 
 def _at_least(
-    problem: Problem, objective: Threshold, which: Ints | None, threads: int | None, progress: Progress
+    problem: LatticeProblem, objective: Threshold, which: Ints | None, threads: int | None, progress: Progress
 ) -> Solution:
     def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
         probe_row(problem, neighbours, steps, state)
@@ -73,7 +73,7 @@ def _at_least(
     )
 
 
-def probe_row(problem: Problem, neighbours: Neighbours, steps: Any, state: Ints) -> None:
+def probe_row(problem: LatticeProblem, neighbours: Neighbours, steps: Any, state: Ints) -> None:
     """Row-join probing of one row: writes its steps; rows covered, weight and utility lost."""
     probe(
         neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
@@ -81,7 +81,7 @@ def probe_row(problem: Problem, neighbours: Neighbours, steps: Any, state: Ints)
     )  # fmt: skip
 
 
-def best_of(problem: Problem, objective: Lagrangian | LogRisk, solutions: list[Solution]) -> Solution:
+def best_of(problem: LatticeProblem, objective: Lagrangian | LogRisk, solutions: list[Solution]) -> Solution:
     """Of each row the generalization that is worth most; of equals that of the greatest share, the last."""
     values = np.stack([problem.value(objective, solution) for solution in solutions])
     best = len(solutions) - 1 - values[::-1].argmax(axis=0)

@@ -22,10 +22,17 @@ from sfumato.methods.risk_utility.kernels.cube import (
     Aim,
     Best,
     Cube,
+    CubeScratch,
     Seeking,
-    Space,
 )
-from sfumato.methods.risk_utility.problem import Ints, Lagrangian, Levels, Objective, Problem, Threshold
+from sfumato.methods.risk_utility.problem import (
+    Ints,
+    Lagrangian,
+    LatticeProblem,
+    Levels,
+    Objective,
+    Threshold,
+)
 
 MOST_CLASSES = 64
 """Rows of more kinds than that, by the utility that they need, seek one by one."""
@@ -54,7 +61,7 @@ class Tuples:
     def n_columns(self) -> int:
         return len(self.cube.n_levels)
 
-    def space(self, *, lines: int | None = None) -> Space:
+    def space(self, *, lines: int | None = None) -> CubeScratch:
         """Where a thread works, with line 0 filled in."""
         lines = self.n_columns + 1 if lines is None else lines
         n, s = len(self.key), len(self.at)
@@ -65,7 +72,7 @@ class Tuples:
             out[0] = first[:width]
             return out
 
-        return Space(
+        return CubeScratch(
             key=filled(np.int64, self.key, n),
             n_rows=filled(np.int32, self.count, n),
             weight=filled(np.int64, self.weight, n),
@@ -110,7 +117,7 @@ def first_line(best: Best) -> Best:
     return Best(*parts)
 
 
-def tuples_of(problem: Problem, objective: Objective, which: Ints) -> Tuples | None:
+def tuples_of(problem: LatticeProblem, objective: Objective, which: Ints) -> Tuples | None:
     """The tuples of a problem, and seekers for some of its rows; None where a tuple does not fit a key of 63 bits."""
     codes = np.concatenate([problem.rows[which], problem.side])
     nodes = [_occurring(problem, a, codes[:, a]) for a in range(problem.n_columns)]
@@ -130,20 +137,24 @@ def tuples_of(problem: Problem, objective: Objective, which: Ints) -> Tuples | N
     return _with_seekers(problem, objective, which, at[:n], (cube, key, count, weight, utility))
 
 
-def fits_any_rows(problem: Problem) -> bool:
+def fits_any_rows(problem: LatticeProblem) -> bool:
     """Does a tuple fit a key whatever rows are to be generalized? Nothing of the problem's own rows is looked at."""
     lattice = problem.lattice
     n_nodes = np.diff(np.append(lattice.root, len(lattice.parent))).tolist()
     return sum((n - 1).bit_length() for n in n_nodes) <= KEY_BITS and _fits_levels(problem)
 
 
-def _fits_levels(problem: Problem) -> bool:
+def _fits_levels(problem: LatticeProblem) -> bool:
     """Can level vectors be numbered?"""
     return bool(math.prod(problem.lattice.n_levels.tolist()) < 1 << KEY_BITS)
 
 
 def _with_seekers(
-    problem: Problem, objective: Objective, which: Ints, at: Ints, tuples: tuple[Cube, Ints, Ints, Ints, Ints]
+    problem: LatticeProblem,
+    objective: Objective,
+    which: Ints,
+    at: Ints,
+    tuples: tuple[Cube, Ints, Ints, Ints, Ints],
 ) -> Tuples:
     cube, key, count, weight, utility = tuples
     aim, own = _aim(problem, objective), problem.own[which]
@@ -166,7 +177,7 @@ def _with_seekers(
     return Tuples(cube, aim, seeking, mode, key, count, weight, utility, at, who, none, seeker)
 
 
-def _aim(problem: Problem, objective: Objective) -> Aim:
+def _aim(problem: LatticeProblem, objective: Objective) -> Aim:
     units = (problem.weight_unit, problem.utility_unit)
     if isinstance(objective, Threshold):
         return Aim(THRESHOLD, 0.0, 0, *units)
@@ -175,7 +186,7 @@ def _aim(problem: Problem, objective: Objective) -> Aim:
     return Aim(LOG_RISK, float(objective.price), 0, *units)
 
 
-def _occurring(problem: Problem, a: int, codes: Codes) -> NDArray[np.int32]:
+def _occurring(problem: LatticeProblem, a: int, codes: Codes) -> NDArray[np.int32]:
     """The nodes of a column above some codes, themselves included, the root first."""
     lattice = problem.lattice
     n_levels = int(lattice.n_levels[a])
@@ -183,13 +194,13 @@ def _occurring(problem: Problem, a: int, codes: Codes) -> NDArray[np.int32]:
     return np.unique(lattice.node[chain])
 
 
-def _leaves(problem: Problem, codes: Codes) -> NDArray[np.int32]:
+def _leaves(problem: LatticeProblem, codes: Codes) -> NDArray[np.int32]:
     """The nodes of level 0."""
     lattice = problem.lattice
     return lattice.node[lattice.start + codes.astype(np.int64) * lattice.n_levels]
 
 
-def _cube(problem: Problem, nodes: list[NDArray[np.int32]], bits: list[int]) -> Cube:
+def _cube(problem: LatticeProblem, nodes: list[NDArray[np.int32]], bits: list[int]) -> Cube:
     lattice = problem.lattice
     shift = np.cumsum([0, *bits])[:-1].astype(np.int64)
     joined = np.concatenate(nodes)
@@ -213,7 +224,7 @@ def _cube(problem: Problem, nodes: list[NDArray[np.int32]], bits: list[int]) -> 
     )
 
 
-def _weights(problem: Problem, which: Ints, cube: Cube) -> Ints:
+def _weights(problem: LatticeProblem, which: Ints, cube: Cube) -> Ints:
     """The weight of each level of each column for each row (levels of all columns, rows)."""
     levels = np.zeros((len(which), problem.n_columns), dtype=np.uint8)
     out = np.empty((int(cube.n_levels.sum()), len(which)), dtype=np.int64)

@@ -33,9 +33,9 @@ from sfumato.errors import InputError, InternalError, MissingExtra, number_of
 from sfumato.methods.risk_utility.problem import (
     Floats,
     Ints,
+    LatticeProblem,
     Levels,
     Objective,
-    Problem,
     Solution,
     Threshold,
     distinct_rows,
@@ -66,7 +66,7 @@ _DIGITS = 9
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -106,9 +106,9 @@ def solve(
             levels[i], is_proved[i] = harmless, True
         elif random is not None and variant == PAPER:
             slack = slack_of(shares[i], sigma_1) if sigma_2 is None else sigma_2
-            levels[i] = _drawn(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=slack)
+            levels[i] = _draw_levels(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=slack)
         else:
-            levels[i] = _repaired(chains.presolved(c), c, epsilon=epsilon)
+            levels[i] = _search_repaired(chains.presolve(c), c, epsilon=epsilon)
     progress(STAGE, len(which), len(which))
     return problem.solution(levels, which=which, is_proved=is_proved)
 
@@ -127,7 +127,7 @@ def slack_of(at_least: Fraction, sigma_1: float = SIGMA_1) -> float:
     return 2 * (1 - share * sigma_1) / (share * (1 - sigma_1)) if share else math.inf
 
 
-def _shares(problem: Problem, at_least: AtLeast, which: Ints) -> list[Fraction]:
+def _shares(problem: LatticeProblem, at_least: AtLeast, which: Ints) -> list[Fraction]:
     """Theta of some rows: which part of the way from the row suppressed to the row as it is they are asked for."""
     if not isinstance(at_least, Absolute):
         return [at_least] * len(which)
@@ -137,7 +137,7 @@ def _shares(problem: Problem, at_least: AtLeast, which: Ints) -> list[Fraction]:
 
 
 def _check_acceptance(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Threshold,
     which: Ints,
     shares: Sequence[Fraction],
@@ -194,7 +194,7 @@ class Chains:
     def distinct_levels(self, column: int) -> list[int]:
         return [0, *self.level[self.column == column].tolist()]
 
-    def presolved(self, need: int) -> Chains:
+    def presolve(self, need: int) -> Chains:
         """Without the rows that no generalization of utility ``need`` covers."""
         at = self.utility[np.arange(self.n_columns), self.needed].sum(axis=1) >= need
         return replace(self, needed=self.needed[at], count=self.count[at])
@@ -230,7 +230,7 @@ class Chains:
         return values[self.column, self.level] - values[self.column, self.level - 1]
 
 
-def chains_of(problem: Problem, row: int) -> Chains:
+def chains_of(problem: LatticeProblem, row: int) -> Chains:
     lattice, n_columns = problem.lattice, problem.n_columns
     n_levels = int(lattice.n_levels.max())
     utility = np.zeros((n_columns, n_levels), dtype=np.int64)
@@ -376,7 +376,7 @@ def level_sets(chains: Chains, variables: Floats) -> tuple[Levels, Floats]:
     return levels, edges[:-1] - edges[1:]
 
 
-def _drawn(
+def _draw_levels(
     chains: Chains, need: int, random: Random, *, epsilon: float, sigma_1: float, sigma_2: float
 ) -> Levels:
     """Algorithm 1 as printed. A row's own threshold of 0 accepts everything."""
@@ -402,7 +402,7 @@ def is_accepted(
     )
 
 
-def _repaired(chains: Chains, need: int, *, epsilon: float) -> Levels:
+def _search_repaired(chains: Chains, need: int, *, epsilon: float) -> Levels:
     """The best of the level sets that reach ``need``, of the levels that cover many rows, and of exchanges."""
     commonest = chains.needed[np.argsort(-chains.count, kind="stable")[:N_JOINS]]
     candidates = {(0,) * chains.n_columns, *map(tuple, commonest.tolist())}
@@ -413,7 +413,7 @@ def _repaired(chains: Chains, need: int, *, epsilon: float) -> Levels:
         if chains.utility_of(levels) >= need:
             best = _better(chains, best, np.array(levels, dtype=np.uint8))
     assert best is not None
-    return _exchanged(chains, best, need)
+    return _exchange(chains, best, need)
 
 
 def _better(chains: Chains, one: Levels | None, other: Levels) -> Levels:
@@ -426,7 +426,7 @@ def _rank(chains: Chains, levels: Levels) -> tuple[Fraction, int, tuple[int, ...
     return risk, -chains.utility_of(levels), tuple(levels.tolist())
 
 
-def _exchanged(chains: Chains, levels: Levels, need: int) -> Levels:
+def _exchange(chains: Chains, levels: Levels, need: int) -> Levels:
     """Lowers one column or none and raises another as far as the utility allows, while that is better."""
     while True:
         best = levels
@@ -438,7 +438,7 @@ def _exchanged(chains: Chains, levels: Levels, need: int) -> Levels:
 
 
 def _exchanges(chains: Chains, levels: Levels, need: int) -> Iterator[Levels]:
-    for start in (levels, *_lowered(chains, levels)):
+    for start in (levels, *_lower(chains, levels)):
         spare = chains.utility_of(start) - need
         for a in np.flatnonzero(start == levels).tolist():
             utility = chains.utility[a]
@@ -447,7 +447,7 @@ def _exchanges(chains: Chains, levels: Levels, need: int) -> Iterator[Levels]:
                 yield _with(start, a, allowed[-1])
 
 
-def _lowered(chains: Chains, levels: Levels) -> Iterator[Levels]:
+def _lower(chains: Chains, levels: Levels) -> Iterator[Levels]:
     for a in range(chains.n_columns):
         for level in chains.distinct_levels(a):
             if level < levels[a]:

@@ -29,9 +29,9 @@ from sfumato.errors import InternalError
 from sfumato.methods.risk_utility.problem import (
     Ints,
     Lagrangian,
+    LatticeProblem,
     Levels,
     Objective,
-    Problem,
     Threshold,
     values_of,
 )
@@ -71,14 +71,14 @@ class Extremes:
     utility: float
 
     @classmethod
-    def of(cls, problem: Problem) -> Extremes:
+    def of(cls, problem: LatticeProblem) -> Extremes:
         least, greatest = (bound * problem.weight_unit for bound in problem.weight_bounds())
         utility = np.maximum.reduceat(problem.lattice.utility, problem.lattice.root).sum()
         return cls(least, greatest, float(utility) * problem.utility_unit)
 
 
 def parameters(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     epsilon: float,
@@ -171,7 +171,7 @@ class Generalizations:
     utility: Floats
 
     @classmethod
-    def of(cls, problem: Problem, row: int) -> Generalizations:
+    def of(cls, problem: LatticeProblem, row: int) -> Generalizations:
         lattice = problem.lattice
         chains = [
             lattice.node[start + int(code) * n : start + (int(code) + 1) * n]
@@ -186,7 +186,7 @@ class Generalizations:
             factor = problem.factor[row, a] if problem.is_personal else 1.0
             weight = weight + np.rint(factor * lattice.weight[own]).reshape(shape)
             utility = utility + lattice.utility[own].reshape(shape)
-        covered = _covered(problem, nodes) + problem.own[row]
+        covered = _count_covered(problem, nodes) + problem.own[row]
         return cls(levels, covered, weight * problem.weight_unit, utility * problem.utility_unit)
 
     def chosen(self, at: Ints) -> Levels:
@@ -197,7 +197,7 @@ class Generalizations:
         )
 
 
-def _covered(problem: Problem, nodes: list[Any]) -> Ints:
+def _count_covered(problem: LatticeProblem, nodes: list[Any]) -> Ints:
     """|rho| of all of them: rows of the side table by the least places that cover them, then sums over all below."""
     lattice, shape = problem.lattice, [len(own) for own in nodes]
     least = []
@@ -217,7 +217,13 @@ def _covered(problem: Problem, nodes: list[Any]) -> Ints:
 
 
 def chances(
-    problem: Problem, row: int, objective: Objective, found: Generalizations, *, t: float, working: float
+    problem: LatticeProblem,
+    row: int,
+    objective: Objective,
+    found: Generalizations,
+    *,
+    t: float,
+    working: float,
 ) -> Floats:
     """The chance of each generalization of a row (equation 9); all are 0 if none may be drawn."""
     m = len(problem.of_row)
@@ -238,7 +244,7 @@ def chances(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class DrawnRows:
     """One generalization for each drawn row, and which rows of the table they are of; suppressed rows are not there."""
 
     row: Ints
@@ -250,7 +256,9 @@ Sampler = Callable[[int, int], Levels]
 """The levels (draws, columns) of so many generalizations of a row of the problem; no draws if it has none to draw."""
 
 
-def enumerated(problem: Problem, objective: Objective, given: Parameters, random: Random) -> Sampler:
+def sample_by_enumeration(
+    problem: LatticeProblem, objective: Objective, given: Parameters, random: Random
+) -> Sampler:
     """Draws by the law itself (equation 9): exact but for floating point. Without a t, none is frequent."""
 
     def sample(row: int, n: int) -> Levels:
@@ -264,16 +272,16 @@ def enumerated(problem: Problem, objective: Objective, given: Parameters, random
 
 
 def draw(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     given: Parameters,
     random: Random,
     *,
     sample: Sampler | None = None,
     progress: Progress = no_progress,
-) -> Drawn:
+) -> DrawnRows:
     """Algorithm 3: each row is drawn with chance 1 - beta, and then its generalization, by default by enumeration."""
-    sample = sample or enumerated(problem, objective, given, random)
+    sample = sample or sample_by_enumeration(problem, objective, given, random)
     row = np.flatnonzero(random.random(len(problem.of_row)) < 1 - given.beta)
     levels = np.zeros((len(row), problem.n_columns), dtype=np.uint8)
     is_there = np.zeros(len(row), dtype=np.bool_)
@@ -285,20 +293,20 @@ def draw(
         drawn = sample(one, len(mine))
         if len(drawn):
             levels[mine], is_there[mine] = drawn, True
-    return Drawn(row[is_there], levels[is_there], len(row))
+    return DrawnRows(row[is_there], levels[is_there], len(row))
 
 
 __all__ = [
-    "Drawn",
+    "DrawnRows",
     "Extremes",
     "Generalizations",
     "Parameters",
     "Sampler",
     "chances",
     "draw",
-    "enumerated",
     "equation_10",
     "eta_of_risk",
     "eta_of_utility",
     "parameters",
+    "sample_by_enumeration",
 ]

@@ -29,7 +29,7 @@ import numpy as np
 
 from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search
 from sfumato.methods.risk_utility.paper.kernels.genes import Members, evolve
-from sfumato.methods.risk_utility.problem import Ints, Objective, Problem, Solution
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution
 from sfumato.policy.options.risk_utility import PAPER, REPAIRED, GeneticOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random, secret
@@ -41,7 +41,7 @@ IMMIGRANTS = 10
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -79,7 +79,7 @@ def solve(
     )  # fmt: skip
 
 
-def solve_improved(problem: Problem, objective: Objective, **options: Any) -> Solution:
+def solve_improved(problem: LatticeProblem, objective: Objective, **options: Any) -> Solution:
     """The improved search, with the same options."""
     return solve(problem, objective, improved=True, **options)
 

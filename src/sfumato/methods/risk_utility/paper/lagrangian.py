@@ -52,7 +52,7 @@ from sfumato.methods.risk_utility.paper.kernels.marginal import (
     fill_ends,
     fill_equal,
 )
-from sfumato.methods.risk_utility.problem import Lagrangian, Objective, Problem, Solution
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, Objective, Solution
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 
@@ -81,7 +81,7 @@ class Stages:
 
 
 def solve(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -94,7 +94,7 @@ def solve(
 
 
 def solve_in_stages(
-    problem: Problem,
+    problem: LatticeProblem,
     objective: Objective,
     *,
     which: Ints | None = None,
@@ -125,7 +125,7 @@ def solve_in_stages(
     return found, Stages(**seen)
 
 
-def share_interior(problem: Problem, solution: Solution) -> float:
+def share_interior(problem: LatticeProblem, solution: Solution) -> float:
     """The share of the table's rows that are neither as they are nor hidden among all rows of the side table.
 
     That is what a user of the Lagrangian must be told of: it is 0 nearly always.
@@ -142,7 +142,7 @@ def share_interior(problem: Problem, solution: Solution) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    problem: Problem
+    problem: LatticeProblem
     objective: Lagrangian
     stages: frozenset[str]
     largest_cut: int
@@ -280,7 +280,7 @@ class _Work:
     def _best(self, bracket: Bracket) -> tuple[Ints, str, bool]:
         """The best steps, the stage that found them, and whether they are proved."""
         better, stage = self._certified(bracket)
-        if stage is None and BRACKET in self.stages and self._raised(bracket):
+        if stage is None and BRACKET in self.stages and self._raise_low(bracket):
             better, stage = self._certified(bracket)
         if stage is not None:
             return better, stage, True
@@ -304,7 +304,7 @@ class _Work:
         )  # fmt: skip
         return better, SCAN if is_near else None
 
-    def _raised(self, bracket: Bracket) -> bool:
+    def _raise_low(self, bracket: Bracket) -> bool:
         """Raise the lower end of a bracket, in place. Has it moved?"""
         before = bracket.low.copy()
         fill_low(

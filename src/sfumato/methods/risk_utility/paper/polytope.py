@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.risk_utility.paper.exponential import Extremes, Generalizations, Sampler, chances
-from sfumato.methods.risk_utility.problem import Ints, Lagrangian, Levels, Problem
+from sfumato.methods.risk_utility.problem import Ints, Lagrangian, LatticeProblem, Levels
 from sfumato.randomness import Random
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Polytope:
     rise: Floats  # (coordinates,) what the weight gains
 
     @classmethod
-    def of(cls, problem: Problem, row: int, objective: Lagrangian) -> Polytope:
+    def of(cls, problem: LatticeProblem, row: int, objective: Lagrangian) -> Polytope:
         found = Generalizations.of(problem, row)
         shape = found.covered.shape
         column = np.repeat(np.arange(len(shape)), [n - 1 for n in shape])
@@ -110,7 +110,7 @@ class Layer:
     high: float
 
 
-def layers_of(problem: Problem, width: float) -> list[Layer]:
+def layers_of(problem: LatticeProblem, width: float) -> list[Layer]:
     """From the least weight to the greatest, each a factor of 1 + width wide."""
     ends = Extremes.of(problem)
     n = math.ceil(math.log(ends.greatest_weight / ends.least_weight) / math.log1p(width)) + 1
@@ -119,13 +119,13 @@ def layers_of(problem: Problem, width: float) -> list[Layer]:
 
 
 def sample_points(
-    problem: Problem, row: int, objective: Lagrangian, walk: Walk, n: int, random: Random
+    problem: LatticeProblem, row: int, objective: Lagrangian, walk: Walk, n: int, random: Random
 ) -> Ints:
     """Algorithm 4, n times: flat places of generalizations of a row. None if no layer holds a point."""
     return _places(problem, Polytope.of(problem, row, objective), walk, n, random)
 
 
-def walked(problem: Problem, objective: Lagrangian, walk: Walk, random: Random) -> Sampler:
+def sample_by_walking(problem: LatticeProblem, objective: Lagrangian, walk: Walk, random: Random) -> Sampler:
     """Draws of Algorithm 4, for the rows that Algorithm 3 takes."""
 
     def sample(row: int, n: int) -> Levels:
@@ -135,7 +135,7 @@ def walked(problem: Problem, objective: Lagrangian, walk: Walk, random: Random) 
     return sample
 
 
-def _places(problem: Problem, body: Polytope, walk: Walk, n: int, random: Random) -> Ints:
+def _places(problem: LatticeProblem, body: Polytope, walk: Walk, n: int, random: Random) -> Ints:
     starts = [
         (layer, start)
         for layer in layers_of(problem, walk.width)
@@ -148,7 +148,7 @@ def _places(problem: Problem, body: Polytope, walk: Walk, n: int, random: Random
     for at, (layer, start) in enumerate(starts):
         mine = np.flatnonzero(which == at)
         if len(mine):
-            points = _walked(body, layer, np.tile(start, (len(mine), 1)), problem, walk, random)
+            points = _walk(body, layer, np.tile(start, (len(mine), 1)), problem, walk, random)
             out[mine] = _until_frequent(body, points, walk, random)
     return out
 
@@ -225,8 +225,8 @@ def _is_below(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
 # ---- the walk ----------------------------------------------------------------------------------------------
 
 
-def _walked(
-    body: Polytope, layer: Layer, points: Floats, problem: Problem, walk: Walk, random: Random
+def _walk(
+    body: Polytope, layer: Layer, points: Floats, problem: LatticeProblem, walk: Walk, random: Random
 ) -> Floats:
     """Hit and run: a random line through the point, an even point on it, taken with the ratio of densities."""
     scale = walk.working / (len(problem.of_row) * layer.low)
@@ -292,7 +292,7 @@ class Distance:
 
 
 def total_variation(
-    problem: Problem, row: int, objective: Lagrangian, walk: Walk, n: int, random: Random
+    problem: LatticeProblem, row: int, objective: Lagrangian, walk: Walk, n: int, random: Random
 ) -> Distance:
     """How far Algorithm 4 is from the law that it stands for, enumerated."""
     found = Generalizations.of(problem, row)
@@ -302,4 +302,4 @@ def total_variation(
     return Distance(float(np.abs(seen - law).sum() / 2), float(noise), n)
 
 
-__all__ = ["Distance", "Walk", "layers_of", "sample_points", "total_variation", "walked"]
+__all__ = ["Distance", "Walk", "layers_of", "sample_by_walking", "sample_points", "total_variation"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.risk_utility.problem import Ints, Problem, Solution, distinct_rows
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Solution, distinct_rows
 from sfumato.policy.options.sampling_plan import Plan
 from sfumato.privacy.mechanisms import Coins
 
@@ -26,7 +26,7 @@ Nodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Published:
+class DrawnBoxes:
     """Distinct boxes in the order of their nodes, and how often each is published."""
 
     nodes: Nodes  # (boxes, columns) numbered through all columns, as in the lattice
@@ -44,7 +44,7 @@ class Published:
         return np.repeat(self.nodes, self.count, axis=0)
 
 
-def draw(problem: Problem, solution: Solution, plan: Plan, coins: Coins) -> Published:
+def draw(problem: LatticeProblem, solution: Solution, plan: Plan, coins: Coins) -> DrawnBoxes:
     """What is published of a table, given the box of each of its (distinct) rows."""
     nodes, of_row = _boxes(problem, solution)
     is_drawn = coins.bernoulli(len(of_row), plan.s)
@@ -52,7 +52,7 @@ def draw(problem: Problem, solution: Solution, plan: Plan, coins: Coins) -> Publ
     return _frequent(nodes, drawn, plan.k0)
 
 
-def _boxes(problem: Problem, solution: Solution) -> tuple[Nodes, Ints]:
+def _boxes(problem: LatticeProblem, solution: Solution) -> tuple[Nodes, Ints]:
     """The distinct boxes, in the order of their nodes, and which of them each row of the table has."""
     chosen = problem.nodes_of(solution.which, solution.levels)
     nodes, at, _ = distinct_rows(chosen.astype(np.uint32))
@@ -61,12 +61,12 @@ def _boxes(problem: Problem, solution: Solution) -> tuple[Nodes, Ints]:
     return nodes.astype(np.int64), of_distinct[problem.of_row]
 
 
-def _frequent(nodes: Nodes, drawn: Ints, k0: int) -> Published:
+def _frequent(nodes: Nodes, drawn: Ints, k0: int) -> DrawnBoxes:
     is_published = drawn >= k0
-    return Published(nodes[is_published], drawn[is_published])
+    return DrawnBoxes(nodes[is_published], drawn[is_published])
 
 
-def outlook(problem: Problem, solution: Solution, plan: Plan) -> float:
+def outlook(problem: LatticeProblem, solution: Solution, plan: Plan) -> float:
     """Of the rows of a table, the share whose box is expected to be drawn at least k0 times.
 
     Asked of the side table, as if it were the table, it depends on nothing secret, and says whether a table of its kind
@@ -78,4 +78,4 @@ def outlook(problem: Problem, solution: Solution, plan: Plan) -> float:
     return float(n_alike[is_enough].sum() / max(len(of_row), 1))
 
 
-__all__ = ["Published", "draw", "outlook"]
+__all__ = ["DrawnBoxes", "draw", "outlook"]

@@ -15,9 +15,9 @@ import pyarrow as pa
 from sfumato.encoding.declared import coded, tree_domains_of
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility import generalize
-from sfumato.methods.risk_utility.optimize import Choice, chosen
+from sfumato.methods.risk_utility.optimize import Choice, choose_optimizer
 from sfumato.methods.risk_utility.private import draw
-from sfumato.methods.risk_utility.problem import Objective, Problem, lattice_of, problem_of
+from sfumato.methods.risk_utility.problem import LatticeProblem, Objective, lattice_of, problem_of
 from sfumato.methods.risk_utility.release import SideTable, check_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import EXACT, PrivateSampling, RiskUtilityOptions, declared_schema
@@ -85,7 +85,7 @@ def drawn_from(
         for rows in (public, coded(source, domains))
     )
     objective, own = generalize.objective_of(options), plan_of(policy)
-    choice = chosen(like_public, objective, options.optimizer, for_any_rows=True)
+    choice = choose_optimizer(like_public, objective, options.optimizer, for_any_rows=True)
     outlook = _outlook(like_public, objective, choice, own, threads)
     progress("generalizing", 0, 1)
     found = _published(table, objective, choice, own, coins, threads)
@@ -115,15 +115,20 @@ def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
 
 
 def _published(
-    problem: Problem, objective: Objective, choice: Choice, own: Plan, coins: Coins, threads: int | None
-) -> draw.Published:
+    problem: LatticeProblem,
+    objective: Objective,
+    choice: Choice,
+    own: Plan,
+    coins: Coins,
+    threads: int | None,
+) -> draw.DrawnBoxes:
     if not problem.n:
-        return draw.Published(np.empty((0, problem.n_columns), dtype=np.int64), np.empty(0, dtype=np.int64))
+        return draw.DrawnBoxes(np.empty((0, problem.n_columns), dtype=np.int64), np.empty(0, dtype=np.int64))
     return draw.draw(problem, choice.solve(problem, objective, threads=threads), own, coins)
 
 
 def _outlook(
-    like_public: Problem, objective: Objective, choice: Choice, own: Plan, threads: int | None
+    like_public: LatticeProblem, objective: Objective, choice: Choice, own: Plan, threads: int | None
 ) -> float | None:
     """What can be published of a table like the side table; where that would take long, nobody knows."""
     if choice.optimizer != EXACT:

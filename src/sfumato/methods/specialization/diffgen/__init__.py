@@ -1,5 +1,5 @@
 """DiffGen: a differentially private release for classification; why it is private: ``proof.md``, in this folder."""
 
-from sfumato.methods.specialization.diffgen.draw import Drawn, draw
+from sfumato.methods.specialization.diffgen.draw import DrawnCuts, draw
 
-__all__ = ["Drawn", "draw"]
+__all__ = ["DrawnCuts", "draw"]

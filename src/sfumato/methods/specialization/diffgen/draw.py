@@ -21,12 +21,12 @@ from sfumato.encoding.blocks import Rows
 from sfumato.encoding.declared import cut_of
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
-from sfumato.methods.specialization.diffgen.paper import Published
-from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, Plan, specializations_for
-from sfumato.methods.specialization.diffgen.room import Room
+from sfumato.methods.specialization.diffgen.paper import PaperChooser
+from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, BudgetPlan, specializations_for
+from sfumato.methods.specialization.diffgen.room import GridRoom
 from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
 from sfumato.methods.specialization.diffgen.tuned import Conditional, cell_counts, mesh_of
-from sfumato.methods.specialization.loop import NO_NODE, Grid, Piece, push_down, specialize
+from sfumato.methods.specialization.loop import NO_NODE, CutGrid, Piece, push_down, specialize
 from sfumato.policy.options.diffgen import PAPER, SMOOTH, Cut, DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
@@ -41,7 +41,7 @@ PAPER_SPECIALIZATIONS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class DrawnCuts:
     """What was drawn, and all that may be published.
 
     grid    the cuts
@@ -49,7 +49,7 @@ class Drawn:
     ledger  every draw and its share
     """
 
-    grid: Grid
+    grid: CutGrid
     counts: Ints
     ledger: Ledger
 
@@ -64,7 +64,7 @@ def draw(
     spill: Spill | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
-) -> Drawn:
+) -> DrawnCuts:
     """Draw cuts and counts of rows (codes of every domain, then the class), within ``memory`` bytes."""
     ledger = Ledger(options.epsilon)
     if options.cuts is not None:
@@ -81,7 +81,9 @@ def draw(
     ledger.charge(Draw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share))
     noisy = mechanisms.discrete_laplace(exact.ravel(), 1 / share).reshape(exact.shape)
     is_published = options.cuts is None and options.variant == PAPER
-    return Drawn(Grid.of(cuts, domains), np.maximum(noisy, 0) if is_published else with_total(noisy), ledger)
+    return DrawnCuts(
+        CutGrid.of(cuts, domains), np.maximum(noisy, 0) if is_published else with_total(noisy), ledger
+    )
 
 
 def _published_cuts(
@@ -105,12 +107,12 @@ def _published_cuts(
         memory=memory or 1 << 62,
     )
     h = options.specializations
-    chooser = Published(
+    chooser = PaperChooser(
         counts,
         domains,
         InfoGain(n_classes) if options.score == "infogain" else Max(),
         specializations=PAPER_SPECIALIZATIONS if h is None else h,
-        room=Room([1] * len(domains), options.max_cells),
+        room=GridRoom([1] * len(domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
         progress=progress,
@@ -136,8 +138,8 @@ def _tuned_cuts(
         domains,
         n_classes,
         options.score or SMOOTH,
-        plan=Plan.of(ledger.unspent, h),
-        room=Room([1] * len(domains), options.max_cells),
+        plan=BudgetPlan.of(ledger.unspent, h),
+        room=GridRoom([1] * len(domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
         memory=memory,

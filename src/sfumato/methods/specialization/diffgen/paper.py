@@ -13,8 +13,8 @@ import numpy as np
 
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
-from sfumato.methods.specialization.diffgen.room import Room
-from sfumato.methods.specialization.diffgen.scores import Ints, Score
+from sfumato.methods.specialization.diffgen.room import GridRoom
+from sfumato.methods.specialization.diffgen.scores import CandidateScore, Ints
 from sfumato.methods.specialization.loop import Candidate, Piece
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import EXPONENTIAL, Mechanisms
@@ -26,7 +26,7 @@ AT_ONCE = 1 << 18
 SPLIT_POINT, SPECIALIZATION = "split point", "specialization"
 
 
-class Published:
+class PaperChooser:
     """The chooser of the paper. What one iteration may cost and does not, stays unspent: the split points of new
     pieces where a hierarchy was specialized, or where nothing will be specialized any more.
     """
@@ -35,10 +35,10 @@ class Published:
         self,
         counts: ColumnCounts,
         domains: Sequence[Domain],
-        score: Score,
+        score: CandidateScore,
         *,
         specializations: int,
-        room: Room,
+        room: GridRoom,
         ledger: Ledger,
         mechanisms: Mechanisms,
         progress: Progress = no_progress,

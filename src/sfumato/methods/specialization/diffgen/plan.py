@@ -18,7 +18,7 @@ FEWEST, MOST = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BudgetPlan:
     """So many specializations of this share each; ``counts`` is what the counts have if all of them are taken."""
 
     specializations: int
@@ -26,11 +26,11 @@ class Plan:
     counts: Fraction
 
     @classmethod
-    def of(cls, epsilon: Fraction, specializations: int) -> Plan:
+    def of(cls, epsilon: Fraction, specializations: int) -> BudgetPlan:
         """How this much of epsilon is divided.
 
-        >>> Plan.of(Fraction(1), 7)
-        Plan(specializations=7, share=Fraction(1, 10), counts=Fraction(3, 10))
+        >>> BudgetPlan.of(Fraction(1), 7)
+        BudgetPlan(specializations=7, share=Fraction(1, 10), counts=Fraction(3, 10))
         """
         if specializations == 0:
             return cls(0, Fraction(0), epsilon)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from sfumato.methods.specialization.loop import Candidate
 
 
-class Room:
+class GridRoom:
     """The pieces of each axis so far, and the most cells that their grid may have.
 
     >>> from sfumato.methods.specialization.loop import Piece
     >>> halves = Candidate(Piece(0, 0, 9), (Piece(0, 0, 4), Piece(0, 4, 9)))
-    >>> room = Room([1, 3], most=7)
+    >>> room = GridRoom([1, 3], most=7)
     >>> room.admits(0, 2), room.admits(0, 3)
     (True, False)
     """

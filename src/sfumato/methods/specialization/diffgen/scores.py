@@ -20,7 +20,7 @@ INFOGAIN_BITS = 20
 """InfoGain is a real number: it is counted in units of 2^-20, rounded down."""
 
 
-class Score(Protocol):
+class CandidateScore(Protocol):
     """The score of candidates, from their parts' counts of classes."""
 
     @property

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sfumato.encoding.blocks import Rows
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
-from sfumato.methods.specialization.diffgen.plan import Plan
-from sfumato.methods.specialization.diffgen.room import Room
+from sfumato.methods.specialization.diffgen.plan import BudgetPlan
+from sfumato.methods.specialization.diffgen.room import GridRoom
 from sfumato.methods.specialization.kernels.purity import (
     BITS,
     GINI,
@@ -67,8 +67,8 @@ class Conditional:
         n_classes: int,
         score: str,
         *,
-        plan: Plan,
-        room: Room,
+        plan: BudgetPlan,
+        room: GridRoom,
         ledger: Ledger,
         mechanisms: Mechanisms,
         memory: int | None = None,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.risk_utility.kernels.neighbours import copy_to, turned
+from sfumato.methods.risk_utility.kernels.neighbours import copy_to, transpose_vectors
 from sfumato.methods.risk_utility.kernels.probe import fill_nearest, is_better, join, measure, room_for
 
 
@@ -181,7 +181,7 @@ def _fill_order(members, n, out):
 
 
 @inner
-def _ranked(counter, n):
+def _draw_rank(counter, n):
     """A rank from 0 (best) to n - 1, each with a chance in proportion to n minus itself."""
     drawn = _below(counter, n * (n + 1) // 2)
     rank = 0
@@ -216,7 +216,7 @@ def by_utility(counter, members, n, whole):
 @inner
 def _parent(counter, members, n, is_printed, whole):
     """A member that has children: by the rank of its risk, or as printed."""
-    return by_utility(counter, members, n, whole) if is_printed else _ranked(counter, n)
+    return by_utility(counter, members, n, whole) if is_printed else _draw_rank(counter, n)
 
 
 @inner
@@ -281,7 +281,7 @@ def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, member
     """The first members are nearest rows with others joined to them: how many."""
     seeds, x = np.empty(n_seeds, np.int64), np.empty(near.vector.shape[1], np.uint8)
     n_seeds = fill_nearest(near, seeds)
-    across, room = turned(near.vector), room_for(steps, near)
+    across, room = transpose_vectors(near.vector), room_for(steps, near)
     for i in range(n_seeds):
         copy_to(near.vector[seeds[i]], x)
         join(steps, near, across, budget, room, x)
