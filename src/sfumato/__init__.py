@@ -9,8 +9,8 @@ The one path
 
 What to say in a policy
     :class:`Schema` of the columns; requirements :class:`KAnonymity`, :class:`EntropyDiversity`,
-    :class:`RecursiveDiversity`, :class:`VarianceDiversity`; tasks :class:`Classify`, :class:`Regress`,
-    :class:`Select`, :class:`Aggregate`.
+    :class:`RecursiveDiversity`, :class:`VarianceDiversity`, :class:`DistinctDiversity`; tasks
+    :class:`Classify`, :class:`Regress`, :class:`Select`, :class:`Aggregate`.
 
 For models and pipelines
     :class:`Mondrian` learns a :class:`Recoding` from some rows and recodes any others.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sfumato.policy.document import Policy
     from sfumato.policy.hierarchy.tree import Hierarchy
     from sfumato.policy.requirements import (
+        DistinctDiversity,
         EntropyDiversity,
         KAnonymity,
         RecursiveDiversity,
@@ -59,6 +60,7 @@ _HOMES = {
     "Aggregate": "policy.workload",
     "Attribute": "policy.schema",
     "Classify": "policy.workload",
+    "DistinctDiversity": "policy.requirements",
     "EntropyDiversity": "policy.requirements",
     "Hierarchy": "policy.hierarchy.tree",
     "KAnonymity": "policy.requirements",
@@ -84,6 +86,7 @@ __all__ = [
     "Aggregate",
     "Attribute",
     "Classify",
+    "DistinctDiversity",
     "EntropyDiversity",
     "Hierarchy",
     "KAnonymity",

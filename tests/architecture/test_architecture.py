@@ -43,6 +43,7 @@ PUBLIC_NAMES: tuple[str, ...] = (
     "Aggregate",
     "Attribute",
     "Classify",
+    "DistinctDiversity",
     "EntropyDiversity",
     "Hierarchy",
     "KAnonymity",

@@ -15,7 +15,13 @@ from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import splits
 from sfumato.methods.mondrian.grow import Problem, prepare
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements import (
+    DistinctDiversity,
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    VarianceDiversity,
+)
 from sfumato.policy.workload import Classify, Regress, Select
 from sfumato.table.opening import open_table
 
@@ -78,6 +84,7 @@ def test_decisions_for_selections_grow_the_same_tree(case: Selecting, memory: in
 BIG_CASES = {
     "median": ([], [KAnonymity(3)]),
     "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
+    "median, distinct": ([], [DistinctDiversity(3, of="disease"), DistinctDiversity(2, of="job")]),
     "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
     "one label": ([Classify("class")], [KAnonymity(2)]),
     "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from sfumato.encoding.discretize import cells, mdl_cuts
 from sfumato.methods.mondrian.grow import Partition, partition
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements import (
+    DistinctDiversity,
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    VarianceDiversity,
+)
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress
 from sfumato.recoding.tree import TreeAxis
@@ -313,6 +319,7 @@ REQUIREMENTS = st.one_of(
         l=st.integers(1, 4),
         of=SENSITIVE,
     ),
+    st.builds(DistinctDiversity, st.integers(1, 4), of=SENSITIVE),
     st.builds(VarianceDiversity, st.sampled_from([0.0, 0.25, 1.0, 6.0, 20.0]), of=st.just("salary")),
 )  # fmt: skip
 

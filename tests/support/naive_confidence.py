@@ -10,6 +10,7 @@ from scipy import stats
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import (
+    DISTINCT,
     ENTROPY,
     LOWEST_RATE,
     RATES_PER_OCTAVE,
@@ -160,6 +161,7 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
         diverse_rows=max((asked.fewest_rows for asked in requirements if asked.of is not None), default=1),
         count_only=not (entropy or recursive or variance),
         values=table(VALUES, [(values_column, 0, n_values)] if entropy or recursive else []),
+        distinct=table(DISTINCT, []),
         entropy=table(ENTROPY, entropy),
         recursive=table(RECURSIVE, recursive),
         variance=table(VARIANCE, variance),

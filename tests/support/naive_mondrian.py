@@ -15,7 +15,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements import (
+    DistinctDiversity,
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    VarianceDiversity,
+)
 from sfumato.policy.workload import Classify
 
 MISSING = -math.inf
@@ -125,6 +131,8 @@ def satisfies(rows: Sequence[Row], requirement: Any) -> bool:
     if isinstance(requirement, VarianceDiversity):  # definition 2.4; a missing number has no part in it
         return variance([exact(cell) for cell in cells if cell is not None]) >= exact(requirement.at_least)
     counts = sorted(Counter(cells).values(), reverse=True)  # a missing value is a value
+    if isinstance(requirement, DistinctDiversity):
+        return len(counts) >= requirement.l
     if isinstance(requirement, EntropyDiversity):  # definition 2.2
         shares = [count / len(cells) for count in counts]
         return -math.fsum(p * math.log(p) for p in shares) >= math.log(requirement.l) - 1e-12

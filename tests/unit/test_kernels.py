@@ -41,6 +41,7 @@ from sfumato.methods.mondrian.kernels.grow import partition as move_rows
 from sfumato.methods.mondrian.kernels.problem import BLOCK
 from sfumato.methods.mondrian.kernels.rules import fill_walk, product, segment_holds, variance_holds
 from sfumato.policy.requirements import (
+    DistinctDiversity,
     EntropyDiversity,
     GroupStats,
     KAnonymity,
@@ -241,6 +242,7 @@ REQUIREMENTS = st.lists(
             st.integers(1, 4),
             of=st.sampled_from(["disease", "job"]),
         ),
+        st.builds(DistinctDiversity, st.integers(1, 4), of=st.sampled_from(["disease", "job"])),
         st.builds(VarianceDiversity, st.sampled_from([0.0, 1.0, 2.25]), of=st.just("salary")),
     ),
     max_size=3,

@@ -17,6 +17,7 @@ from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.file import json_schema
 from sfumato.policy.requirements import (
     REQUIREMENTS,
+    DistinctDiversity,
     EntropyDiversity,
     GroupStats,
     KAnonymity,
@@ -80,6 +81,12 @@ def test_entropy_diversity_takes_any_real_l_and_judges_on_its_scale():
 
 def test_values_that_do_not_occur_add_nothing_to_the_entropy():
     assert holds(EntropyDiversity(2, of="d"), [0, 5, 0, 5], [1, 0, 0, 0]) == [True, False]
+
+
+def test_distinct_diversity_counts_the_values_that_occur():
+    asked = DistinctDiversity(3, of="d")
+    assert holds(asked, [9, 9, 0, 0], [1, 0, 50, 1], [1, 1, 1, 1]) == [False, True, True]
+    assert asked.achieved(counted([9, 9, 0, 0], [1, 1, 1, 1])).tolist() == [2, 4]
 
 
 def test_recursive_diversity_compares_the_most_frequent_value_with_the_tail_from_the_l_th():
@@ -191,6 +198,7 @@ def test_the_worst_figure_is_the_least_or_the_greatest_as_the_requirement_says()
         (EntropyDiversity(3, of="d"), 3 * (1 - 1e-10), 2.999),
         (RecursiveDiversity(2, 3, of="d"), 1.999, 2.001),
         (RecursiveDiversity(2, 1, of="d"), 9.0, None),
+        (DistinctDiversity(3, of="d"), 3.0, 2.0),
         (VarianceDiversity(1e8, of="s"), 1e8 * (1 - 1e-10), 0.999e8),
     ],
 )
@@ -220,6 +228,13 @@ def test_entropy_diversity_is_monotone(asked, one, other):
     assert holds(EntropyDiversity(asked, of="d"), union) == [True]
 
 
+@given(st.integers(1, 4), COUNTS, COUNTS)
+def test_distinct_diversity_is_monotone(number, one, other):
+    asked = DistinctDiversity(number, of="d")
+    assume(all(holds(asked, one, other)))
+    assert holds(asked, np.add(one, other).tolist()) == [True]
+
+
 @given(st.sampled_from([0.5, 1, 1.1, 2, 3]), st.integers(1, 4), COUNTS, COUNTS)
 def test_recursive_diversity_is_monotone(c, number, one, other):
     asked = RecursiveDiversity(c, number, of="d")
@@ -241,6 +256,7 @@ def test_variance_diversity_is_monotone(one, other):
         st.integers(1, 5).map(KAnonymity),
         st.builds(EntropyDiversity, st.sampled_from([1, 1.5, 2, 3]), of=st.just("disease")),
         st.builds(RecursiveDiversity, st.sampled_from([0.5, 1, 2]), st.integers(1, 3), of=st.just("disease")),
+        st.builds(DistinctDiversity, st.integers(1, 4), of=st.just("disease")),
         st.builds(VarianceDiversity, st.sampled_from([0.0, 1.0, 4.0]), of=st.just("salary")),
     ),
 )
@@ -291,6 +307,7 @@ def refused(requirement, **columns):
             "recursive (2, 3)-diversity of 'disease'",
             "fewer than 3 different values",
         ),
+        (DistinctDiversity(3, of="disease"), "distinct 3-diversity of 'disease'", "2 different values"),
         (
             VarianceDiversity(1.5, of="salary"),
             "variance diversity of at least 1.5 of 'salary'",

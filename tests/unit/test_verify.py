@@ -292,6 +292,12 @@ def test_small_differences_between_large_whole_numbers_are_seen(offset):
     assert achieved(groups_of("abc", salaries=[offset, offset + 3, offset + 6]), variance(6)) == [(6.0, 0)]
 
 
+def test_distinct_values_are_counted_and_a_missing_one_is_a_value_of_its_own():
+    distinct = {"distinct-diversity": {"l": 2, "of": "disease"}}
+    assert achieved(groups_of("ab", "aaab", "aa"), distinct) == [(1.0, 1)]
+    assert achieved(groups_of("ab", "abb", "a "), distinct) == [(2.0, 0)]
+
+
 def test_the_whole_range_of_whole_numbers_has_a_variance():
     ((figure, failing),) = achieved(groups_of("ab", salaries=[-(2**63), 2**63 - 1]), variance(1))
     assert (figure, failing) == (pytest.approx(2.0**126), 0)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.policy.requirements import (
+    DistinctDiversity,
     EntropyDiversity,
     KAnonymity,
     RecursiveDiversity,
@@ -52,6 +53,13 @@ def _k_anonymity(requirement: KAnonymity, evidence: Evidence, _schema: Schema) -
     """The number of rows [LDR08, definition 2.1]."""
     size = evidence.groups.size
     return size.astype(np.float64), size >= requirement.k
+
+
+def _distinct_diversity(requirement: DistinctDiversity, evidence: Evidence, schema: Schema) -> Figures:
+    """The number of different sensitive values [MKGV06]."""
+    counts = _count_values(evidence, schema[requirement.of])
+    n_values = np.bincount(counts.group, minlength=evidence.groups.n)
+    return n_values.astype(np.float64), n_values >= requirement.l
 
 
 def _entropy_diversity(requirement: EntropyDiversity, evidence: Evidence, schema: Schema) -> Figures:
@@ -96,6 +104,7 @@ def _variance_diversity(requirement: VarianceDiversity, evidence: Evidence, sche
 
 DEFINITIONS: Mapping[type[Requirement], Callable[[Any, Evidence, Schema], Figures]] = {
     KAnonymity: _k_anonymity,
+    DistinctDiversity: _distinct_diversity,
     EntropyDiversity: _entropy_diversity,
     RecursiveDiversity: _recursive_diversity,
     VarianceDiversity: _variance_diversity,

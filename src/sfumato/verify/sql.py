@@ -19,6 +19,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.requirements import (
+    DistinctDiversity,
     EntropyDiversity,
     KAnonymity,
     RecursiveDiversity,
@@ -56,6 +57,15 @@ SELECT {cells}, COUNT(*) AS {n_rows}
 FROM release
 GROUP BY {cells}
 HAVING COUNT(*) < {k}
+"""
+
+DISTINCT_DIVERSITY = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+distinct_values AS (SELECT {cells}, {sensitive_value} FROM sensitive GROUP BY {cells}, {sensitive_value})
+SELECT {cells}, COUNT(*) AS {n_values}
+FROM distinct_values
+GROUP BY {cells}
+HAVING COUNT(*) < {l}
 """
 
 ENTROPY_DIVERSITY = """
@@ -125,6 +135,7 @@ def _fraction(requirement: RecursiveDiversity) -> dict[str, Any]:
 
 DEFINITIONS: Mapping[type[Requirement], tuple[str, Callable[[Any], Mapping[str, Any]]]] = {
     KAnonymity: (K_ANONYMITY, lambda it: {"k": it.k}),
+    DistinctDiversity: (DISTINCT_DIVERSITY, lambda it: {"l": it.l}),
     EntropyDiversity: (ENTROPY_DIVERSITY, lambda it: {"l": it.l, "tolerance": ENTROPY_TOLERANCE}),
     RecursiveDiversity: (RECURSIVE_DIVERSITY, _fraction),
     VarianceDiversity: (

@@ -30,6 +30,7 @@ from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import (
     CELL,
+    DISTINCT,
     ENTROPY,
     FIXED_POINT,
     RECURSIVE,
@@ -46,6 +47,7 @@ from sfumato.policy import predicate
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
+    DistinctDiversity,
     EntropyDiversity,
     GroupStats,
     Needs,
@@ -217,19 +219,22 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
     at = {label.name: i for i, label in enumerate(dict.fromkeys(counted))}
     ends = np.cumsum([0, *(len(columns.count(Label(name))) for name in at)]).tolist()
     places = [columns.place(Label(name)) for name in at]
-    entropy, recursive, variance = [], [], []
+    distinct, entropy, recursive, variance = [], [], [], []
     for item in requirements:
         if isinstance(item, EntropyDiversity):
             entropy.append((at[item.of], math.log(item.l)))
         elif isinstance(item, RecursiveDiversity) and item.l > 1:
             recursive.append((at[item.of], item.l, item.exact_c.numerator, item.exact_c.denominator))
+        elif isinstance(item, DistinctDiversity):
+            distinct.append((at[item.of], item.l))
         elif isinstance(item, VarianceDiversity):
             variance.append(_variance(item, columns))
     return Rules(
         least_rows=max((item.fewest_rows for item in requirements), default=1),
         diverse_rows=max((item.fewest_rows for item in requirements if item.of is not None), default=1),
-        count_only=not (entropy or recursive or variance),
+        count_only=not (distinct or entropy or recursive or variance),
         values=table(VALUES, list(zip(places, ends[:-1], ends[1:], strict=True))),
+        distinct=table(DISTINCT, distinct),
         entropy=table(ENTROPY, entropy),
         recursive=table(RECURSIVE, recursive),
         variance=table(VARIANCE, variance),

@@ -28,6 +28,9 @@ entropy l-diversity (ours; the paper has none)
     :func:`frequency_bound` by a margin; each at half of the level. Sound for all values and sizes:
     see these functions.
 
+distinct l-diversity (ours)
+    The definition as it stands: a value of the sample is a value of all rows.
+
 **Parts and requirements.** m is 2 for a threshold; for a hierarchy the number of children that occur in the sample.
 A child that does not is taken to be empty: no test could tell it from one with a few rows. A violation of one
 requirement in one part is overlooked only if that one test errs. A wrong split therefore passes no more often than

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.policy.requirements.diversity import EntropyDiversity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements.diversity import (
+    DistinctDiversity,
+    EntropyDiversity,
+    RecursiveDiversity,
+    VarianceDiversity,
+)
 from sfumato.policy.requirements.group_stats import GroupStats, Needs
 from sfumato.policy.requirements.k_anonymity import KAnonymity
 from sfumato.policy.requirements.promise import Promise
 from sfumato.policy.requirements.requirement import Requirement
 
 REQUIREMENTS: Mapping[str, type[Requirement]] = {
-    kind.word: kind for kind in (KAnonymity, EntropyDiversity, RecursiveDiversity, VarianceDiversity)
+    kind.word: kind
+    for kind in (KAnonymity, EntropyDiversity, RecursiveDiversity, VarianceDiversity, DistinctDiversity)
 }
 """Every requirement, by its word in a policy."""
 
 __all__ = [
     "REQUIREMENTS",
+    "DistinctDiversity",
     "EntropyDiversity",
     "GroupStats",
     "KAnonymity",

@@ -1,4 +1,4 @@
-r"""Diversity of the sensitive values of every group [LDR08, definitions 2.2 to 2.4].
+r"""Diversity of the sensitive values of every group [LDR08, definitions 2.2 to 2.4; MKGV06].
 
 All are *monotone*: if two disjoint groups satisfy one, so does their union. So a partition can be refined
 until a group fails, and merging groups never breaks a promise.
@@ -16,6 +16,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
+from sfumato.errors import number_of
 from sfumato.policy.decimals import read_exactly
 from sfumato.policy.requirements.group_stats import GroupStats, Needs
 from sfumato.policy.requirements.promise import (
@@ -34,6 +35,55 @@ ENTROPY_TOLERANCE = 1e-12
 
 RATIO_TOLERANCE = 1e-12
 """The ratio of a certificate was divided in floating point; ``holds`` compares whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctDiversity(Requirement):
+    """Every group holds at least ``l`` different sensitive values [MKGV06].
+
+    Monotone: a union has all values of its parts.
+
+    >>> DistinctDiversity(2, of="disease").holds(GroupStats(np.array([4, 4]), values=np.array([[4, 0], [3, 1]])))
+    array([False,  True])
+    """
+
+    l: Annotated[int, Ge(1), "The least number of different values."]  # noqa: E741
+    of: Annotated[str, "The sensitive column."]
+    word: ClassVar[str] = "distinct-diversity"
+    meaning: ClassVar[str] = "Every group holds at least l different sensitive values."
+    example: ClassVar[Mapping[str, Any]] = {"l": 3, "of": "disease"}
+    needs: ClassVar[Needs] = Needs.VALUES
+    figure: ClassVar[str] = "fewest different values"
+
+    def __str__(self) -> str:
+        return f"distinct {self.l}-diversity of {self.of!r}"
+
+    @property
+    def fewest_rows(self) -> int:
+        return self.l
+
+    def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
+        return self.achieved(groups) >= self.l
+
+    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+        assert groups.values is not None
+        return np.asarray(np.count_nonzero(groups.values, axis=1), dtype=np.float64)
+
+    def is_met_by(self, figure: float) -> bool:
+        return figure >= self.l
+
+    def describe(self, figure: float) -> str:
+        return number_of(round(figure), "different value")
+
+    def promise(self, figure: float) -> Promise:
+        return Promise(
+            name=f"distinct {self.l}-diversity of {self.of}",
+            meaning=f"Every group holds at least {self.l:,} different values of {self.of}.",
+            asked=f"at least {number_of(self.l, 'value')}",
+            achieved=number_of(round(figure), "value"),
+            margin=format_margin(figure, self.l),
+            holds=self.is_met_by(figure),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ CELL = np.dtype(
     [("cell", np.int64), ("value", np.int64), ("weight", np.float64), ("scale", np.float64)], align=True
 )
 VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)], align=True)
+DISTINCT = np.dtype([("of", np.int64), ("l", np.int64)], align=True)
 ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
 RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
 VARIANCE = np.dtype([("column", np.int64), ("least", np.float64)], align=True)
@@ -127,6 +128,7 @@ class Rules(NamedTuple):
     diverse_rows: int  # no group below this many rows can have the diversity that is required
     count_only: bool  # least_rows says it all
     values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
+    distinct: Table  # (rules,) DISTINCT: which sensitive attribute, l
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
     recursive: Table  # (rules,) RECURSIVE: which sensitive attribute, l, and c = up / down, exactly
     variance: Table  # (rules,) VARIANCE: column of the row matrix, least in squared units of that column

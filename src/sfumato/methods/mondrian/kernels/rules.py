@@ -6,9 +6,9 @@ statistics: ``part_holds`` of one set of rows; ``fill_walk`` of every prefix of 
 which Median and the scored criteria need to find the nearest allowable threshold; ``counts_hold`` of rows that were
 counted elsewhere.
 
-The definitions are ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows are a sample,
-``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more: enough
-to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see ``sample_tests``.
+The definitions are ``distinct_holds``, ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows
+are a sample, ``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more:
+enough to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see ``sample_tests``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ TWO = np.int64(2)
 """Parts of a split by threshold."""
 DOUBTFUL = 1e-7
 """An entropy nearer than this to its limit is summed afresh: far more than the roundoff of a running sum."""
+
+
+@inner
+def distinct_holds(values, first, last, least):
+    """Are at least so many of the counts values[first:last] above 0? Those of a sample are values of all rows."""
+    for v in range(first, last):
+        if values[v] > 0:
+            least -= 1
+            if least <= 0:
+                return True
+    return least <= 0
 
 
 @kernel
@@ -166,6 +177,9 @@ def values_hold(values, s, n, most, inner, sums, n_parts, rules):
     """
     start, end = rules.values[s].start, rules.values[s].end
     is_tested = rules.correction > 0.0
+    for r in range(rules.distinct.shape[0]):
+        if rules.distinct[r].of == s and not distinct_holds(values, start, end, rules.distinct[r].l):
+            return False
     for r in range(rules.entropy.shape[0]):
         if rules.entropy[r].of == s:
             limit = rules.entropy[r].log
