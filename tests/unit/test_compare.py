@@ -364,7 +364,10 @@ def test_no_label_of_the_picture_hides_another(found):
     assert overlapping(picture.drawing_of(same)) == []
     crowded = picture.drawing_of(made_private({"0.1": 0.8, "0.11": 0.8, "0.12": 0.81, "1": 0.9}))
     assert overlapping(crowded) == []
-    assert overlapping(picture.Drawing([picture.Text(0, 0, "one"), picture.Text(3, 2, "other")])) != []
+    assert (
+        overlapping(picture.Drawing([picture.PlacedText(0, 0, "one"), picture.PlacedText(3, 2, "other")]))
+        != []
+    )
 
 
 def test_without_matplotlib_there_is_an_svg_and_no_png(found, tmp_path, monkeypatch):

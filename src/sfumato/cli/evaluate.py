@@ -51,7 +51,7 @@ def evaluate(
 ) -> None:
     """Measure on held-out rows what releases of TABLE are good for.
 
-    Models learn from recoded rows, from the raw data and from nothing, and are judged on rows that neither
+    Models learn from recoded rows, from the raw data and from nothing, and are tested on rows that neither
     they nor the recoding have seen. For the owner's eyes: nothing of it is in a release unless
     publish --evaluation puts it there.
     """

@@ -1,4 +1,4 @@
-"""What to choose, in words: one setting, where more privacy begins to cost more than the error bars."""
+"""Advice on which setting to choose: the most private one that the folds do not show to be less useful."""
 
 from __future__ import annotations
 

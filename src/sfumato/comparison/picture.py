@@ -1,4 +1,4 @@
-"""The frontier as a picture: risk to the right, utility upwards, error bars, raw data and nothing as lines.
+"""Picture of the risk-utility frontier: risk to the right, utility upwards, with error bars.
 
 Differentially private settings have panels of their own, with epsilon to the right: the two are not one scale. Where
 everything stands is decided once, in :class:`Drawing`; it is written as SVG by the report's own code, and as PNG where
@@ -51,7 +51,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PlacedText:
     """A text whose baseline is at ``y``; ``anchor`` is start, middle or end. ``turned`` it reads upwards."""
 
     x: float
@@ -109,11 +109,11 @@ Box = tuple[float, float, float, float]
 class Drawing:
     """Shapes in the order in which they are drawn, on paper of a size that grows with them."""
 
-    shapes: list[Line | Text | Mark] = field(default_factory=list)
+    shapes: list[Line | PlacedText | Mark] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
 
-    def add(self, *shapes: Line | Text | Mark) -> None:
+    def add(self, *shapes: Line | PlacedText | Mark) -> None:
         self.shapes += shapes
 
     def is_free(self, box: Box) -> bool:
@@ -121,12 +121,12 @@ class Drawing:
         return not any(_meet(box, other) for other in map(_room_of, self.shapes) if other is not None)
 
     @property
-    def texts(self) -> list[Text]:
-        return [shape for shape in self.shapes if isinstance(shape, Text)]
+    def texts(self) -> list[PlacedText]:
+        return [shape for shape in self.shapes if isinstance(shape, PlacedText)]
 
 
-def _room_of(shape: Line | Text | Mark) -> Box | None:
-    if isinstance(shape, Text):
+def _room_of(shape: Line | PlacedText | Mark) -> Box | None:
+    if isinstance(shape, PlacedText):
         return shape.box
     return (shape.x - 5, shape.y - 5, shape.x + 5, shape.y + 5) if isinstance(shape, Mark) else None
 
@@ -172,7 +172,7 @@ def svg_of(drawing: Drawing) -> Markup:
     )
 
 
-def _element(shape: Line | Text | Mark) -> Markup:
+def _element(shape: Line | PlacedText | Mark) -> Markup:
     if isinstance(shape, Line):
         return tag(
             "polyline", points=_points(shape.points), fill="none", stroke=shape.ink, stroke_width=shape.width,
@@ -253,7 +253,7 @@ def drawing_of(found: Comparison) -> Drawing:
     top = _legend(drawing, found)
     for target, row in rows.items():
         low, high = _range_of(found, row)
-        label = Text(
+        label = PlacedText(
             14, top + ABOVE + HEIGHT / 2, _utility_label(found, target), turned=True, anchor="middle"
         )
         drawing.add(label)
@@ -274,10 +274,10 @@ def _legend(drawing: Drawing, found: Comparison) -> float:
         return 4.0
     x, y = 20.0, 20.0
     for number, (name, _) in enumerate(lines):
-        text = Text(x + 12, y + 4, shorten(name or "as it is", 90))
+        text = PlacedText(x + 12, y + 4, shorten(name or "as it is", 90))
         if text.box[2] > drawing.width - 10 and x > 20:
             x, y = 20.0, y + 18
-            text = Text(x + 12, y + 4, text.text)
+            text = PlacedText(x + 12, y + 4, text.text)
         drawing.add(Mark(x, y, MARKS[number % len(MARKS)], INKS[number % len(INKS)]), text)
         x = text.box[2] + 24
     return y + 8
@@ -351,23 +351,25 @@ def _references(found: Comparison, panel: Panel) -> Iterator[tuple[str, float, s
 
 def _panel(drawing: Drawing, found: Comparison, panel: Panel, place: _Place) -> None:
     right, bottom = place.left + WIDTH, place.top + HEIGHT
-    drawing.add(Text(place.left, place.top - 10, panel.model or "", size=11.5))
+    drawing.add(PlacedText(place.left, place.top - 10, panel.model or "", size=11.5))
     for height, label in _heights(place):
         y = place.y(height)
         drawing.add(
-            Line(((place.left, y), (right, y)), RULE), Text(place.left - 6, y + 4, label, SOFT, anchor="end")
+            Line(((place.left, y), (right, y)), RULE),
+            PlacedText(place.left - 6, y + 4, label, SOFT, anchor="end"),
         )
     _label_exposures(drawing, found, panel, place)
     corner = ((place.left, place.top), (place.left, bottom), (right, bottom))
     title = EPSILON if panel.is_private else RISK
-    drawing.add(Line(corner, GREY), Text(right, bottom + 34, title, SOFT, size=9.5, anchor="end"))
+    drawing.add(Line(corner, GREY), PlacedText(right, bottom + 34, title, SOFT, size=9.5, anchor="end"))
     references = sorted(_references(found, panel), key=lambda reference: -reference[1])
     below = -math.inf
     for word, height, dash in references:
         y = place.y(height)
         below = max(y + 4, below + LINE * 9.5)  # two labels never hide each other
         drawing.add(
-            Line(((place.left, y), (right, y)), GREY, dash=dash), Text(right + 5, below, word, SOFT, size=9.5)
+            Line(((place.left, y), (right, y)), GREY, dash=dash),
+            PlacedText(right + 5, below, word, SOFT, size=9.5),
         )
     _draw_series(drawing, found, panel, place)
 
@@ -389,7 +391,7 @@ def _label_exposures(drawing: Drawing, found: Comparison, panel: Panel, place: _
         labels = {1 / n: f"1/{n:,}" for n in rounds if place.first <= 1 / n <= place.last}
         labels = labels or {value: f"1/{1 / value:,.0f}" for value in tried}
     for value, label in labels.items():
-        text = Text(place.x(value), bottom + 17, label, SOFT, anchor="middle")
+        text = PlacedText(place.x(value), bottom + 17, label, SOFT, anchor="middle")
         if drawing.is_free(text.box):
             drawing.add(Line(((text.x, bottom), (text.x, bottom + 4)), GREY), text)
 
@@ -432,7 +434,7 @@ def _name(drawing: Drawing, setting: Setting, x: float, y: float, ink: str) -> N
     scale = scale_of(setting)
     text = shorten(setting.name if scale is None else f"{scale}={setting.choices[scale]}", 30)
     for across, down, anchor in ((7, -7, "start"), (7, 15, "start"), (-7, -7, "end"), (-7, 15, "end")):
-        label = Text(x + across, y + down, text, ink, size=9.5, anchor=anchor, has_halo=True)
+        label = PlacedText(x + across, y + down, text, ink, size=9.5, anchor=anchor, has_halo=True)
         if drawing.is_free(label.box):
             drawing.add(label)
             return

@@ -1,4 +1,4 @@
-"""What a comparison found, as plain values that go to JSON and CSV."""
+"""The result of a comparison, as plain values that are written to JSON and CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison varies: words such as k=2,5,10 into policies."""
+"""Settings of a comparison: ``k=2,5,10`` and other choices, turned into policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as text: one line for each setting and target, then the advice."""
+"""Text of a comparison: one line for each setting and target, then the advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well a release serves its purpose: models learned from it, tested on rows that they have never seen.
+"""Evaluation of a release: models learn from it, and are tested on rows that they have never seen.
 
 ``protocol`` has :func:`evaluate`, ``result`` what it returns (:class:`Evaluation`), which reports read without loading
 the rest. ``points`` and ``features`` turn boxes into what models learn from; ``models``, ``linear``, ``trees``,

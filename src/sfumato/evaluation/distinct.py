@@ -1,4 +1,4 @@
-"""Rows that no model can tell apart, taken together: a release has few of them, so models learn it quickly."""
+"""Distinct rows of a matrix: a release has few of them, so models learn from each once, with its number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model learns from: numbers as they are, categories as codes."""
+"""Features of rows for a model: numbers as they are, categories as codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What can be said of a release without a model: general measures of its groups and boxes.
+r"""General measures of the groups and boxes of a release, which need no model.
 
 A group :math:`R_i` is a set of published rows that share a box; :math:`R` are all rows.
 """

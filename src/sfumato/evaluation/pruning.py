@@ -1,4 +1,4 @@
-"""Cutting a grown tree back, from its leaves up, where the part below a node is no better than a leaf there.
+"""Pruning of decision trees: from the leaves up, a node becomes a leaf where the part below it is no better.
 
 A tree comes as scikit-learn keeps it: children of every node (-1 below a leaf), parents before children.
 What comes out is what each node predicts after pruning: below a node that has become a leaf, what that node

@@ -1,4 +1,4 @@
-"""What an evaluation found: plain values that go to JSON and back, and need no extra to be read.
+"""The result of an evaluation: values that are written to JSON and read back, without any extra.
 
 ``sfumato evaluate`` writes one, ``sfumato publish --evaluation`` takes it into the certificate's figures,
 and the report draws it.
@@ -18,8 +18,8 @@ from sfumato import notebook
 from sfumato.errors import InputError, number_of
 from sfumato.release.strict_json import (
     ABSENT,
-    Document,
     DocumentError,
+    StrictDocument,
     check,
     dump,
     parse,
@@ -73,7 +73,7 @@ Folds = Annotated[tuple[Annotated[float, AfterValidator(_check_score)], ...], Fi
 """A number for each fold."""
 
 
-class ModelScore(Document):
+class ModelScore(StrictDocument):
     """How well one model predicts one target: a number per fold, on rows held out and on those learned from.
 
     ``half_width`` is that of the 95% interval of the mean by Student's t. It is None for a single test set, which shows
@@ -113,7 +113,7 @@ class ModelScore(Document):
         return self.metric == ACCURACY
 
 
-class PairedTest(Document):
+class PairedTest(StrictDocument):
     """A paired t-test over the folds: ``difference`` is the mean of ``first`` less ``second``.
 
     ``one_sided`` asks whether ``first`` is better, else whether the two differ at all. ``t`` is None where
@@ -131,7 +131,7 @@ class PairedTest(Document):
     one_sided: bool
 
 
-class Protocol(Document):
+class ProtocolDocument(StrictDocument):
     """How an evaluation was made: what is known of it has its type, and more may be said."""
 
     model_config = ConfigDict(extra="allow")
@@ -144,12 +144,12 @@ class Protocol(Document):
     learn_from: str = ABSENT
 
 
-class EvaluationDocument(Document):
+class EvaluationDocument(StrictDocument):
     """An evaluation as it is written."""
 
     format: int
     policy: dict[str, Any]
-    protocol: Protocol
+    protocol: ProtocolDocument
     scores: Annotated[tuple[ModelScore, ...], Field(strict=False)]
     measures: dict[str, Finite]
     tests: Annotated[tuple[PairedTest, ...], Field(strict=False)]

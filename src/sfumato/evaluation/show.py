@@ -1,4 +1,4 @@
-"""An evaluation for people (text on a terminal) and for spreadsheets (a table of all folds)."""
+"""Text and table of an evaluation: means for a terminal, all folds for a spreadsheet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees: scikit-learn's, grown on rows taken together and pruned as the trees of Weka are.
+"""Decision trees, regression trees and forests: grown by scikit-learn on distinct rows, pruned as Weka prunes.
 
 scikit-learn's trees ask about numbers only. A category becomes one: the share of the class among its rows, the
 mean of the target if that is a number, so that one threshold can part its values as well as any two sets of them

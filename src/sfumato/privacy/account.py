@@ -33,9 +33,9 @@ from pydantic import (
 
 from sfumato.errors import BudgetExceeded, InputError
 from sfumato.release.strict_json import (
-    Document,
     DocumentError,
     RepeatedKeyError,
+    StrictDocument,
     check,
     parse,
     wrong,
@@ -64,7 +64,7 @@ def _read_amount(given: Any, info: ValidationInfo) -> Fraction:
 Amount = Annotated[Fraction, PlainValidator(_read_amount), WithJsonSchema({"type": ["string", "number"]})]
 
 
-class Cost(Document):
+class Cost(StrictDocument):
     """An epsilon and a delta: what a release cost, or what may be spent."""
 
     epsilon: Amount
@@ -87,7 +87,7 @@ class Entry(Cost):
         return entry
 
 
-class Account(Document):
+class Account(StrictDocument):
     """What the releases of one table have cost, and what they may cost together."""
 
     budget: Cost | None = None

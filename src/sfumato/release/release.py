@@ -77,7 +77,7 @@ class Release:
 
     ``rows`` is as it will be on disk (a table, or rows in a file if they are too many), ``table`` the same in
     the kind of frame that came in. ``format`` (csv or parquet) is that of the file, ``report`` is HTML, and
-    ``check`` judges every folder before it appears. ``remarks`` say how much is left, from published rows;
+    ``check`` looks at every folder before it appears. ``remarks`` say how much is left, from published rows;
     ``notices`` are for the owner alone. Neither is written.
     """
 

@@ -1,6 +1,6 @@
 """Strict reading of JSON documents: a model says what may stand in one, and a mistake is told in half a sentence.
 
-A document is a pydantic model (:class:`Document`), so that its rules stand once and its JSON Schema can be generated.
+A document is a pydantic model (:class:`StrictDocument`): its rules stand once, and its JSON Schema can be generated.
 Nothing is converted on the way in: a number is no text, True is no number, and a key that the model lacks is refused.
 No message holds a value of the document.
 """
@@ -33,10 +33,10 @@ class RepeatedKeyError(DocumentError):
         super().__init__("a key stands twice in one mapping")
 
 
-class Document(BaseModel):
+class StrictDocument(BaseModel):
     """A mapping of exactly these keys, each of exactly its type. It is compiled when it is first read.
 
-    >>> class Person(Document):
+    >>> class Person(StrictDocument):
     ...     name: str
     ...     children: int = ABSENT
     >>> check(Person, {"name": "Ada"}).name
@@ -49,7 +49,7 @@ class Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
-D = TypeVar("D", bound=Document)
+D = TypeVar("D", bound=StrictDocument)
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -189,6 +189,6 @@ def unless_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def dump(document: Document) -> Mapping[str, Any]:
+def dump(document: StrictDocument) -> Mapping[str, Any]:
     """A document as plain values, its keys in the order of the model; those that were left out stay out."""
     return document.model_dump(by_alias=True, exclude_unset=True)

@@ -38,8 +38,8 @@ from sfumato.release.folder import CERTIFIED
 from sfumato.release.strict_json import (
     ABSENT,
     Count,
-    Document,
     NumberOrNull,
+    StrictDocument,
     check,
     dump,
     parse,
@@ -149,7 +149,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 # ---- claims -------------------------------------------------------------------------------------------
 
 
-class ClaimDocument(Document):
+class ClaimDocument(StrictDocument):
     """One requirement and what the worst group reaches; null stands for infinity."""
 
     requirement: dict[str, Any]
@@ -167,7 +167,7 @@ class ClaimDocument(Document):
         return Claim(self.requirement, self.figure, math.inf if self.achieved is None else self.achieved)
 
 
-class CellsDocument(Document):
+class CellsDocument(StrictDocument):
     """How many cells are exact or narrowed, of all."""
 
     exact: Count
@@ -175,7 +175,7 @@ class CellsDocument(Document):
     all: Count
 
 
-class UtilityDocument(Document):
+class UtilityDocument(StrictDocument):
     """What the rows of a risk-utility release keep of their utility."""
 
     measure: str
@@ -184,7 +184,7 @@ class UtilityDocument(Document):
     least: NumberOrNull
 
 
-class GroupClaims(Document):
+class GroupClaims(StrictDocument):
     """Claims of groups of rows."""
 
     rows: Count
@@ -218,7 +218,7 @@ class GroupClaims(Document):
         )
 
 
-class CountClaims(Document):
+class CountClaims(StrictDocument):
     """Claims of counts in the cells of a grid."""
 
     rows: Count
@@ -236,7 +236,7 @@ class CountClaims(Document):
         return Claims(self.rows, self.cells, sha256=self.sha256, counted=self.counted)
 
 
-class BoxClaims(Document):
+class BoxClaims(StrictDocument):
     """Claims of boxes that were chosen row by row."""
 
     rows: Count
@@ -304,7 +304,7 @@ def kind_of_claims(method: Any, *, is_private: bool) -> type[ClaimsDocument]:
 # ---- privacy ------------------------------------------------------------------------------------------
 
 
-class DrawDocument(Document):
+class DrawDocument(StrictDocument):
     """One draw of the ledger."""
 
     draw: str
@@ -315,14 +315,14 @@ class DrawDocument(Document):
     result: int = ABSENT
 
 
-class SideTableDocument(Document):
+class SideTableDocument(StrictDocument):
     """The public side table."""
 
     rows: Count
     sha256: HashOrNull
 
 
-class SamplingDocument(Document):
+class SamplingDocument(StrictDocument):
     """How rows were drawn."""
 
     chance: Exact
@@ -341,7 +341,7 @@ class SamplingDocument(Document):
         return Sampling(self.chance, self.least, self.side_table.rows, self.side_table.sha256, self.outlook)
 
 
-class PrivacyDocument(Document):
+class PrivacyDocument(StrictDocument):
     """What a differentially private release cost. Where rows were drawn, it has a delta."""
 
     definition: str
@@ -403,7 +403,7 @@ class PrivacyDocument(Document):
 C = TypeVar("C", GroupClaims, CountClaims, BoxClaims)
 
 
-class CertificateDocument(Document, Generic[C]):
+class CertificateDocument(StrictDocument, Generic[C]):
     """A certificate as it is written. ``promise`` is there only to say that nothing is promised."""
 
     sfumato: str
