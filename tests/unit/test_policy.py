@@ -712,7 +712,7 @@ LATER = "is planned but not yet part of this version of sfumato."
         *(
             (f"require: [{word}: {given}]", f"line 10: '{word}' in requirement 1")
             for word, given in [
-                ("distinct-diversity", "{l: 3, of: disease}"), ("t-closeness", "{t: 0.2, of: disease}"),
+                ("t-closeness", "{t: 0.2, of: disease}"),
                 ("alpha-k", "{alpha: 0.5, k: 5, of: disease}"), ("beta-likeness", "{beta: 1, of: disease}"),
                 ("delta-disclosure", "{delta: 1, of: disease}"), ("delta-presence", "{at-most: 0.5, population: p.csv}"),
                 ("k-map", "5"), ("k-map", "{k: 5, population: p.csv}"),
@@ -766,8 +766,8 @@ def test_a_policy_is_put_together_in_code():
         (lambda: Policy(Schema((AGE, replace(JOB, values=())))), "Policy: column 'job', values: must be a list"),
         (lambda: Policy(Schema((AGE, JOB)), title=5), "Policy: title: must be one line of 1 to 200 characters"),
         (lambda: Policy(Schema((AGE, JOB)), method="mondrian"), "Policy: method: must be the options of a method"),
-        (lambda: Policy(Schema((AGE, JOB)), output="ranges"), "Policy: output values: must be one of labels, bounds"),
-        (lambda: Policy(Schema((AGE, JOB)), formulas="drop"), "Policy: output formulas: must be keep or escape."),
+        (lambda: Policy(Schema((AGE, JOB)), output="ranges"), "Policy: output values: 'ranges' is not one of labels, bounds, both, summary."),
+        (lambda: Policy(Schema((AGE, JOB)), formulas="drop"), "Policy: output formulas: 'drop' is not one of keep, escape."),
         (lambda: Policy(Schema((AGE, JOB)), workload=(Regress("job"),)), "Policy: task 1, regress: column 'job' is not"),
         (lambda: Policy(Schema((AGE, JOB)), method=MondrianOptions(median_below_gain=-1.0)),
          "Policy: method mondrian median-below-gain: must be a number from 0 to 1e9"),

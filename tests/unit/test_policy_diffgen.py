@@ -171,7 +171,7 @@ def test_options_made_in_code_are_checked_too(made, sentence):
 
 
 def test_rows_are_counts_or_expanded():
-    with pytest.raises(PolicyError, match="output rows: must be counts or expanded"):
+    with pytest.raises(PolicyError, match="output rows: 'all' is not one of counts, expanded"):
         replace(policy(), rows="all")
 
 

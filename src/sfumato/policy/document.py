@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 from sfumato import notebook
 from sfumato.errors import PolicyError, nearest, number_of
 from sfumato.policy import file as policy_file
-from sfumato.policy import predicate, yaml
+from sfumato.policy import model, predicate, yaml
 from sfumato.policy.columns import BrokenAttribute, declared_column
 from sfumato.policy.days import as_date, read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import Document, sentence_of
+from sfumato.policy.file import Document
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -30,10 +30,11 @@ from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMis
 from sfumato.policy.model import is_number
 from sfumato.policy.options import OPTIONS, MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import COUNTS, ESCAPE, EXPANDED, KEEP, Output
+from sfumato.policy.output import COUNTS, ESCAPE, KEEP, Output, OutputForm
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
+from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
+from sfumato.policy.workload import STATISTICS, TASK, Aggregate, Classify, Predict, Regress, Select, Task
 from sfumato.policy.yaml import Where, short
 
 MISSING = "own-value"
@@ -44,9 +45,6 @@ MAX_HEIGHT = 90
 
 MOST_NAMED = 10
 """Columns that an error names; of more, the number is said."""
-
-MAX_TITLE = 200
-"""Characters of a title: more is no heading."""
 
 T = TypeVar("T")
 
@@ -496,27 +494,23 @@ def _bound_as_plain(bound: float, kind: Kind) -> float | str:
 
 
 def _wrong_types(policy: Policy) -> Iterator[Mistake]:
-    """What is no schema, no requirement or no task at all, in the words of the published schema."""
+    """What is no schema, no requirement or no task at all, in the words for documents."""
     if not isinstance(policy.schema, Schema):
-        yield Mistake(("attributes",), sentence_of("properties", "attributes"))
-    for key, item, given, kinds in (
-        ("require", "requirement", policy.requirements, Requirement),
-        ("workload", "task", policy.workload, Task),
+        yield Mistake(("attributes",), ATTRIBUTES.says)
+    for key, given, kinds, whole, item in (
+        ("require", policy.requirements, Requirement, REQUIRE, REQUIREMENT),
+        ("workload", policy.workload, Task, WORKLOAD, TASK),
     ):
         if isinstance(given, str) or not isinstance(given, Sequence):
-            yield Mistake((key,), sentence_of("properties", key))
+            yield Mistake((key,), whole.says)
             continue
         for position, one in enumerate(given):
             if not isinstance(one, kinds):
-                yield Mistake((key, position), sentence_of("$defs", item))
-    if policy.title is not None and not isinstance(policy.title, str):
-        yield Mistake(("title",), sentence_of("properties", "title"))
+                yield Mistake((key, position), item.says)
     if not isinstance(policy.method, MethodOptions):
         yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
-    if not isinstance(policy.output, Output):
-        yield Mistake(("output", "values"), f"must be one of {', '.join(Output)}.")
-    if policy.formulas not in (KEEP, ESCAPE):
-        yield Mistake(("output", "formulas"), f"must be {KEEP} or {ESCAPE}.")
+    output = OutputForm(policy.output, policy.rows, policy.keeps_recoding, policy.formulas)
+    yield from model.check(output, ("output",))
 
 
 def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
@@ -539,8 +533,8 @@ def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
             _check_task(task, schema, ("workload", position, task.word))
     with mistakes.collect():
         _check_output(policy)
-    with mistakes.collect():
-        _check_title(policy.title)
+    if not TITLE.fits(policy.title):
+        mistakes.found.append(Mistake(("title",), TITLE.says))
     of_method = Mistakes()
     policy.method.check(policy, of_method)
     broken = {attribute.name for attribute in schema if isinstance(attribute, BrokenAttribute)}
@@ -582,8 +576,8 @@ def _check_bounds(attribute: Attribute, path: Where) -> None:
 
 
 def _check_step(attribute: Attribute, step: float, path: Where) -> None:
-    if not is_number(step) or step <= 0:
-        raise Misfit(path, "must be a number above 0.")
+    if not STEP.fits(step):
+        raise Misfit(path, STEP.says)
     if attribute.kind is Kind.DATE and read_exactly(step).denominator != 1:
         raise Misfit(path, "the step of a date must be a whole number of days.")
     if attribute.bounds is None:
@@ -605,7 +599,7 @@ def _check_values(attribute: Attribute, path: Where) -> None:
     if attribute.kind is not Kind.CATEGORY:
         raise Misfit(path, f"values are for categories; a {attribute.kind} is declared with bounds and step.")
     if not values:
-        raise Misfit(path, "must be a list of at least one category, such as [Male, Female].")
+        raise Misfit(path, VALUES.says)
     if "" in values:
         raise Misfit(path, "an empty text is a missing value, not a category; leave it out.")
     seen: set[str] = set()
@@ -685,10 +679,3 @@ def _check_output(policy: Policy) -> None:
             f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
             "leave out one of the two.",
         )
-    if policy.rows not in (COUNTS, EXPANDED):
-        raise Misfit(("output", "rows"), f"must be {COUNTS} or {EXPANDED}.")
-
-
-def _check_title(title: str | None) -> None:
-    if title is not None and not (0 < len(title) <= MAX_TITLE and title.isprintable()):
-        raise Misfit(("title",), f"must be one line of 1 to {MAX_TITLE} characters, such as Stays of 2024.")

@@ -4,8 +4,8 @@
 numbers); :mod:`sfumato.policy.document` gives it meaning. Where a text is wanted (a column's name, a category, a
 label) the author's own spelling is kept, so that ``01`` and ``yes`` stay as they are.
 
-The sentences for values that do not fit stand in the schema itself (``errorMessage``), where editors
-find them too.
+:mod:`sfumato.policy.shape` has the sentences for values that do not fit; they stand in the JSON Schema, too
+(``errorMessage``), where editors find them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,14 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError, validators
-
-from sfumato.errors import NotYet, PolicyError, did_you_mean
-from sfumato.policy.mistakes import Mistake, Mistakes, Origin, place
-from sfumato.policy.model import mistakes_in
-from sfumato.policy.options import METHOD
+from sfumato.errors import PolicyError
+from sfumato.policy import shape
+from sfumato.policy.mistakes import Mistake, Mistakes, Origin
 from sfumato.policy.yaml import MAX_DEPTH, NULLS, Bare, NotPlain, Where, core, parse, short
 
 MAX_BYTES = 16_000_000
@@ -84,7 +79,7 @@ def json_schema() -> dict[str, Any]:
     >>> json_schema()["title"]
     'Sfumato policy'
     """
-    return copy.deepcopy(_schema())
+    return copy.deepcopy(shape.make_schema())
 
 
 def _decoded(content: str | bytes, name: str) -> str:
@@ -257,37 +252,7 @@ def _is_finite(value: float | None) -> bool:
         return False
 
 
-# --- the schema -------------------------------------------------------------------------------------------
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    text = resources.files("sfumato.policy").joinpath("policy.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
-
-
-def sentence_of(part: str, word: str) -> str:
-    """What the schema says of a value that does not fit there.
-
-    >>> sentence_of("properties", "title")
-    'must be one line of 1 to 200 characters, such as Stays of 2024.'
-    """
-    return str(_schema()[part][word]["errorMessage"])
-
-
-def _later(_validator: Any, later: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    """The keyword ``x-later``: this place, or these words, belong to a later version."""
-    if later is True or (isinstance(instance, str) and instance in later):
-        yield ValidationError("later")
-
-
-@cache
-def _validator() -> Any:
-    extend: Any = validators.extend
-    schema = json_schema()
-    schema["properties"]["method"] = True  # has a model
-    return extend(Draft202012Validator, {"x-later": _later})(schema)
+# --- the shape ------------------------------------------------------------------------------------------
 
 
 def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
@@ -296,12 +261,8 @@ def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
     if data is None and not mistakes.found:
         raise PolicyError(f"{origin.name}: the document is empty; name the columns under attributes.")
     unreadable = {mistake.where for mistake in mistakes.found}
-    has_method = isinstance(data, dict) and "method" in data
-    of_method = mistakes_in(METHOD, data["method"], ("method",)) if has_method else []
     mistakes.found += [
-        mistake
-        for mistake in (*_schema_mistakes(data), *of_method)
-        if not _stands_below(mistake.where, unreadable)
+        mistake for mistake in shape.find_mistakes(data) if not _stands_below(mistake.where, unreadable)
     ]
     attributes = data.get("attributes") if isinstance(data, dict) else None
     if not isinstance(attributes, dict) or not attributes or mistakes.is_unreadable("attributes"):
@@ -312,127 +273,3 @@ def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
 def _stands_below(where: Where, places: set[Where]) -> bool:
     """Does it stand at or below a place that could not be read? Then there is nothing to say about it."""
     return any(where[:depth] in places for depth in range(1, len(where) + 1))
-
-
-def _schema_mistakes(data: Any) -> list[Mistake]:
-    """What the schema has against the data, once for each place and sentence."""
-    short_data, same = _shortened(data)
-    found: dict[Mistake, None] = {}
-    for error in _validator().iter_errors(short_data):
-        for mistake in _mistakes_of(error):
-            for name in same.get(mistake.where[1:2], ()) if mistake.where[:1] == ("attributes",) else ():
-                found[_of_column(mistake, name)] = None
-            found[mistake] = None
-    hinted = {(m.where[:-1], _hint_of(m)) for m in found if m.says_where}
-    return [m for m in found if (m.where, _missing_key(m)) not in hinted]
-
-
-def _shortened(data: Any) -> tuple[Any, dict[Where, list[str]]]:
-    """The data as far as the schema must look at it, and the columns that are declared as another one is.
-
-    Inline trees are checked when they are built, lists of texts are what they should be, and of columns that
-    are declared alike one is enough: validating all of them would take most of the time.
-    """
-    attributes = data.get("attributes") if isinstance(data, dict) else None
-    if not isinstance(attributes, dict):
-        return data, {}
-    first: dict[str, str] = {}
-    same: dict[Where, list[str]] = {}
-    kept = {}
-    for name, given in attributes.items():
-        small = _without_lists(given)
-        alike = first.setdefault(json.dumps(small), name)
-        if alike == name:
-            kept[name] = small
-        else:
-            same.setdefault((alike,), []).append(name)
-    return {**data, "attributes": kept}, same
-
-
-def _without_lists(given: Any) -> Any:
-    if not isinstance(given, dict):
-        return given
-    small = dict(given)
-    hierarchy = given.get("hierarchy")
-    if isinstance(hierarchy, dict) and isinstance(hierarchy.get("tree"), dict | list) and hierarchy["tree"]:
-        small["hierarchy"] = {**hierarchy, "tree": {"*": None}}
-    for word in ("values", "missing-values"):
-        listed = given.get(word)
-        if isinstance(listed, list) and all(isinstance(item, str) for item in listed):
-            small[word] = listed[:1]
-    return small
-
-
-def _of_column(mistake: Mistake, name: str) -> Mistake:
-    """The same mistake of another column."""
-    where = ("attributes", name, *mistake.where[2:])
-    here, there = place(mistake.where[:2]), place(where[:2])
-    return replace(mistake, where=where, sentence=mistake.sentence.replace(f" in {here}", f" in {there}", 1))
-
-
-def _mistakes_of(error: Any) -> Iterator[Mistake]:
-    where = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        for key in error.instance:
-            if key not in error.schema["properties"]:
-                yield Mistake(
-                    (*where, key), _unknown(key, where, error.schema["properties"]), says_where=True
-                )
-    elif error.validator == "x-later":
-        word, around = (where[-1], where[:-1]) if error.validator_value is True else (error.instance, where)
-        here = f" in {place(around)}" if around else ""
-        yield Mistake(where, f"{word!r}{here}", NotYet, says_where=True)
-    elif error.validator == "required" and "properties" in error.schema:
-        for key in error.validator_value:
-            if key not in error.instance:
-                yield Mistake(where, f"the key {key!r} is missing.")
-    else:
-        yield Mistake(where, _sentence(error))
-
-
-def _unknown(key: str, around: Where, known: Mapping[str, Any]) -> str:
-    hint = did_you_mean(key, known) or f" Known here: {', '.join(known)}."
-    here = f" in {place(around)}" if around else ""
-    return f"the key {short(key)} is unknown{here}.{hint}"
-
-
-def _hint_of(mistake: Mistake) -> str | None:
-    found = re.search(r"Did you mean '(.*)'\?$", mistake.sentence)
-    return found[1] if found else None
-
-
-def _missing_key(mistake: Mistake) -> str | None:
-    """The key that a mistake says is missing; one that was only misspelt is not worth a second sentence."""
-    found = re.match(r"the key '([^']*)' is missing", mistake.sentence)
-    return found[1] if found else None
-
-
-_TYPES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "null": "nothing",
-}
-
-
-def _sentence(error: Any) -> str:
-    """One sentence about a value that the schema refuses; the value itself only if it is a short word."""
-    if error.validator == "enum":
-        return _not_one_of(error.instance, error.validator_value)
-    if "errorMessage" in error.schema:
-        return str(error.schema["errorMessage"])
-    if error.validator == "type":
-        types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-        return f"must be {' or '.join(_TYPES[name] for name in types)}."
-    return f"does not fit ({error.validator}: {error.validator_value})."
-
-
-def _not_one_of(value: Any, choices: Sequence[str]) -> str:
-    listed = ", ".join(choices)
-    if not isinstance(value, str):
-        return f"must be one of {listed}." if len(choices) > 1 else f"must be {listed}."
-    hint = did_you_mean(value, choices)
-    return f"{short(value)} is not {'one of ' if len(choices) > 1 else ''}{listed}.{hint}"

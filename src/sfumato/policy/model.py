@@ -60,6 +60,14 @@ class Rule:
         """The value as it is kept; a complaint if it does not fit."""
         raise NotImplementedError
 
+    def fits(self, value: Any) -> bool:
+        """Is it what the rule asks for?"""
+        try:
+            self.accept(value)
+        except PydanticCustomError:
+            return False
+        return True
+
     def core(self, _handler: Any) -> Any:
         """How pydantic reads it."""
         return core_schema.no_info_plain_validator_function(self.accept)
@@ -76,8 +84,8 @@ class Rule:
     def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> Any:
         return self.core(handler)
 
-    def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> dict[str, Any]:
-        return self.schema()
+    def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> Any:
+        return _rename(self.schema(), "$ref", _OUR_REF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +262,14 @@ class Text(Rule):
 
 
 @dataclass(frozen=True, eq=False)
+class Spelled(Text):
+    """A text, for which a document may hold a number, true, false or null: they are read as they are spelled."""
+
+    def shape(self) -> dict[str, Any]:
+        return {"type": ["string", "number", "boolean", "null"]}
+
+
+@dataclass(frozen=True, eq=False)
 class Column(Text):
     """The name of a column: in a document, a number or true is read as it is spelled."""
 
@@ -398,6 +414,29 @@ class OneOf(Rule):
         return {**about, "properties": {key: schema_of(rule) for key, rule in self.keys.items()}}
 
 
+@dataclass(frozen=True, eq=False)
+class Later(Rule):
+    """What the format has, and a later version will offer."""
+
+    def accept(self, _value: Any) -> NoReturn:
+        raise PydanticCustomError(LATER, "later", {})
+
+    def shape(self) -> dict[str, Any]:
+        return {"x-later": True}
+
+
+def mapping_core(rules: Mapping[str, Rule], required: Collection[str], *, says: str, handler: Any) -> Any:
+    """How pydantic reads a mapping with these keys."""
+    keys = {
+        key: core_schema.typed_dict_field(rule.core(handler), required=key in required)
+        for key, rule in rules.items()
+    }
+    return core_schema.no_info_wrap_validator_function(
+        lambda given, read_values: _read_keys(given, read_values, says=says, known=tuple(rules)),
+        core_schema.typed_dict_schema(keys),
+    )
+
+
 def _core_of(rule: Rule | type[Part], handler: Any) -> Any:
     return rule.core(handler) if isinstance(rule, Rule) else handler.generate_schema(rule)
 
@@ -422,8 +461,8 @@ class Part:
     """Sentences for keys that are missing, where there is more to say than that; an empty one is said by others."""
 
     @classmethod
-    def complain(cls, _given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Keys that make no sense as they are written, each with a sentence."""
+    def complain(cls, _given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What makes no sense as it is written: the place below the part, and a sentence."""
         return iter(())
 
     @classmethod
@@ -462,7 +501,7 @@ def _read_keys(
     says: str,
     known: Sequence[str],
     n_keys: int | None = None,
-    complain: Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]] | None = None,
+    complain: Callable[[Mapping[str, Any]], Iterator[tuple[tuple[str, ...], str]]] | None = None,
     absent: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
     """Read the values of a mapping, and say everything that is wrong with its keys and with them."""
@@ -472,8 +511,8 @@ def _read_keys(
     details = [_detail((key,), UNKNOWN, {"known": known}) for key in strange]
     if n_keys is not None and len(given) != n_keys:
         details.append(_detail((), WRONG, {"sentence": says}))
-    for key, sentence in complain(given) if complain is not None else ():
-        details.append(_detail((key,), WRONG, {"sentence": sentence}))
+    for where, sentence in complain(given) if complain is not None else ():
+        details.append(_detail(where, WRONG, {"sentence": sentence}))
     made = None
     try:
         made = read_values({key: value for key, value in given.items() if key in known})
@@ -492,7 +531,7 @@ def _details(
     for one in error.errors(include_url=False):
         key = str(one["loc"][0])
         if one["type"] != "missing":
-            yield _detail(one["loc"], one["type"], one["ctx"])
+            yield _detail(one["loc"], one["type"], one.get("ctx", {}))
         elif f" Did you mean {key!r}?" not in hints:
             sentence = absent.get(key, f"the key {key!r} is missing.")
             if sentence:
@@ -540,10 +579,10 @@ def _made_once(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def mistakes_in(rule: Rule, given: Any, where: Where) -> list[Mistake]:
-    """What a rule has against what a document says at ``where``."""
+def mistakes_in(rule: Rule | type[Part], given: Any, where: Where) -> list[Mistake]:
+    """What a rule or a part has against what a document says at ``where``."""
     try:
-        _adapter(Annotated[Any, rule]).validate_python(given)
+        _adapter(Annotated[Any, rule] if isinstance(rule, Rule) else rule).validate_python(given)
     except ValidationError as error:
         return mistakes_of(error, where)
     return []
@@ -563,7 +602,7 @@ def mistakes_of(error: ValidationError, where: Where) -> list[Mistake]:
 
 
 def _mistake(error: Any, where: Where) -> Mistake:
-    here, context = (*where, *error["loc"]), error["ctx"]
+    here, context = (*where, *error["loc"]), error.get("ctx", {})
     around = f" in {place(here[:-1])}" if here[:-1] else ""
     if error["type"] == LATER:
         return Mistake(here, f"{here[-1]!r}{around}", NotYet, says_where=True)
@@ -609,4 +648,14 @@ def schema_of(rule: Rule | type[Part]) -> dict[str, Any]:
         return rule.schema()
     made = _adapter(rule).json_schema(schema_generator=_Schema)
     made.pop("title", None)
-    return made
+    return _rename(made, _OUR_REF, "$ref")  # type: ignore[no-any-return]
+
+
+_OUR_REF = "x-ref"
+"""In place of ``$ref`` while pydantic makes a schema: it would look for the definition among its own."""
+
+
+def _rename(schema: Any, key: str, other: str) -> Any:
+    if isinstance(schema, dict):
+        return {other if word == key else word: _rename(value, key, other) for word, value in schema.items()}
+    return [_rename(item, key, other) for item in schema] if isinstance(schema, list) else schema

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from sfumato.policy.model import Choice, Flag, Part
 
 COUNTS, EXPANDED = "counts", "expanded"
 """Rows of DiffGen: one per cell and class with its count, or as many as were counted."""
@@ -28,3 +32,36 @@ class Output(StrEnum):
     @property
     def has_bounds(self) -> bool:
         return self in (Output.BOUNDS, Output.BOTH)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm(Part):
+    """What a policy says under ``output``."""
+
+    values: Annotated[
+        str,
+        Choice(
+            "labels: one text per cell; bounds: low and high columns for a number; both: the label beside them; summary: "
+            "labels, and min, max and mean of the group beside them.",
+            words=tuple(map(str, Output)),
+        ),
+    ] = str(Output.LABELS)
+    rows: Annotated[
+        str,
+        Choice(
+            "DiffGen: one row per cell with its count, or as many rows as counted.", words=(COUNTS, EXPANDED)
+        ),
+    ] = COUNTS
+    recoding: Annotated[
+        bool, Flag("Whether the release says how further rows are recoded; false keeps no tree of splits.")
+    ] = True
+    formulas: Annotated[
+        str,
+        Choice(
+            "Text cells that begin with =, @, +, - or a tab, which spreadsheets run as formulas: keep them, or escape "
+            "them by ' before them. Numbers stay as they are.",
+            words=(KEEP, ESCAPE),
+        ),
+    ] = KEEP
+    meaning: ClassVar[str] = "What the published cells look like."
+    says: ClassVar[str] = "must say what to publish, such as {values: bounds}."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import PolicyError
+from sfumato.policy.model import Choice, Column, Columns, Either, Flag, ListOf, Number, OneOf, Part, Text
 
 STATISTICS = ("range", "mean")
 """What can be published of a column in each group: its least and greatest value, and its mean."""
+
+
+WEIGHT = Number("How much this task counts beside the others.", above=0, says="must be a number above 0.")
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -33,7 +36,7 @@ def _check(targets: tuple[str, ...], features: tuple[str, ...] | None, weight: f
 
 
 def _check_weight(weight: float, which: str) -> None:
-    if not math.isfinite(weight) or weight <= 0:
+    if not WEIGHT.fits(weight):
         raise PolicyError(f"The weight of the task {which} must be a number above 0.")
 
 
@@ -158,3 +161,95 @@ Predict = Classify | Regress
 """A task with targets."""
 
 Task = Classify | Regress | Select | Aggregate
+
+# --- how tasks are written --------------------------------------------------------------------------------
+
+_FEATURES = "The columns that a model will learn from; the quasi-identifiers if not given."
+_TARGET = "must be the name of the target, {target: income} or {targets: [income, sex]}."
+_EITHER_TARGET = (
+    "must hold either target, such as {target: income, weight: 2}, or targets, such as "
+    "{targets: [income, sex]}."
+)
+_CONDITION = 'must be a condition in quotes, or a mapping such as {where: "age >= 40", weight: 2}.'
+
+
+def _count_targets(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if ("target" in given) == ("targets" in given):
+        yield (), _EITHER_TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifyForm(Part):
+    """What a policy says of a class to keep predictable."""
+
+    target: Annotated[str | None, Column("The class label.")] = None
+    targets: Annotated[tuple[str, ...] | None, Columns("Several class labels.")] = None
+    joint: Annotated[
+        bool, Flag("Judge the labels as one, the vector of them all, instead of one by one.")
+    ] = False
+    features: Annotated[tuple[str, ...] | None, Columns(_FEATURES)] = None
+    weight: Annotated[float, WEIGHT] = 1
+    meaning: ClassVar[str] = "Target or targets, and how they are predicted."
+    says: ClassVar[str] = _TARGET
+
+    @classmethod
+    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+        return _count_targets(given)
+
+
+@dataclass(frozen=True, slots=True)
+class RegressForm(Part):
+    """What a policy says of a number to keep predictable."""
+
+    target: Annotated[str | None, Column("The number.")] = None
+    targets: Annotated[tuple[str, ...] | None, Columns("Several numbers.")] = None
+    features: Annotated[tuple[str, ...] | None, Columns(_FEATURES)] = None
+    weight: Annotated[float, WEIGHT] = 1
+    meaning: ClassVar[str] = "Target or targets, and how they are predicted."
+    says: ClassVar[str] = _TARGET
+
+    @classmethod
+    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+        return _count_targets(given)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectForm(Part):
+    """What a policy says of rows to keep apart."""
+
+    where: Annotated[
+        str,
+        Text(
+            "The condition on quasi-identifiers, such as age >= 40 and sex = 'Male'.",
+            says="must be a condition in quotes, such as \"age >= 40 and sex = 'Male'\".",
+            is_empty_text_legal=False,
+        ),
+    ]
+    weight: Annotated[float, WEIGHT] = 1
+    meaning: ClassVar[str] = "The condition, and how much it counts."
+    says: ClassVar[str] = _CONDITION
+
+
+TASK = OneOf(
+    "One task of the workload, by its name.",
+    says="must be one task with its target, such as classify: income, with a dash before each.",
+    keys={
+        Classify.word: Either(
+            "Keep a class label predictable.", says=_TARGET, one=Column(), other=ClassifyForm
+        ),
+        Regress.word: Either("Keep a number predictable.", says=_TARGET, one=Column(), other=RegressForm),
+        Select.word: Either(
+            "Keep the rows that answer a condition apart from the others.",
+            says=_CONDITION,
+            one=Text(says=_CONDITION, is_empty_text_legal=False),
+            other=SelectForm,
+        ),
+        Aggregate.word: ListOf(
+            "Publish summaries of the numbers of a group; implies output summary.",
+            says="must be a list of range (the least and the greatest value), mean, or both, such as [range, mean].",
+            item=Choice(words=STATISTICS),
+            is_unique=True,
+        ),
+    },
+)
+"""One item of a policy's ``workload``."""

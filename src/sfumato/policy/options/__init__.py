@@ -2,7 +2,8 @@
 
 Each class of options answers the same questions: ``name``, ``is_private`` (is the release differentially private?),
 ``publishes_counts`` (may a row stand for many?), ``promise`` (what it promises by itself, None if the requirements
-say), ``reads_workload`` (does it ask anything of the tasks?); it is made by ``of`` from what a policy says, ``check``
+say), ``promises_itself`` (may a policy leave out its requirements?), ``reads_workload`` (does it ask anything of the
+tasks?); it is made by ``of`` from what a policy says, ``check``
 collects what is wrong with it and with the rest of the policy, and ``as_policy`` writes it down. ``sampling_plan``
 belongs to the private form of ``risk_utility``.
 """

@@ -106,6 +106,7 @@ class DiffGenOptions(Part):
     is_private: ClassVar[bool] = True
     publishes_counts: ClassVar[bool] = True
     reads_workload: ClassVar[bool] = True
+    promises_itself: ClassVar[bool] = True
 
     @property
     def promise(self) -> str:

@@ -94,6 +94,7 @@ class MondrianOptions(Part):
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = False
+    promises_itself: ClassVar[bool] = False
     promise: ClassVar[str | None] = None
 
     @classmethod

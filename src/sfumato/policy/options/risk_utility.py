@@ -327,9 +327,9 @@ class PrivateSampling(Part):
     }
 
     @classmethod
-    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
         if given.get("variant", REPAIRED) != PAPER and "algorithm" in given:
-            yield "algorithm", _PAPER_ALONE
+            yield ("algorithm",), _PAPER_ALONE
 
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {"epsilon": as_plain(self.epsilon), "delta": as_plain(self.delta)}
@@ -482,6 +482,7 @@ class RiskUtilityOptions(Part):
     name: ClassVar[str] = "risk-utility"
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True
+    promises_itself: ClassVar[bool] = True
     promise: ClassVar[str | None] = "a utility and a risk for each row"
 
     @property

@@ -27,6 +27,7 @@ class TdsOptions(Part):
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True
+    promises_itself: ClassVar[bool] = False
     promise: ClassVar[str | None] = None
 
     @classmethod
