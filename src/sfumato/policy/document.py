@@ -2,53 +2,38 @@
 
 A :class:`Policy` is one checked value, whether it was read from a YAML document
 (:meth:`Policy.read`), taken from a certificate (:meth:`Policy.from_dict`) or put together in code.
-:mod:`sfumato.policy.file` knows how the document is spelled; here is what it means.
+:mod:`sfumato.policy.file` and ``shape`` know how the document is spelled, ``reading`` what it means, and ``checks`` what
+must hold of the values together.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from sfumato import notebook
 from sfumato.errors import PolicyError, nearest, number_of
+from sfumato.policy import checks, yaml
 from sfumato.policy import file as policy_file
-from sfumato.policy import model, predicate, yaml
-from sfumato.policy.columns import BrokenAttribute, declared_column
-from sfumato.policy.days import as_date, read_day
-from sfumato.policy.decimals import read_exactly
-from sfumato.policy.file import Document
-from sfumato.policy.hierarchy import tree as hierarchies
-from sfumato.policy.hierarchy.declarations import Given
-from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.days import as_date
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
-from sfumato.policy.model import is_number
-from sfumato.policy.options import OPTIONS, MethodOptions
+from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import COUNTS, ESCAPE, KEEP, Output, OutputForm
-from sfumato.policy.requirements import REQUIREMENTS, Requirement
-from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
-from sfumato.policy.workload import STATISTICS, TASK, Aggregate, Classify, Predict, Regress, Select, Task
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.output import COUNTS, ESCAPE, KEEP, Output
+from sfumato.policy.reading import make_policy
+from sfumato.policy.requirements import Requirement
+from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
+from sfumato.policy.yaml import short
 
 MISSING = "own-value"
 """How missing quasi-identifiers are matched: they are a value of their own."""
 
-MAX_HEIGHT = 90
-"""Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
-
 MOST_NAMED = 10
 """Columns that an error names; of more, the number is said."""
-
-T = TypeVar("T")
-
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,11 +66,11 @@ class Policy:
     def __post_init__(self) -> None:
         if self.output in list(Output):
             object.__setattr__(self, "output", Output(self.output))
-        mistakes = Mistakes(_wrong_types(self))
+        mistakes = Mistakes(checks.find_wrong_types(self))
         if not mistakes.found:
             if self.output is Output.LABELS and self._aggregates:
                 object.__setattr__(self, "output", Output.SUMMARY)
-            _collect_mistakes(self, mistakes)
+            checks.collect_mistakes(self, mistakes)
         if len(mistakes.found) == 1 and mistakes.found[0].kind is PolicyError:
             raise Misfit(mistakes.found[0].where, mistakes.found[0].sentence)
         if mistakes.found:
@@ -150,22 +135,22 @@ class Policy:
     @classmethod
     def read(cls, path: str | Path) -> Policy:
         """The policy in a YAML file; hierarchy files are sought relative to it."""
-        return _policy(policy_file.read(path), Path(path).parent)
+        return make_policy(cls, policy_file.read(path), Path(path).parent)
 
     @classmethod
     def parse(cls, text: str | bytes, folder: str | Path | None = ".") -> Policy:
         """The policy in the text of a YAML document; without a ``folder`` it may name no file."""
-        return _policy(policy_file.load(text), None if folder is None else Path(folder))
+        return make_policy(cls, policy_file.load(text), None if folder is None else Path(folder))
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any], folder: str | Path | None = ".") -> Policy:
         """The policy in plain mappings and lists, laid out as the YAML document is; see ``parse``."""
-        return _policy(policy_file.from_plain(mapping), None if folder is None else Path(folder))
+        return make_policy(cls, policy_file.from_plain(mapping), None if folder is None else Path(folder))
 
     @classmethod
     def of_release(cls, path: str | Path) -> Policy:
         """The policy in a file of a release folder, whoever made it: it is complete in itself and names no file."""
-        return _policy(policy_file.read(path), None)
+        return make_policy(cls, policy_file.read(path), None)
 
     @classmethod
     def of(cls, given: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -261,216 +246,6 @@ def _unnamed(names: Sequence[str]) -> str:
     )
 
 
-# --- from plain data to values ----------------------------------------------------------------------------
-
-
-def _policy(document: Document, folder: Path | None) -> Policy:
-    """The policy of a document, or one error with everything that is wrong with it."""
-    data, mistakes = document.data, document.mistakes
-    schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
-    method: MethodOptions = MondrianOptions()
-    with mistakes.collect():
-        method = _method(_sound_method(document), schema, folder)
-    requirements = _items(document, "require", _requirement)
-    tasks = _items(document, "workload", _placed_task)
-    if mistakes.is_broken("workload") and method.reads_workload:
-        method = MondrianOptions()  # what the method asks of its tasks cannot be judged
-    output = {} if mistakes.is_broken("output") else data.get("output", {})
-    rows = COUNTS
-    if not mistakes.is_broken("method"):
-        with mistakes.collect():
-            rows = _rows(output, method)
-    try:
-        policy = Policy(
-            schema=schema,
-            requirements=tuple(requirements.values()),
-            workload=tuple(tasks.values()),
-            method=method,
-            output=Output(output.get("values", "labels")),
-            keeps_recoding=output.get("recoding", True),
-            rows=rows,
-            title=None if mistakes.is_broken("title") else data.get("title"),
-            formulas=output.get("formulas", KEEP),
-            origin=document.origin.of_columns(),
-        )
-    except (Misfit, PolicyMistakes) as error:
-        positions = {"require": tuple(requirements), "workload": tuple(tasks)}
-        mistakes.found += [_at_its_position(mistake, positions) for mistake in error.mistakes]
-    if mistakes.found:
-        raise document.origin.error(mistakes.found) from None
-    return policy
-
-
-def _sound_method(document: Document) -> str | Mapping[str, Any]:
-    """The method with those of its options that fit, so that the rest of the policy is checked against it."""
-    given, mistakes = document.data.get("method", MondrianOptions.name), document.mistakes
-    if not mistakes.is_broken("method"):
-        return given  # type: ignore[no-any-return]  # the schema holds of it
-    name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else ""
-    if name not in OPTIONS or not isinstance(given[name], dict):
-        return MondrianOptions.name
-    if mistakes.is_unreadable("method") or mistakes.is_unreadable("method", name):
-        return MondrianOptions.name
-    sound = OPTIONS[name].keep_sound(given[name], mistakes.broken("method", name))
-    return MondrianOptions.name if sound is None else {name: sound}
-
-
-def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
-    """The items of a list that fit, by position."""
-    made: dict[int, T] = {}
-    broken = document.mistakes.broken(key)
-    given = document.data.get(key, ())
-    for position, item in enumerate(given if isinstance(given, list) else ()):
-        if position not in broken:
-            with document.mistakes.collect():
-                made[position] = make(item, position)
-    return made
-
-
-def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
-    """A column; a :class:`BrokenAttribute` if anything is wrong with it."""
-    given, mistakes = document.data["attributes"][name], document.mistakes
-    if mistakes.is_unreadable("attributes", name):
-        return BrokenAttribute(name, Role.QUASI_IDENTIFIER)
-    broken = mistakes.broken("attributes", name) if mistakes.found else set()
-    if broken or not isinstance(given, dict) or "role" not in given:
-        role = given.get("role") if isinstance(given, dict) and "role" not in broken else None
-        known = role if role in list(Role) else Role.QUASI_IDENTIFIER
-        if broken - {"role"} or not isinstance(given, dict):
-            return BrokenAttribute(name, Role(known))
-        given = {**given, "role": known}
-    n_before = len(mistakes.found)
-    attribute = _declared(name, given, folder, mistakes)
-    if broken or len(mistakes.found) > n_before:
-        return BrokenAttribute(name, attribute.role, attribute.kind)
-    return attribute
-
-
-def _declared(name: str, given: Mapping[str, Any], folder: Path | None, mistakes: Mistakes) -> Attribute:
-    """A column as it is declared; what is wrong with its values goes to ``mistakes``."""
-    kind = Kind(given.get("type", "category"))
-    path: Where = ("attributes", name)
-    attribute = Attribute(
-        name,
-        Role(given["role"]),
-        kind,
-        step=given.get("step"),
-        values=tuple(given["values"]) if "values" in given else None,
-        missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
-    )
-    with mistakes.collect():
-        bounds = _bounds(given.get("bounds"), kind, (*path, "bounds"))
-        attribute = replace(attribute, bounds=bounds)
-        _check_bounds(attribute, path)
-    with mistakes.collect():
-        _check_values(attribute, path)
-    with mistakes.collect_hierarchy(name):
-        hierarchy = _hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
-        attribute = replace(attribute, hierarchy=hierarchy)
-        if attribute.declaration.is_rule:
-            _try_builder(attribute)
-        _check_tree(attribute, (*path, "hierarchy"))
-    return attribute
-
-
-def _at_its_position(mistake: Mistake, positions: Mapping[str, Sequence[int]]) -> Mistake:
-    """A mistake of a policy at the position that its item has in the document, of which not all items fit."""
-    key, *rest = mistake.where or ("",)
-    if not rest or not isinstance(rest[0], int) or str(key) not in positions:
-        return mistake
-    return replace(mistake, where=(key, positions[str(key)][rest[0]], *rest[1:]))
-
-
-def _bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, Any] | None:
-    if given is None:
-        return None
-    low, high = given
-    return (_days(low, path), _days(high, path)) if kind is Kind.DATE else (low, high)
-
-
-def _days(text: Any, path: Where) -> int:
-    try:
-        if _ISO_DATE.fullmatch(text):
-            return read_day(text)
-    except (TypeError, ValueError):
-        pass
-    raise Misfit(path, "must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31].")
-
-
-def _hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
-    """A declared tree, or the one in a file, as a :class:`Hierarchy`; a builder as it stands."""
-    if isinstance(given, str) and given != "flat":
-        if folder is None:
-            raise Misfit(path, "the policy of a release names no file; its hierarchies stand in it.")
-        return hierarchies.read(_existing(folder / given, path))
-    if isinstance(given, Mapping) and "tree" in given:
-        return Hierarchy.from_tree(given["tree"])
-    if isinstance(given, Mapping):
-        ((word, parameter),) = given.items()
-        return {word: int(parameter) if word in ("mask", "balanced") else parameter}
-    return given
-
-
-def _existing(file: Path, path: Where) -> Path:
-    try:
-        found = file.is_file()
-    except (OSError, ValueError):
-        found = False
-    if not found:
-        raise Misfit(
-            path, f"there is no file {str(file.absolute())!r}; a path is relative to the policy file."
-        )
-    return file
-
-
-def _try_builder(attribute: Attribute) -> None:
-    """Build a small hierarchy of no rows, so that a wrong parameter is found before a table is opened."""
-    is_number = attribute.kind is Kind.NUMBER
-    (replace(attribute, bounds=(0, 1), step=None) if is_number else attribute).build_hierarchy(())
-
-
-def _requirement(item: Mapping[str, Any], _position: int) -> Requirement:
-    ((word, given),) = item.items()
-    return REQUIREMENTS[word].from_policy(given)
-
-
-def _placed_task(item: Mapping[str, Any], position: int) -> Task:
-    try:
-        return _task(item)
-    except PolicyError as error:
-        raise Misfit(("workload", position, next(iter(item))), str(error)) from None
-
-
-def _task(item: Mapping[str, Any]) -> Task:
-    ((word, given),) = item.items()
-    if word == Aggregate.word:
-        return Aggregate(given)
-    if word == Select.word:
-        return (
-            Select(given) if isinstance(given, str) else Select(given["where"], weight=given.get("weight", 1))
-        )
-    options: Mapping[str, Any] = {"target": given} if isinstance(given, str) else given
-    targets = options["targets" if "targets" in options else "target"]
-    features, weight = options.get("features"), options.get("weight", 1)
-    if word == Classify.word:
-        return Classify(targets, joint=options.get("joint", False), features=features, weight=weight)
-    return Regress(targets, features=features, weight=weight)
-
-
-def _rows(output: Mapping[str, Any], method: MethodOptions) -> str:
-    if "rows" in output and not method.publishes_counts:
-        raise Misfit(("output", "rows"), "only diffgen publishes counts or expanded rows; leave it out.")
-    return str(output.get("rows", COUNTS))
-
-
-def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:
-    name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
-    return OPTIONS[name].of(options or {}, schema, None if folder is None else str(folder))
-
-
-# --- from values to plain data ----------------------------------------------------------------------------
-
-
 def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
     plain: dict[str, Any] = {"role": str(attribute.role), "type": str(attribute.kind)}
     if attribute.bounds is not None:
@@ -488,194 +263,3 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
 
 def _bound_as_plain(bound: float, kind: Kind) -> float | str:
     return as_date(bound).isoformat() if kind is Kind.DATE else bound
-
-
-# --- what must hold of the values -------------------------------------------------------------------------
-
-
-def _wrong_types(policy: Policy) -> Iterator[Mistake]:
-    """What is no schema, no requirement or no task at all, in the words for documents."""
-    if not isinstance(policy.schema, Schema):
-        yield Mistake(("attributes",), ATTRIBUTES.says)
-    for key, given, kinds, whole, item in (
-        ("require", policy.requirements, Requirement, REQUIRE, REQUIREMENT),
-        ("workload", policy.workload, Task, WORKLOAD, TASK),
-    ):
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            yield Mistake((key,), whole.says)
-            continue
-        for position, one in enumerate(given):
-            if not isinstance(one, kinds):
-                yield Mistake((key, position), item.says)
-    if not isinstance(policy.method, MethodOptions):
-        yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
-    output = OutputForm(policy.output, policy.rows, policy.keeps_recoding, policy.formulas)
-    yield from model.check(output, ("output",))
-
-
-def _collect_mistakes(policy: Policy, mistakes: Mistakes) -> None:
-    """Everything that is wrong with the values of a policy."""
-    schema = policy.schema
-    for attribute in schema:
-        if not isinstance(attribute, BrokenAttribute):
-            _check_attribute(attribute, mistakes)
-    for name, count in Counter(schema.names()).items():
-        if count > 1:
-            mistakes.found.append(Mistake(("attributes", name), "the column is declared twice."))
-    if not schema.quasi_identifiers:
-        sentence = "no column has the role quasi-identifier; at least one must."
-        mistakes.found.append(Mistake(("attributes",), sentence))
-    for position, requirement in enumerate(policy.requirements):
-        with mistakes.collect():
-            _check_requirement(requirement, schema, ("require", position, requirement.word))
-    for position, task in enumerate(policy.workload):
-        with mistakes.collect():
-            _check_task(task, schema, ("workload", position, task.word))
-    with mistakes.collect():
-        _check_output(policy)
-    if not TITLE.fits(policy.title):
-        mistakes.found.append(Mistake(("title",), TITLE.says))
-    of_method = Mistakes()
-    policy.method.check(policy, of_method)
-    broken = {attribute.name for attribute in schema if isinstance(attribute, BrokenAttribute)}
-    known = {mistake.where for mistake in mistakes.found}
-    mistakes.found += [
-        mistake
-        for mistake in of_method.found
-        if not (mistake.where[:1] == ("attributes",) and mistake.where[1:2] and mistake.where[1] in broken)
-        and mistake.where not in known
-    ]
-
-
-def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
-    path: Where = ("attributes", attribute.name)
-    with mistakes.collect():
-        _check_bounds(attribute, path)
-    with mistakes.collect():
-        _check_values(attribute, path)
-    with mistakes.collect():
-        _check_tree(attribute, (*path, "hierarchy"))
-
-
-def _check_bounds(attribute: Attribute, path: Where) -> None:
-    bounds, step = attribute.bounds, attribute.step
-    if attribute.kind is Kind.CATEGORY:
-        for word, given in (("bounds", bounds), ("step", step)):
-            if given is not None:
-                raise Misfit(
-                    (*path, word), "only a number or a date has it; add type: number, or leave it out."
-                )
-        return
-    if bounds is not None:
-        if not all(is_number(bound) for bound in bounds):
-            raise Misfit((*path, "bounds"), "must be two finite numbers without quotes, such as [0, 110].")
-        if bounds[0] >= bounds[1]:
-            raise Misfit((*path, "bounds"), "the first must be below the second; swap or widen them.")
-    if step is not None:
-        _check_step(attribute, step, (*path, "step"))
-
-
-def _check_step(attribute: Attribute, step: float, path: Where) -> None:
-    if not STEP.fits(step):
-        raise Misfit(path, STEP.says)
-    if attribute.kind is Kind.DATE and read_exactly(step).denominator != 1:
-        raise Misfit(path, "the step of a date must be a whole number of days.")
-    if attribute.bounds is None:
-        raise Misfit(path, "a step is counted from the lower bound; add bounds, or leave it out.")
-    low, high = attribute.bounds
-    if ((read_exactly(high) - read_exactly(low)) / read_exactly(step)).denominator != 1:
-        raise Misfit(
-            path,
-            "must divide the distance between the bounds; change it or the bounds. Values need no common step: for "
-            f"slices of this width write hierarchy: {{intervals: [{step}]}} instead.",
-        )
-
-
-def _check_values(attribute: Attribute, path: Where) -> None:
-    values = attribute.values
-    if values is None:
-        return
-    path = (*path, "values")
-    if attribute.kind is not Kind.CATEGORY:
-        raise Misfit(path, f"values are for categories; a {attribute.kind} is declared with bounds and step.")
-    if not values:
-        raise Misfit(path, VALUES.says)
-    if "" in values:
-        raise Misfit(path, "an empty text is a missing value, not a category; leave it out.")
-    seen: set[str] = set()
-    for position, value in enumerate(values, start=1):
-        if value in seen:
-            raise Misfit(path, f"item {position} repeats an earlier one; leave it out.")
-        seen.add(value)
-    both = len(seen.intersection(attribute.missing_values))
-    if both:
-        raise Misfit(path, f"{both} of them stand under missing-values too; choose one place.")
-
-
-def _check_tree(attribute: Attribute, path: Where) -> None:
-    if not isinstance(attribute.hierarchy, Given):
-        return
-    tree = attribute.hierarchy.tree
-    if tree.height > MAX_HEIGHT:
-        raise Misfit(path, f"it has more than {MAX_HEIGHT} levels.")
-    if attribute.values is None:
-        return
-    leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
-    strange = len(set(attribute.values) - leaves)
-    if strange:
-        raise Misfit(
-            path, f"it lacks {strange} of the column's declared values; add them to it, or leave out values."
-        )
-
-
-def _check_requirement(requirement: Requirement, schema: Schema, path: Where) -> None:
-    if requirement.of is None:
-        return
-    attribute = declared_column(requirement.of, schema, (*path, "of"))
-    if objection := requirement.object_to(attribute):
-        raise Misfit((*path, "of"), objection)
-
-
-def _check_task(task: Task, schema: Schema, path: Where) -> None:
-    if isinstance(task, Aggregate):
-        return
-    if isinstance(task, Select):
-        _check_condition(task, schema, path)
-        return
-    for name in task.targets:
-        attribute = _published(name, schema, path, "choose another target")
-        if isinstance(task, Regress) and attribute.kind is not Kind.NUMBER:
-            raise Misfit(path, f"column {short(name)} is not a number; add type: number, or classify it.")
-    for name in task.features or ():
-        _published(name, schema, (*path, "features"), "leave it out")
-
-
-def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
-    attribute = declared_column(name, schema, path)
-    if not attribute.role.is_published:
-        raise Misfit(
-            path,
-            f"column {short(name)} has the role {attribute.role} and is not published; "
-            f"{way_out}, or give it the role other.",
-        )
-    return attribute
-
-
-def _check_condition(task: Select, schema: Schema, path: Where) -> None:
-    if any(isinstance(attribute, BrokenAttribute) and attribute.name in task.where for attribute in schema):
-        return
-    try:
-        found = predicate.parse(task.where, schema)
-    except PolicyError as error:
-        raise Misfit((*path, "where"), str(error)) from None
-    if not found.rectangles:
-        raise Misfit((*path, "where"), "the condition contradicts itself, so it selects nothing; mend it.")
-
-
-def _check_output(policy: Policy) -> None:
-    if policy.output.has_bounds and any(isinstance(task, Aggregate) for task in policy.workload):
-        raise Misfit(
-            ("output", "values"),
-            f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
-            "leave out one of the two.",
-        )

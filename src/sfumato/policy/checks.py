@@ -1,0 +1,233 @@
+"""What must hold of the values of a policy, and of all of them together.
+
+What must hold of a single value, whatever the others are, stands in its model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from sfumato.errors import PolicyError
+from sfumato.policy import model, predicate
+from sfumato.policy.columns import BrokenAttribute, declared_column
+from sfumato.policy.decimals import read_exactly
+from sfumato.policy.hierarchy.declarations import Given
+from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
+from sfumato.policy.model import is_number
+from sfumato.policy.options import MethodOptions
+from sfumato.policy.options.rest import RestOfPolicy
+from sfumato.policy.output import OutputForm
+from sfumato.policy.requirements import Requirement
+from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
+from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
+from sfumato.policy.yaml import Where, short
+
+MAX_HEIGHT = 90
+"""Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
+
+
+class UncheckedPolicy(RestOfPolicy, Protocol):
+    """A policy, as far as it is checked."""
+
+    @property
+    def method(self) -> MethodOptions: ...
+
+    @property
+    def title(self) -> str | None: ...
+
+    @property
+    def keeps_recoding(self) -> bool: ...
+
+    @property
+    def formulas(self) -> str: ...
+
+
+def find_wrong_types(policy: UncheckedPolicy) -> Iterator[Mistake]:
+    """What is no schema, no requirement or no task at all, in the words for documents."""
+    if not isinstance(policy.schema, Schema):
+        yield Mistake(("attributes",), ATTRIBUTES.says)
+    for key, given, kinds, whole, item in (
+        ("require", policy.requirements, Requirement, REQUIRE, REQUIREMENT),
+        ("workload", policy.workload, Task, WORKLOAD, TASK),
+    ):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            yield Mistake((key,), whole.says)
+            continue
+        for position, one in enumerate(given):
+            if not isinstance(one, kinds):
+                yield Mistake((key, position), item.says)
+    if not isinstance(policy.method, MethodOptions):
+        yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
+    output = OutputForm(policy.output, policy.rows, policy.keeps_recoding, policy.formulas)
+    yield from model.check(output, ("output",))
+
+
+def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
+    """Everything that is wrong with the values of a policy."""
+    schema = policy.schema
+    for attribute in schema:
+        if not isinstance(attribute, BrokenAttribute):
+            _check_attribute(attribute, mistakes)
+    for name, count in Counter(schema.names()).items():
+        if count > 1:
+            mistakes.found.append(Mistake(("attributes", name), "the column is declared twice."))
+    if not schema.quasi_identifiers:
+        sentence = "no column has the role quasi-identifier; at least one must."
+        mistakes.found.append(Mistake(("attributes",), sentence))
+    for position, requirement in enumerate(policy.requirements):
+        with mistakes.collect():
+            _check_requirement(requirement, schema, ("require", position, requirement.word))
+    for position, task in enumerate(policy.workload):
+        with mistakes.collect():
+            _check_task(task, schema, ("workload", position, task.word))
+    with mistakes.collect():
+        _check_output(policy)
+    if not TITLE.fits(policy.title):
+        mistakes.found.append(Mistake(("title",), TITLE.says))
+    of_method = Mistakes()
+    policy.method.check(policy, of_method)
+    broken = {attribute.name for attribute in schema if isinstance(attribute, BrokenAttribute)}
+    known = {mistake.where for mistake in mistakes.found}
+    mistakes.found += [
+        mistake
+        for mistake in of_method.found
+        if not (mistake.where[:1] == ("attributes",) and mistake.where[1:2] and mistake.where[1] in broken)
+        and mistake.where not in known
+    ]
+
+
+def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
+    path: Where = ("attributes", attribute.name)
+    with mistakes.collect():
+        check_bounds(attribute, path)
+    with mistakes.collect():
+        check_values(attribute, path)
+    with mistakes.collect():
+        check_tree(attribute, (*path, "hierarchy"))
+
+
+def check_bounds(attribute: Attribute, path: Where) -> None:
+    bounds, step = attribute.bounds, attribute.step
+    if attribute.kind is Kind.CATEGORY:
+        for word, given in (("bounds", bounds), ("step", step)):
+            if given is not None:
+                raise Misfit(
+                    (*path, word), "only a number or a date has it; add type: number, or leave it out."
+                )
+        return
+    if bounds is not None:
+        if not all(is_number(bound) for bound in bounds):
+            raise Misfit((*path, "bounds"), "must be two finite numbers without quotes, such as [0, 110].")
+        if bounds[0] >= bounds[1]:
+            raise Misfit((*path, "bounds"), "the first must be below the second; swap or widen them.")
+    if step is not None:
+        _check_step(attribute, step, (*path, "step"))
+
+
+def _check_step(attribute: Attribute, step: float, path: Where) -> None:
+    if not STEP.fits(step):
+        raise Misfit(path, STEP.says)
+    if attribute.kind is Kind.DATE and read_exactly(step).denominator != 1:
+        raise Misfit(path, "the step of a date must be a whole number of days.")
+    if attribute.bounds is None:
+        raise Misfit(path, "a step is counted from the lower bound; add bounds, or leave it out.")
+    low, high = attribute.bounds
+    if ((read_exactly(high) - read_exactly(low)) / read_exactly(step)).denominator != 1:
+        raise Misfit(
+            path,
+            "must divide the distance between the bounds; change it or the bounds. Values need no common step: for "
+            f"slices of this width write hierarchy: {{intervals: [{step}]}} instead.",
+        )
+
+
+def check_values(attribute: Attribute, path: Where) -> None:
+    values = attribute.values
+    if values is None:
+        return
+    path = (*path, "values")
+    if attribute.kind is not Kind.CATEGORY:
+        raise Misfit(path, f"values are for categories; a {attribute.kind} is declared with bounds and step.")
+    if not values:
+        raise Misfit(path, VALUES.says)
+    if "" in values:
+        raise Misfit(path, "an empty text is a missing value, not a category; leave it out.")
+    seen: set[str] = set()
+    for position, value in enumerate(values, start=1):
+        if value in seen:
+            raise Misfit(path, f"item {position} repeats an earlier one; leave it out.")
+        seen.add(value)
+    both = len(seen.intersection(attribute.missing_values))
+    if both:
+        raise Misfit(path, f"{both} of them stand under missing-values too; choose one place.")
+
+
+def check_tree(attribute: Attribute, path: Where) -> None:
+    if not isinstance(attribute.hierarchy, Given):
+        return
+    tree = attribute.hierarchy.tree
+    if tree.height > MAX_HEIGHT:
+        raise Misfit(path, f"it has more than {MAX_HEIGHT} levels.")
+    if attribute.values is None:
+        return
+    leaves = {tree.labels[node] for node in tree.leaf_nodes.tolist()}
+    strange = len(set(attribute.values) - leaves)
+    if strange:
+        raise Misfit(
+            path, f"it lacks {strange} of the column's declared values; add them to it, or leave out values."
+        )
+
+
+def _check_requirement(requirement: Requirement, schema: Schema, path: Where) -> None:
+    if requirement.of is None:
+        return
+    attribute = declared_column(requirement.of, schema, (*path, "of"))
+    if objection := requirement.object_to(attribute):
+        raise Misfit((*path, "of"), objection)
+
+
+def _check_task(task: Task, schema: Schema, path: Where) -> None:
+    if isinstance(task, Aggregate):
+        return
+    if isinstance(task, Select):
+        _check_condition(task, schema, path)
+        return
+    for name in task.targets:
+        attribute = _published(name, schema, path, "choose another target")
+        if isinstance(task, Regress) and attribute.kind is not Kind.NUMBER:
+            raise Misfit(path, f"column {short(name)} is not a number; add type: number, or classify it.")
+    for name in task.features or ():
+        _published(name, schema, (*path, "features"), "leave it out")
+
+
+def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
+    attribute = declared_column(name, schema, path)
+    if not attribute.role.is_published:
+        raise Misfit(
+            path,
+            f"column {short(name)} has the role {attribute.role} and is not published; "
+            f"{way_out}, or give it the role other.",
+        )
+    return attribute
+
+
+def _check_condition(task: Select, schema: Schema, path: Where) -> None:
+    if any(isinstance(attribute, BrokenAttribute) and attribute.name in task.where for attribute in schema):
+        return
+    try:
+        found = predicate.parse(task.where, schema)
+    except PolicyError as error:
+        raise Misfit((*path, "where"), str(error)) from None
+    if not found.rectangles:
+        raise Misfit((*path, "where"), "the condition contradicts itself, so it selects nothing; mend it.")
+
+
+def _check_output(policy: UncheckedPolicy) -> None:
+    if policy.output.has_bounds and any(isinstance(task, Aggregate) for task in policy.workload):
+        raise Misfit(
+            ("output", "values"),
+            f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
+            "leave out one of the two.",
+        )
