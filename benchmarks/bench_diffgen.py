@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduction"))
 from diffgen_fig5 import blown_up
 from lab import private
 
-from sfumato.encoding.declared import held
+from sfumato.encoding.declared import hold_rows
 from sfumato.methods.specialization.diffgen import Drawn, draw
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy import mechanisms
@@ -92,7 +92,7 @@ def asked(variant: str, h: int) -> DiffGenOptions:
 def read_and_draw(path: Path, options: DiffGenOptions) -> tuple[Drawn, float]:
     """The table read, encoded and drawn from; and of that, seconds of noise."""
     how = Clocked(mechanisms.secret())
-    rows = held(opening.open_table(path), private.policy(options))
+    rows = hold_rows(opening.open_table(path), private.policy(options))
     return draw(rows, rows.domains, len(rows.class_values), options, how), how.noise
 
 

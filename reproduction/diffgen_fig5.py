@@ -105,7 +105,7 @@ def measured(path: Path, policy: Policy, folder: Path, by: Mechanisms) -> dict[s
     """CPU seconds of one release; the grid is counted besides."""
     draws = Clocked(by)
     marks = [time.process_time()]
-    rows = declared.held(opening.open_table(path), policy)
+    rows = declared.hold_rows(opening.open_table(path), policy)
     marks.append(time.process_time())
     drawn = diffgen.draw(rows, rows.domains, len(rows.class_values), policy.method, draws)  # type: ignore[arg-type]
     marks.append(time.process_time())

@@ -85,7 +85,7 @@ def binned() -> tuple[tuple[Domain, ...], Codes]:
         )
     )
     asked = Policy(schema, workload=(Classify((private.CLASS,)),), method=private.options(1))
-    held = declared.held(opening.open_table(rows), asked)
+    held = declared.hold_rows(opening.open_table(rows), asked)
     return held.domains, held.rows
 
 

@@ -80,7 +80,7 @@ def _declared(name: str, domain: Any) -> Attribute:
 def encoded(name: str) -> tuple[tuple[Domain, ...], Codes]:
     """The declared domains of a study, and all rows in their codes, the class last."""
     study = STUDIES[name]
-    rows = declared.held(opening.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
+    rows = declared.hold_rows(opening.open_table(study.read()), study.policy(DiffGenOptions(Fraction(1))))
     return rows.domains, rows.rows
 
 

@@ -245,7 +245,7 @@ N_FOLDS = 10
 @cache
 def encoded() -> tuple[tuple[Domain, ...], Codes]:
     """The declared domains, and all rows in their codes, the class last."""
-    rows = declared.held(open_table(table()), policy(options(1)))
+    rows = declared.hold_rows(open_table(table()), policy(options(1)))
     return rows.domains, rows.rows
 
 

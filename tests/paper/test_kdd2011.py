@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.encoding.declared import held
+from sfumato.encoding.declared import hold_rows
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
 from sfumato.policy.document import Policy
@@ -84,7 +84,7 @@ def table_1a(rows=TABLE_1A) -> pa.Table:
 
 def drawn(options: str, how=None, rows=TABLE_1A):
     policy = Policy.parse(FIGURE_1 % options)
-    rows = held(open_table(table_1a(rows)), policy)
+    rows = hold_rows(open_table(table_1a(rows)), policy)
     return draw(rows, rows.domains, len(rows.class_values), policy.method, how or mechanisms.noiseless())
 
 
@@ -274,6 +274,6 @@ def test_a_value_at_leaf_level_or_an_interval_of_one_step_is_no_candidate():
     policy = Policy.parse(FIGURE_1 % "{epsilon: 1, variant: paper, specializations: 99}")
     schema = Schema(tuple(attribute for attribute in policy.schema if attribute.name != "age"))
     policy = replace(policy, schema=schema)
-    rows = held(open_table(table_1a().drop_columns("age")), policy)
+    rows = hold_rows(open_table(table_1a().drop_columns("age")), policy)
     found = draw(rows, rows.domains, 2, policy.method, mechanisms.noiseless())
     assert [one.what for one in found.ledger.draws] == ["specialization"] * 4 + ["counts"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from sfumato.encoding.declared import DeclaredRows, domains_of, held
+from sfumato.encoding.declared import DeclaredRows, domains_of, hold_rows
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.loop import CutGrid, Piece, parts_of
 from sfumato.policy.document import Policy
@@ -177,7 +177,7 @@ def cases(draw: st.DrawFn) -> tuple[Policy, Source]:
 
 
 def encoded(source: Source, policy: Policy) -> np.ndarray:
-    return held(source, policy).rows
+    return hold_rows(source, policy).rows
 
 
 @settings(max_examples=100)

@@ -13,7 +13,7 @@ from diffgen_cases import VARIANTS, Told, anywhere, following, random_case, rand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.encoding.declared import held
+from sfumato.encoding.declared import hold_rows
 from sfumato.methods.specialization.diffgen import draw, tuned
 from sfumato.policy.document import Policy
 from sfumato.privacy.mechanisms import noiseless
@@ -194,7 +194,7 @@ def random_table(random, n):
 def asked_of(table, variant, score, pick, unused=UNUSED):
     """Everything that the mechanisms are asked, and where the draws went."""
     policy = Policy.parse(POLICY % (*unused, variant, score))
-    rows = held(open_table(table, may_be_empty=True), policy)
+    rows = hold_rows(open_table(table, may_be_empty=True), policy)
     told = Told(pick)
     draw(rows, rows.domains, len(rows.class_values), policy.method, told)
     return [(law, scores.tolist(), scale) for law, scores, scale in told.asked], told.places

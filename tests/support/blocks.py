@@ -12,7 +12,7 @@ import pyarrow as pa
 from sfumato.encoding.blocks import Block
 from sfumato.encoding.domain import Domain
 from sfumato.encoding.encoders import encode_axis
-from sfumato.engines.rows import Layout
+from sfumato.engines.rows import RowLayout
 from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
 from sfumato.methods.specialization.tds import ClassLabels
 from sfumato.policy.document import Policy
@@ -31,8 +31,8 @@ class BlockRows:
         return len(self.rows)
 
     @property
-    def layout(self) -> Layout:
-        return Layout.of(self.rows.max(axis=0, initial=0).tolist())
+    def layout(self) -> RowLayout:
+        return RowLayout.of(self.rows.max(axis=0, initial=0).tolist())
 
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
         self.passes += 1

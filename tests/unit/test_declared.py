@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.encoding.declared import DeclaredRows, cut_of, domains_of, held, with_missing
+from sfumato.encoding.declared import DeclaredRows, cut_of, domains_of, hold_rows, with_missing
 from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import TableError
 from sfumato.methods.specialization.loop import CutGrid, Piece
@@ -52,7 +52,7 @@ def domain_of(**declared):
 def codes_of(column, **declared) -> list[int]:
     cells = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
     table = pa.table({"x": cells, "class": pa.array(["no"] * len(cells), pa.string())})
-    return held(open_table(table), policy_of(x=declared)).rows[:, 0].tolist()
+    return hold_rows(open_table(table), policy_of(x=declared)).rows[:, 0].tolist()
 
 
 # ---- domains ---------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_clean_cells_mean_what_they_mean_to_other_methods(declared, cells):
     source = open_table(pa.table({"x": cells, "class": ["no"] * len(cells)}))
     theirs, codes = encode_axis(source, policy.schema["x"])
     ours = domains_of(policy.schema)[0]
-    found = held(source, policy).rows[:, 0]
+    found = hold_rows(source, policy).rows[:, 0]
     if hasattr(ours, "hierarchy"):
         leaves = [
             [domain.hierarchy.labels[node] for node in domain.hierarchy.leaf_nodes]
@@ -288,7 +288,7 @@ def test_a_row_whose_class_is_not_declared_is_left_out():
     assert rows.n_rows == UNKNOWN
     assert [block.rows.tolist() for block in rows.blocks()] == [[[1, 0, 1], [2, 0, 0], [6, 0, 1]]]
     assert rows.n_rows == 3
-    kept = held(open_table(table), policy)
+    kept = hold_rows(open_table(table), policy)
     assert kept.n_rows == 3
     assert [block.rows.tolist() for block in kept.blocks()] == [kept.rows.tolist()]
     assert kept.rows.dtype == np.uint32
@@ -303,7 +303,9 @@ def test_the_classes_may_be_the_leaves_of_a_hierarchy():
         "workload": [{"classify": "class"}],
         "method": {"diffgen": {"epsilon": 1}},
     })  # fmt: skip
-    rows = held(open_table(pa.table({"age": [18] * 4, "class": ["best", "worse", "bad", "worst"]})), policy)
+    rows = hold_rows(
+        open_table(pa.table({"age": [18] * 4, "class": ["best", "worse", "bad", "worst"]})), policy
+    )
     assert rows.class_values == ("worst", "worse", "best")
     assert rows.rows[:, 1].tolist() == [2, 1, 0]
 
@@ -312,7 +314,7 @@ def test_many_rows_come_in_blocks():
     n = 150_000
     table = pa.table({"age": np.arange(n) % 100, "class": ["no", "yes"] * (n // 2)})
     policy = policy_of(age=AGE)
-    for rows in (DeclaredRows(open_table(table), policy), held(open_table(table), policy)):
+    for rows in (DeclaredRows(open_table(table), policy), hold_rows(open_table(table), policy)):
         blocks = list(rows.blocks())
         assert [len(block.rows) for block in blocks] == [65_536, 65_536, n - 2 * 65_536]
         assert rows.n_rows == n
@@ -342,7 +344,7 @@ def test_a_table_without_rows_has_no_rows(tmp_path, lazy):
     for table in empty_tables(tmp_path):
         source = open_table(table, lazy=lazy, may_be_empty=True)
         assert source.names == ("age", "sex", "class")
-        rows = held(source, policy)
+        rows = hold_rows(source, policy)
         assert rows.rows.shape == (0, 3)
         assert list(rows.blocks()) == []
 
@@ -367,7 +369,7 @@ def test_what_is_wrong_with_a_file_is_still_said(tmp_path, content, sentence):
 
 def test_a_column_that_is_not_there_is_still_an_error():
     with pytest.raises(TableError, match="no column 'age'"):
-        held(open_table(pa.table({"class": ["no"]})), policy_of(age=AGE))
+        hold_rows(open_table(pa.table({"class": ["no"]})), policy_of(age=AGE))
 
 
 # ---- cuts ------------------------------------------------------------------------------------------

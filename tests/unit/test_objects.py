@@ -18,7 +18,7 @@ from sampled_people import people as sampled_people
 from sampled_people import policy as sampled_policy
 
 import sfumato as sf
-from sfumato.encoding.declared import DeclaredRows, coded, domains_of, tree_domains_of
+from sfumato.encoding.declared import DeclaredRows, domains_of, encode_by_domains, tree_domains_of
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.table import objects
@@ -120,7 +120,7 @@ def codes_of(column) -> list[tuple[int, ...]]:
     table = pa.table(dict.fromkeys([*KINDS, "class"], column))
     source = open_table(table, any_text=True, may_be_empty=True)
     classes = DeclaredRows(source, POLICY).target.codes(column)
-    codes = [coded(source, DIFFGEN), coded(source, TREES), classes.reshape(-1, 1)]
+    codes = [encode_by_domains(source, DIFFGEN), encode_by_domains(source, TREES), classes.reshape(-1, 1)]
     return [tuple(row) for row in np.hstack(codes).tolist()]
 
 
@@ -247,11 +247,11 @@ def test_a_private_sample_reads_each_object_by_itself():
     policy = sampled_policy()
     rows = sampled_people(400).to_pandas().astype(object)
     own = tree_domains_of(policy.schema)
-    before = coded(open_table(rows, any_text=True), own)
+    before = encode_by_domains(open_table(rows, any_text=True), own)
     for other in (Decimal("1.5"), 5.5, True, NAIVE, np.int8(5)):
         changed = rows.copy()
         changed.loc[len(changed)] = ["p", other, other, other, other, "x"]
-        assert (coded(open_table(changed, any_text=True), own)[:-1] == before).all()
+        assert (encode_by_domains(open_table(changed, any_text=True), own)[:-1] == before).all()
     release = sf.publish(changed, policy, side_table=sampled_people(100, public=True), seed=1)
     assert release.certificate.privacy is not None
 

@@ -87,13 +87,13 @@ def test_a_table_of_some_size_is_cut_as_in_memory_in_few_passes(
     given = policy(k)
     n_passes = 0
 
-    class Counting(tds.Kept):
+    class Counting(tds.KeptRows):
         def blocks(self, *, payload: bool = False):
             nonlocal n_passes
             n_passes += 1
             return super().blocks(payload=payload)
 
-    monkeypatch.setattr(tds, "Kept", Counting)
+    monkeypatch.setattr(tds, "KeptRows", Counting)
     expected = partition(open_table(table), given)
     cuts, portions, rows, _ = found_on_disk(table, given, memory=memory, at_once=at_once)
     assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.recoding.thresholds]

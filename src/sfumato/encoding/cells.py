@@ -36,12 +36,19 @@ def distinct_cells(
 
     ``leniently`` what cannot be read is missing.
     """
-    if attribute.kind is Kind.CATEGORY:
-        cells = (lenient_texts if leniently else texts)(column, attribute)
-    else:
-        read = lenient_ordered if leniently else ordered
-        cells = read(column, attribute).dictionary_encode()
+    cells = cells_by_value(column, attribute, leniently=leniently)
     return cells, values_of(cells, attribute)
+
+
+def cells_by_value(column: Any, attribute: Attribute, *, leniently: bool = False) -> pa.DictionaryArray:
+    """The cells of a column by a dictionary of texts, numbers or days; null is missing.
+
+    >>> cells_by_value(pa.array([" 1", "2", "1.0"]), Attribute("x", "other", Kind.NUMBER)).dictionary.to_pylist()
+    [1, 2]
+    """
+    if attribute.kind is Kind.CATEGORY:
+        return (lenient_texts if leniently else texts)(column, attribute)
+    return (lenient_ordered if leniently else ordered)(column, attribute).dictionary_encode()
 
 
 def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import BLOCK_ROWS, Block
-from sfumato.encoding.cells import distinct_cells
+from sfumato.encoding.cells import distinct_cells, is_null, spread_codes
 from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declared import leaf_codes, with_missing
@@ -30,10 +30,10 @@ from sfumato.table.source import UNKNOWN, Source
 __all__ = [
     "DeclaredRows",
     "HeldRows",
-    "coded",
     "cut_of",
     "domains_of",
-    "held",
+    "encode_by_domains",
+    "hold_rows",
     "not_as_declared",
     "tree_domains_of",
     "with_missing",
@@ -111,15 +111,15 @@ def cut_of(domain: Domain, cut: Cut) -> NDArray[np.int64]:
 # ---- cells -----------------------------------------------------------------------------------------
 
 
-def _codes(domain: Domain, column: Any) -> Codes:
-    """The code of each cell of a quasi-identifier."""
+def _encode_cells(domain: Domain, column: Any) -> Codes:
+    """The code of each cell of a quasi-identifier. No cell is refused, and none depends on another."""
     if isinstance(domain, OrderedDomain):
-        return _ordered_codes(domain, column)
+        return _encode_ordered(domain, column)
     cells, values = distinct_cells(column, domain.attribute, leniently=True)
-    return _spread(cells, leaf_codes(domain.attribute, domain.hierarchy, values), domain.n_codes - 1)
+    return spread_codes(cells, leaf_codes(domain.attribute, domain.hierarchy, values), domain.n_codes - 1)
 
 
-def _ordered_codes(domain: OrderedDomain, column: Any) -> Codes:
+def _encode_ordered(domain: OrderedDomain, column: Any) -> Codes:
     """The code of each cell: the first point of the grid that is not below it; 0 for missing."""
     cells = lenient_ordered(column, domain.attribute)
     values = np.asarray(cells.fill_null(0).to_numpy(zero_copy_only=False))
@@ -129,8 +129,9 @@ def _ordered_codes(domain: OrderedDomain, column: Any) -> Codes:
         codes = values + 1 if step == 1.0 else -(-values // int(step)) + 1
     else:
         codes = _first_not_below(domain, np.clip(values.astype(np.float64), low, domain.high))
-    if cells.null_count:
-        codes[np.asarray(cells.is_null().to_numpy(zero_copy_only=False))] = 0
+    is_missing = is_null(cells)
+    if is_missing is not None:
+        codes[is_missing] = 0
     return np.asarray(codes, dtype=np.uint32)
 
 
@@ -144,12 +145,12 @@ def _first_not_below(domain: OrderedDomain, values: NDArray[np.float64]) -> NDAr
     return codes
 
 
-def coded(source: Source, domains: Sequence[Domain]) -> Codes:
+def encode_by_domains(source: Source, domains: Sequence[Domain]) -> Codes:
     """The codes (rows, domains) of all rows of a table."""
     names = [domain.attribute.name for domain in domains]
     parts = [np.empty((0, len(names)), dtype=np.uint32)]
     for batch in source.batches(names, rows=BLOCK_ROWS):
-        columns = [_codes(domain, batch.column(at)) for at, domain in enumerate(domains)]
+        columns = [_encode_cells(domain, batch.column(at)) for at, domain in enumerate(domains)]
         parts.append(np.stack(columns, axis=1))
     return np.concatenate(parts)
 
@@ -166,13 +167,7 @@ class _Class:
         cells = lenient_texts(column, self.attribute)
         other = len(self.values)
         found = [self._code.get(text, other) for text in cells.dictionary.to_pylist()]
-        return _spread(cells, np.array(found, dtype=np.int64), other)
-
-
-def _spread(cells: pa.DictionaryArray, codes: NDArray[np.int64], missing: int) -> Codes:
-    """The code of each cell, given those of the distinct values."""
-    at = cells.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(codes, missing).astype(np.uint32)[at])
+        return spread_codes(cells, np.array(found, dtype=np.int64), other)
 
 
 # ---- rows ------------------------------------------------------------------------------------------
@@ -199,7 +194,7 @@ class DeclaredRows:
         for batch in self.source.batches(self._names, rows=BLOCK_ROWS, memory=self.memory):
             rows = np.empty((batch.num_rows, len(self._names)), dtype=np.uint32)
             for at, domain in enumerate(self.domains):
-                rows[:, at] = _codes(domain, batch.column(at))
+                rows[:, at] = _encode_cells(domain, batch.column(at))
             rows[:, -1] = self.target.codes(batch.column(len(self.domains)))
             is_declared = rows[:, -1] < n_classes
             kept = rows if is_declared.all() else rows[is_declared]
@@ -225,7 +220,7 @@ class HeldRows:
             yield Block(self.rows[start : start + BLOCK_ROWS], None)
 
 
-def held(source: Source, policy: Policy) -> HeldRows:
+def hold_rows(source: Source, policy: Policy) -> HeldRows:
     """The rows of a table that fits in memory, encoded once."""
     rows = DeclaredRows(source, policy)
     none = np.empty((0, len(rows.domains) + 1), dtype=np.uint32)
@@ -266,7 +261,7 @@ def _n_strange(domain: Domain, column: Any) -> int:
     attribute = domain.attribute
     is_missing = lenient_texts(column, attribute).is_null().to_numpy(zero_copy_only=False)
     missing = 0 if isinstance(domain, OrderedDomain) else domain.n_codes - 1
-    is_strange = (_codes(domain, column) == missing) & ~is_missing
+    is_strange = (_encode_cells(domain, column) == missing) & ~is_missing
     if attribute.bounds is not None:
         values = lenient_ordered(column, attribute).cast(pa.float64()).to_numpy(zero_copy_only=False)
         low, high = attribute.bounds

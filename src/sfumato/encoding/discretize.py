@@ -56,7 +56,7 @@ def mdl_cuts_of(
     """
     below = np.zeros((len(distinct) + 1, counts.shape[1]), np.int64)
     np.cumsum(counts, axis=0, out=below[1:])
-    return _cut(distinct, below, math.inf if at_most is None else at_most)
+    return _cut_range(distinct, below, math.inf if at_most is None else at_most)
 
 
 QUARTILES = (0.25, 0.5, 0.75)
@@ -89,7 +89,7 @@ def cells(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _BestCut:
     """The best cut of the distinct values from ``first`` up to, not including, ``end``: it is before ``at``."""
 
     first: int
@@ -99,11 +99,13 @@ class _Cut:
     """saved in all rows together"""
 
 
-def _cut(distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float) -> NDArray[np.float64]:
+def _cut_range(
+    distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float
+) -> NDArray[np.float64]:
     information = _Information(int(below[-1].sum()))
     cuts: list[float] = []
     queue: list[
-        tuple[float, int, _Cut]
+        tuple[float, int, _BestCut]
     ] = []  # `first` is unique among the parts that wait: never a tie beyond it
 
     def consider(first: int, end: int) -> None:
@@ -141,7 +143,7 @@ def _information_table(n_rows: int) -> NDArray[np.float64]:
     return np.array([0.0, *(n * math.log(n) for n in range(1, n_rows + 1))])
 
 
-def _best_cut(first: int, end: int, below: NDArray[np.int64], information: _Information) -> _Cut | None:
+def _best_cut(first: int, end: int, below: NDArray[np.int64], information: _Information) -> _BestCut | None:
     """The cut of least conditional entropy, the leftmost of equals, if it pays for its own description."""
     if end - first < 2:
         return None
@@ -153,7 +155,7 @@ def _best_cut(first: int, end: int, below: NDArray[np.int64], information: _Info
     gain = before - float(after[at])
     if gain <= 0 or not _pays(whole, left[at], whole - left[at], gain, before, information):
         return None
-    return _Cut(first, first + 1 + at, end, gain * float(whole.sum()))
+    return _BestCut(first, first + 1 + at, end, gain * float(whole.sum()))
 
 
 def _pays(

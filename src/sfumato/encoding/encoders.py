@@ -4,7 +4,8 @@ Numbers and dates without a hierarchy are ordered: their codes ascend with their
 is missing. All other quasi-identifiers are trees: a code is a leaf of the hierarchy, so that every node of it is a
 range of codes. Class labels and sensitive categories are numbered in the order of their values, missing last.
 
-A table in memory is one batch. Whatever the batches, domain and codes are the same.
+A table in memory is one batch. Whatever the batches, domain and codes are the same. An encoder has a ``domain`` once it
+has finished.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
     """Domain and codes of one quasi-identifier of a table in memory."""
     encoder = axis_encoder(attribute, n_rows=source.n_rows)
     codes = encode_whole(encoder, WholeTable(source, Schema((attribute,))))
-    assert encoder.domain is not None  # it has been decided
     return encoder.domain, codes
 
 
@@ -75,6 +75,7 @@ class OrderedEncoder:
     """
 
     is_raw = False
+    domain: OrderedDomain
 
     def __init__(
         self,
@@ -87,7 +88,6 @@ class OrderedEncoder:
         self.attribute, self.expected_rows = attribute, n_rows
         self.extent = Extent(attribute)
         self.numbers = Numbers(spill, memory)
-        self.domain: OrderedDomain | None = None
         self.place: slice | None = None
         self._n_collected = 0
         self._waiting: pa.Array | None = None
@@ -130,9 +130,8 @@ class OrderedEncoder:
 
     def finish(self, ranks: NumberFile | None = None) -> None:
         """Decide. Ranks that are too many for memory, and any others where ``ranks`` are given, go to that file."""
-        self.domain = self.extent.grid_domain()
-        if self.domain is None:
-            self.domain = self.extent.ranked_domain(self._known_values(ranks))
+        grid = self.extent.grid_domain()
+        self.domain = grid or self.extent.ranked_domain(self._known_values(ranks))
         self.numbers.drop()
 
     def _known_values(self, ranks: NumberFile | None) -> Floats:
@@ -154,7 +153,6 @@ class OrderedEncoder:
         return
 
     def codes(self, cells: pa.Array) -> Codes:
-        assert self.domain is not None
         if self.domain.values is None:
             found = _grid_codes(present_cells(cells), self.domain)
         elif self._ranks is not None and cells is self._waiting:
@@ -191,11 +189,11 @@ class TreeEncoder(OnePass):
     """A category with a hierarchy: codes are its leaves."""
 
     is_raw = True
+    domain: TreeDomain
 
     def __init__(self, attribute: Attribute, *, memory: int = UNBOUNDED) -> None:
         self.attribute = attribute
         self.dictionary = Dictionary(attribute, memory)
-        self.domain: TreeDomain | None = None
         self._code: Codes = np.zeros(0, dtype=np.uint32)
 
     def observe(self, column: pa.Array, first_row: int) -> None:
@@ -221,12 +219,12 @@ class NumberTreeEncoder(OnePass):
     """
 
     is_raw = False
+    domain: TreeDomain
 
     def __init__(self, attribute: Attribute, *, memory: int = UNBOUNDED) -> None:
         self.attribute, self.memory = attribute, memory
         self.extent = Extent(replace(attribute, step=None))
         self.numbers: Numbers | None = Numbers()
-        self.domain: TreeDomain | None = None
         self._values: Floats = np.zeros(0)
         self._code: Codes = np.zeros(0, dtype=np.uint32)
         self._seen: tuple[pa.Array, pa.DictionaryArray] | None = None
@@ -271,7 +269,6 @@ class NumberTreeEncoder(OnePass):
         return (int(self._code.min()), int(self._code.max())) if len(self._code) else None
 
     def codes(self, cells: pa.Array) -> Codes:
-        assert self.domain is not None
         known = self._with_dictionary(cells)
         if self.numbers is None:
             return codes_in(self.domain, known)

@@ -1,1 +1,5 @@
-"""Where the rows live: ``scan`` reads a table into encoded blocks, ``rows`` keeps blocks of one node in files."""
+"""Where the rows live.
+
+``scan`` reads a table into encoded blocks, with ``payload`` beside them; ``rows`` keeps the blocks of one node in
+files; ``reservoir`` draws a sample of rows that pass by.
+"""

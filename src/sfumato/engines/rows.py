@@ -23,16 +23,16 @@ MOST_FILES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowLayout:
     """How rows are stored: the type of each column of codes."""
 
     types: tuple[np.dtype[Any], ...]
 
     @classmethod
-    def of(cls, greatest: Sequence[int]) -> Layout:
+    def of(cls, greatest: Sequence[int]) -> RowLayout:
         """The narrowest types for columns with these greatest codes.
 
-        >>> Layout.of([200, 70_000]).types
+        >>> RowLayout.of([200, 70_000]).types
         (dtype('uint8'), dtype('uint32'))
         """
         return cls(tuple(np.dtype(np.min_scalar_type(code)) for code in greatest))
@@ -64,7 +64,7 @@ class StoredRows:
         return sum(n for _, n in self.files)
 
     @classmethod
-    def joined(cls, parts: Sequence[StoredRows]) -> StoredRows:
+    def join(cls, parts: Sequence[StoredRows]) -> StoredRows:
         """The rows of several nodes as those of one."""
         return cls([file for part in parts for file in part.files], parts[0].spill)
 
@@ -116,13 +116,13 @@ class Partitions:
     """Scatters rows over files, one per part, through one buffer of bounded size.
 
     >>> with Spill() as spill:
-    ...     parts = Partitions(spill, 2, Layout.of([9]), memory=1000)
+    ...     parts = Partitions(spill, 2, RowLayout.of([9]), memory=1000)
     ...     parts.add(Block(np.array([[3], [1], [4]], dtype=np.uint32), None), np.array([1, 0, 1]))
     ...     [[block.rows.tolist() for block in rows.blocks()] for rows in parts.close()]
     [[[[1]]], [[[3], [4]]]]
     """
 
-    def __init__(self, spill: Spill, n_parts: int, layout: Layout, *, memory: int) -> None:
+    def __init__(self, spill: Spill, n_parts: int, layout: RowLayout, *, memory: int) -> None:
         self.spill, self.layout = spill, layout
         self.capacity = max(memory // 3, 1 << 16)  # the buffer, its reordered copy, and what the writers hold
         self.n_parts = n_parts
@@ -202,7 +202,7 @@ class Partitions:
         self._written[p][-1] = path, n_rows + batch.num_rows
 
 
-class Kept:
+class KeptRows:
     """Rows that are written down in their first pass, so that later ones need not encode them again.
 
     Without ``payload`` only their codes are kept, and only those are given.

@@ -10,44 +10,35 @@ and features, some columns are read once more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Batch, FileBatch, observe_again
+from sfumato.encoding.batches import Batch, Encoder, FileBatch, observe_again
 from sfumato.encoding.blocks import BLOCK_ROWS, Block
 from sfumato.encoding.domain import Codes, Domain, axes_of
 from sfumato.encoding.encoders import LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
-from sfumato.encoding.extent import Extent
 from sfumato.encoding.targets import Columns, columns_for
-from sfumato.engines.rows import Layout
+from sfumato.engines.payload import Payload
+from sfumato.engines.reservoir import sample_cells
+from sfumato.engines.rows import RowLayout
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
 from sfumato.policy import predicate
 from sfumato.policy.column_names import MEAN
 from sfumato.policy.document import Policy
-from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.schema import Attribute
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding import statistics
-from sfumato.recoding.recoder import passed_on
 from sfumato.release.query import select
 from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
 from sfumato.table.source import Source, table_has_changed
 from sfumato.table.spill import Spill
-
-MOST_TEXT = 1 << 18
-"""Bytes of these texts up to which that pays."""
-
-FEW_TEXTS = 1 << 16
-"""Different texts of a published column up to which it is kept by a dictionary."""
-
 
 ROWS_TO_RANK = 1 << 18
 """Rows whose values are looked for in a file of ranks in one go: each time, most of it is read."""
@@ -106,15 +97,16 @@ class Intake:
         """Read the table once, and learn what its codes are; keep a simple random sample of so many rows."""
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
-        reservoir = Reservoir(sample, random, names, self.n_rows) if sample and random is not None else None
+        names_once = list(dict.fromkeys(names))
+        drawn = None if random is None or sample == 0 else sample_cells(sample, random, self.n_rows)
 
         def observe(batch: FileBatch) -> None:
             for encoder in encoders:
                 encoder.observe(batch.of(encoder), batch.first_row)
             self._payload.observe(batch)
             self._check_memory()
-            if reservoir is not None:
-                reservoir.add(batch)
+            if drawn is not None:
+                drawn.add(batch.batch.select(names_once), batch.n_rows)
 
         self.spill.counters.input_passes += 1
         n_rows = self._pass([*names, *self._payload.observed], observe, "reading")
@@ -125,10 +117,10 @@ class Intake:
         self._finish()
         self._payload.finish()
         self.columns.finish(n_rows)
-        layout = Layout.of(self.greatest)
+        layout = RowLayout.of(self.greatest)
         self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
-        if reservoir is not None:
-            self.sample = self._codes(reservoir.batch(self.schema))
+        if drawn is not None:
+            self.sample = self._codes(FileBatch(drawn.rows(), self.schema))
         table_cells.give_back_memory()
 
     def _finish(self) -> None:
@@ -139,7 +131,7 @@ class Intake:
                 encoder.finish(self._ranks)
             else:
                 encoder.finish()
-        self.domains = tuple(encoder.domain for encoder in self._encoders if encoder.domain is not None)
+        self.domains = tuple(encoder.domain for encoder in self._encoders)
         for target in self.columns.encoders:
             target.finish()
 
@@ -193,9 +185,9 @@ class Intake:
         return np.array(every, dtype=np.uint32).T
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RowLayout:
         """How the rows are stored most narrowly."""
-        return Layout.of(self.greatest)
+        return RowLayout.of(self.greatest)
 
     def axes(self, split_only: tuple[str, ...] | None = None) -> Axes:
         """The quasi-identifiers as the kernels see them."""
@@ -217,9 +209,9 @@ class Intake:
     def true_counts(self) -> list[int]:
         """How many rows of the table satisfy each condition of the workload."""
         if self._true_counts is None:
-            tally = Tally(self)
-            self._pass(tally.names, tally.add, "counting")
-            self._true_counts = tally.counts
+            conditions = ConditionCounts(self.policy, self._encoders)
+            self._pass(conditions.names, conditions.add, "counting")
+            self._true_counts = conditions.counts
         return self._true_counts
 
     # ---- rows --------------------------------------------------------------------------------------
@@ -227,14 +219,14 @@ class Intake:
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
         """One pass over the table: its rows as codes, and what is published of them as it is."""
         names = [*self._axis_names, *self.columns.names, *(self._payload.names if payload else ())]
-        tally = Tally(self) if self._true_counts is None else None
+        conditions = ConditionCounts(self.policy, self._encoders) if self._true_counts is None else None
         self.spill.counters.input_passes += 1
         n_rows = 0
         size = BLOCK_ROWS if self._ranks is None else ROWS_TO_RANK
         for batch in self._batches(names, size):
             n_rows += batch.n_rows
-            if tally is not None:
-                tally.add(batch)
+            if conditions is not None:
+                conditions.add(batch)
             codes, beside = self._codes(batch), self._payload.of(batch) if payload else None
             for start in range(0, batch.n_rows, BLOCK_ROWS):
                 end = start + BLOCK_ROWS
@@ -242,8 +234,8 @@ class Intake:
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
             raise table_has_changed(self.source.where)
-        if tally is not None:
-            self._true_counts = tally.counts
+        if conditions is not None:
+            self._true_counts = conditions.counts
 
     def _codes(self, batch: Batch) -> Codes:
         rows = np.empty((batch.n_rows, self.n_columns), dtype=np.uint32)
@@ -283,202 +275,16 @@ class Intake:
         return n_rows
 
 
-class Reservoir:
-    """A simple random sample without replacement: the rows with the least of random keys.
-
-    Where it is known how many rows will come, those with greater keys than the sample can have are not even
-    looked at. Should fewer be left than were wanted, which is six standard deviations away, the sample is smaller.
-    """
-
-    def __init__(self, size: int, random: Random, names: Sequence[str], n_rows: int = 0) -> None:
-        self.size, self.random, self.names = size, random, list(dict.fromkeys(names))
-        self._keys: list[NDArray[np.uint64]] = []
-        self._rows: list[pa.RecordBatch] = []
-        self._held = 0
-        enough = size + 6 * math.sqrt(size) + 6
-        self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
-
-    def add(self, batch: FileBatch) -> None:
-        """Look at some more rows."""
-        keys = self.random.integers(0, 2**64, size=batch.n_rows, dtype=np.uint64)
-        rows = batch.batch.select(self.names)
-        if self._bound is not None:
-            at = np.flatnonzero(keys < self._bound)
-            keys, rows = keys[at], rows.take(pa.array(at))
-        self._keys.append(keys)
-        self._rows.append(_plain_batch(rows))
-        self._held += len(keys)
-        if self._held > self.size + max(self.size // 2, BLOCK_ROWS):
-            self._shrink()
-
-    def _shrink(self) -> None:
-        keys = np.concatenate(self._keys)
-        rows = pa.Table.from_batches(self._rows).combine_chunks()
-        if len(keys) > self.size:
-            at = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
-            keys, rows = keys[at], rows.take(pa.array(at))
-            self._bound = int(keys.max())
-        self._keys, self._held = [keys], len(keys)
-        self._rows = rows.combine_chunks().to_batches()
-
-    def batch(self, schema: Schema) -> Batch:
-        """The sampled rows."""
-        self._shrink()
-        return FileBatch(pa.Table.from_batches(self._rows).combine_chunks().to_batches()[0], schema)
-
-
-def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows without dictionaries, which may be those of a whole row group."""
-    columns = [
-        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-# ---- what is published as it is --------------------------------------------------------------------
-
-
-class Payload:
-    """Columns that come along with the codes: published as they are, or needed for statistics of each group.
-
-    ``kinds`` are the types of the numbers and dates that statistics are taken of: those of the whole column.
-    """
-
-    def __init__(self, source: Source, policy: Policy) -> None:
-        schema = policy.schema
-        self.schema = schema
-        self.published = [
-            name
-            for name in source.names
-            if schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
-        ]
-        measured = [name for name in source.names if statistics.names_of(schema[name], policy)]
-        self.measured = [name for name in measured if name not in self.published]
-        self.names = [*self.published, *self.measured]
-        self._extents = {name: Extent(_free(schema[name])) for name in measured}
-        self._texts = {
-            name: Dictionary(Attribute(name, Role.OTHER), at_most=FEW_TEXTS) for name in self.published
-        }
-        self._bytes = dict.fromkeys(self.names, 0)
-        self._code: dict[str, Codes] = {}
-        self._dictionary: dict[str, pa.Array] = {}
-
-    @property
-    def observed(self) -> list[str]:
-        """What must be looked at beforehand."""
-        return self.names
-
-    @property
-    def kinds(self) -> dict[str, pa.DataType]:
-        return {name: _kind(extent) for name, extent in self._extents.items()}
-
-    def observe(self, batch: Batch) -> None:
-        for name in self.published:
-            column = batch.raw(name)
-            if not _is_text(column.type):
-                self._texts.pop(name, None)
-            if name in self._texts:
-                self._texts[name].add(_passed_on(column, name), batch.first_row)
-                if self._texts[name].is_full or self._texts[name].held > MOST_TEXT:
-                    del self._texts[name]
-            self._bytes[name] += _decoded_bytes(column)
-        for name, extent in self._extents.items():
-            extent.add_cells(batch.cells(name))
-
-    def finish(self) -> None:
-        for name in list(self._texts):
-            texts = self._texts[name]
-            texts.finish()
-            if texts.held > MOST_TEXT:  # every file of rows would hold it
-                del self._texts[name]
-                continue
-            order = pc.sort_indices(texts.values).to_numpy()
-            rank = np.empty(len(order) + 1, dtype=np.uint32)
-            rank[order] = np.arange(len(order))
-            rank[-1] = len(order)  # missing
-            self._code[name] = rank
-            self._dictionary[name] = texts.values.take(pa.array(order))
-            texts.n_missing = 1  # so that the last code is that of missing
-
-    def n_bytes(self, n_rows: int) -> int:
-        """Of all rows, about."""
-        width = {name: _index_type(len(self._dictionary[name])).bit_width // 8 for name in self._code}
-        return sum(
-            n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
-        )
-
-    def decoded_bytes(self, n_rows: int) -> int:
-        """Of a row once its texts are spelled out, about."""
-        return sum(self._bytes[name] or 8 * n_rows for name in self.names) // max(n_rows, 1)
-
-    def of(self, batch: Batch) -> pa.RecordBatch | None:
-        """The payload of some rows, None if there is none."""
-        if not self.names:
-            return None
-        columns = [self._column(name, batch) for name in self.names]
-        return pa.RecordBatch.from_arrays(columns, self.names)
-
-    def _column(self, name: str, batch: Batch) -> pa.Array:
-        if name in self.measured:
-            kind = self.kinds[name]
-            cells = batch.cells(name)
-            return cells.cast(pa.int32()).cast(kind) if pa.types.is_date(kind) else cells.cast(kind)
-        column = _passed_on(batch.raw(name), name)
-        if name not in self._code:
-            return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-        codes = self._texts[name].codes(column, self._code[name])
-        dictionary = self._dictionary[name]
-        is_missing = codes == len(dictionary)
-        kind = _index_type(len(dictionary))
-        indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
-        return pa.DictionaryArray.from_arrays(indices, dictionary)
-
-
-def _decoded_bytes(column: pa.Array) -> int:
-    """Bytes of a column, its texts spelled out."""
-    if not isinstance(column, pa.DictionaryArray):
-        return int(column.nbytes)
-    if not _is_text(column.type) or len(column.dictionary) == 0:
-        return int(column.indices.nbytes)
-    return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
-
-
-def _free(attribute: Attribute) -> Attribute:
-    return Attribute(attribute.name, attribute.role, attribute.kind)
-
-
-def _kind(extent: Extent) -> pa.DataType:
-    if extent.attribute.kind is Kind.DATE:
-        return pa.date32()
-    return pa.int64() if extent.is_int else pa.float64()
-
-
-def _index_type(n: int) -> pa.DataType:
-    return pa.int8() if n <= 1 << 7 else pa.int16() if n <= 1 << 15 else pa.int32()
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
-
-
-def _passed_on(column: pa.Array, name: str) -> pa.Array:
-    return passed_on(pa.chunked_array([column]), name).chunk(0)
-
-
-class Tally:
+class ConditionCounts:
     """How many rows of the table satisfy each condition of the workload."""
 
-    def __init__(self, intake: Intake) -> None:
-        schema = intake.schema
-        self.conditions = [predicate.parse(task.where, schema) for task in intake.policy.selections]
+    def __init__(self, policy: Policy, encoders: Sequence[Encoder]) -> None:
+        self.conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
         self.names = list(dict.fromkeys(name for each in self.conditions for name in each.names))
         self.counts = [0] * len(self.conditions)
-        self.schema = schema
         self.texts = {
-            encoder.attribute.name: Words(encoder.dictionary, encoder.attribute)
-            for encoder in intake._encoders  # noqa: SLF001 - a part of it
+            encoder.attribute.name: CategoryTexts(encoder.dictionary, encoder.attribute)
+            for encoder in encoders
             if isinstance(encoder, TreeEncoder) and encoder.attribute.name in self.names
         }
 
@@ -494,7 +300,7 @@ class Tally:
             self.counts[i] += int(select.satisfied(condition, tests, batch.n_rows).sum())
 
 
-class Words:
+class CategoryTexts:
     """The texts of a category, known from its dictionary: what a cell is called may depend on the others."""
 
     def __init__(self, dictionary: Dictionary, attribute: Attribute) -> None:
@@ -509,4 +315,4 @@ class Words:
         return is_inside
 
 
-__all__ = ["Intake", "Payload"]
+__all__ = ["Intake"]

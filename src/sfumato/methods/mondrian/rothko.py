@@ -20,7 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Block, Rows
-from sfumato.engines.rows import Kept, Layout, Partitions, StoredRows
+from sfumato.engines.reservoir import sample_codes
+from sfumato.engines.rows import KeptRows, Partitions, RowLayout, StoredRows
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.begun_tree import begin_tree, make_leaf
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
@@ -73,7 +74,7 @@ class ScannedTable:
     """The encoded table, and what the first pass over it found."""
 
     rows: Rows
-    layout: Layout
+    layout: RowLayout
     code_ends: Codes | None = None
     """(2, axes) least and greatest code."""
     sample: Codes | None = None
@@ -292,9 +293,9 @@ class Rothko:
     def _draw_sample(self, leaf: Leaf, rows: Rows) -> Codes:
         """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
         size = choose_sample_size(rows.n_rows, self.options, self.plan.max_rows)
-        reservoir, ends = Reservoir(size, self.chance.sampling), CodeEnds(len(self.problem.axes.is_tree))
+        reservoir, ends = sample_codes(size, self.chance.sampling), CodeEnds(len(self.problem.axes.is_tree))
         for block in self._read("sampling", rows, payload=False):
-            reservoir.add(block.rows)
+            reservoir.add(block.rows, len(block.rows))
             ends.add(block.rows)
         leaf.known = leaf.known.with_covers(self.problem.axes, find_covers(self.problem.axes, ends.get()))
         return reservoir.rows()
@@ -333,7 +334,7 @@ class Rothko:
             here.n_rows = int(n_rows[node])
             own_files = stored[ranges.first[node] : ranges.last[node] + 1]
             if nodes.axis[node] < 0:
-                yield from self._grow_below(here, StoredRows.joined(own_files), level + 1)
+                yield from self._grow_below(here, StoredRows.join(own_files), level + 1)
             elif len(own_files) > 1:
                 waiting += reversed(self._move_split_to_top(here, nodes, node))
             elif n_rows[node] <= self.plan.max_rows:
@@ -470,13 +471,13 @@ class Rothko:
 
     def _keep(self, rows: Rows) -> Rows:
         """Rows that are read more than once: the first pass over the table stores it, encoded."""
-        return Kept(rows, self._open_files(1)) if rows is self.table.rows else rows
+        return KeptRows(rows, self._open_files(1)) if rows is self.table.rows else rows
 
     def _open_files(self, n_files: int) -> Partitions:
         return Partitions(self.spill, n_files, self.table.layout, memory=self.plan.writer_bytes)
 
     def _discard(self, rows: Rows) -> None:
-        if isinstance(rows, StoredRows | Kept):
+        if isinstance(rows, StoredRows | KeptRows):
             rows.delete()
         give_back_memory()
 
@@ -521,41 +522,3 @@ def _load(rows: Rows, matrix: Codes) -> pa.Table | None:
         if block.payload is not None:
             payloads.append(block.payload)
     return pa.Table.from_batches(payloads) if payloads else None
-
-
-class Reservoir:
-    """A simple random sample without replacement of rows that pass by: those with the least random keys.
-
-    >>> from sfumato.randomness import seeded
-    >>> drawn = Reservoir(2, seeded(1))
-    >>> drawn.add(np.arange(10, dtype=np.uint32)[:, None])
-    >>> len(drawn.rows())
-    2
-    """
-
-    def __init__(self, size: int, random: Random) -> None:
-        self.size, self.random = size, random
-        self._keys: list[NDArray[np.float64]] = []
-        self._rows: list[NDArray[np.uint32]] = []
-        self._held, self._limit = 0, np.inf
-
-    def add(self, rows: NDArray[np.uint32]) -> None:
-        keys = self.random.random(len(rows))
-        is_low = keys < self._limit
-        self._keys.append(keys[is_low])
-        self._rows.append(rows[is_low])
-        self._held += int(is_low.sum())
-        if self._held > 2 * self.size:
-            self._sift()
-
-    def rows(self) -> NDArray[np.uint32]:
-        self._sift()
-        return self._rows[0]
-
-    def _sift(self) -> None:
-        keys, rows = np.concatenate(self._keys), np.concatenate(self._rows)
-        if len(keys) > self.size:
-            least = np.argpartition(keys, self.size - 1)[: self.size]
-            keys, rows = keys[least], rows[least]
-            self._limit = float(keys.max())
-        self._keys, self._rows, self._held = [keys], [rows], len(keys)

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.cells import values_of
+from sfumato.encoding.cells import cells_by_value, values_of
 from sfumato.encoding.domain import Codes, TreeDomain
-from sfumato.encoding.encoders import codes_in
+from sfumato.encoding.encoders import codes_in, tree_domain
 from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, number_of, of_side_table
 from sfumato.methods.risk_utility.problem import (
@@ -178,7 +178,7 @@ def encode_tables(
     schema = close_schema(schema, source, side)
     domains, columns, others = [], [], []
     for attribute in schema.quasi_identifiers:
-        domain, codes, side_codes = _together(attribute, source, side)
+        domain, codes, side_codes = _encode_both(attribute, source, side)
         check_leaf_weights(domain, options.weights)
         domains.append(domain)
         columns.append(codes)
@@ -212,7 +212,9 @@ def check_side(schema: Schema, side: Source | None) -> None:
         raise InputError(f"The side table has {GREATEST_COUNT:,} rows or more; take a sample of it.")
 
 
-def _together(attribute: Attribute, source: Source, side: Source | None) -> tuple[TreeDomain, Codes, Codes]:
+def _encode_both(
+    attribute: Attribute, source: Source, side: Source | None
+) -> tuple[TreeDomain, Codes, Codes]:
     """One domain of a column for both tables, and the codes of each."""
     cells, others = _cells_of_both(attribute, source, side)
     _check_told_apart(attribute, cells)
@@ -228,7 +230,7 @@ def _together(attribute: Attribute, source: Source, side: Source | None) -> tupl
     has_periods = isinstance(attribute.hierarchy, Dates)
     tree = attribute.build_declared_hierarchy() if has_periods else attribute.build_hierarchy(values)
     has_missing = cells.null_count > 0 or (others is not None and others.null_count > 0)
-    domain = TreeDomain(attribute, tree.with_missing() if has_missing else tree, has_missing)
+    domain = tree_domain(attribute, tree, has_missing=has_missing)
     codes = codes_in(domain, cells)
     if others is None:
         return domain, codes, codes
@@ -257,20 +259,16 @@ def _cells_of_both(
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray | None]:
     column = source.column(attribute.name)
     if side is None:
-        return _cells(column, attribute), None
+        return cells_by_value(column, attribute), None
     other = side.column(attribute.name)
     if attribute.kind is Kind.CATEGORY and column.type == other.type and not is_text(column.type):
-        both = _cells(pa.chunked_array(column.chunks + other.chunks), attribute)  # spelled as one column is
+        both = cells_by_value(
+            pa.chunked_array(column.chunks + other.chunks), attribute
+        )  # spelled as one column is
         return both.slice(0, len(column)), both.slice(len(column))
     with of_side_table():
-        others = _cells(other, attribute)
-    return _cells(column, attribute), others
-
-
-def _cells(column: Any, attribute: Attribute) -> pa.DictionaryArray:
-    if attribute.kind is Kind.CATEGORY:
-        return table_cells.texts(column, attribute)
-    return table_cells.ordered(column, attribute).dictionary_encode()
+        others = cells_by_value(other, attribute)
+    return cells_by_value(column, attribute), others
 
 
 # ---- weights of rows ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
-from sfumato.engines.rows import MOST_FILES, Layout, Partitions, StoredRows
+from sfumato.engines.rows import MOST_FILES, Partitions, RowLayout, StoredRows
 from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, in_order
 from sfumato.randomness import Random
 from sfumato.table.spill import Spill
@@ -50,7 +50,7 @@ class RowsByCell:
 
     mesh: Mesh
     spill: Spill
-    layout: Layout
+    layout: RowLayout
     at_once: int
     memory: int
     random: Random

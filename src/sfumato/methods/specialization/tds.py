@@ -26,7 +26,7 @@ from sfumato.encoding.blocks import Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, Target, targets_of
-from sfumato.engines.rows import Kept, Layout, Partitions
+from sfumato.engines.rows import KeptRows, Partitions, RowLayout
 from sfumato.errors import RequirementUnreachable
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.specialization.column_counts import ColumnCounts
@@ -219,7 +219,7 @@ def grow_on_disk(
     policy: Policy,
     *,
     spill: Spill,
-    layout: Layout,
+    layout: RowLayout,
     memory: int,
     at_once: int,
     random: Random,
@@ -259,13 +259,13 @@ def _grid_on_disk(
     *,
     k: int,
     spill: Spill,
-    layout: Layout,
+    layout: RowLayout,
     memory: int,
     progress: Progress,
 ) -> tuple[CutGrid, CellCounts]:
     """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
     domains, labels = problem.domains, problem.targets.label
-    kept = Kept(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
+    kept = KeptRows(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
     counts = ColumnCounts.gather(
         kept,
         n_codes=[domain.n_codes for domain in domains],

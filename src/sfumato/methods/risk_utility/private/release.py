@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.encoding.declared import coded, tree_domains_of
+from sfumato.encoding.declared import encode_by_domains, tree_domains_of
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility import generalize
 from sfumato.methods.risk_utility.optimize import Choice, choose_optimizer
@@ -72,7 +72,7 @@ def drawn_from(
     options, private = _options(policy)
     domains = tree_domains_of(policy.schema)
     progress("encoding", 0, 1)
-    public = coded(side.source, domains)
+    public = encode_by_domains(side.source, domains)
     like_public, table = (
         problem_of(
             domains,
@@ -82,7 +82,7 @@ def drawn_from(
             weights=options.weights,
             floor=float(options.floor),
         )
-        for rows in (public, coded(source, domains))
+        for rows in (public, encode_by_domains(source, domains))
     )
     objective, own = generalize.objective_of(options), plan_of(policy)
     choice = choose_optimizer(like_public, objective, options.optimizer, for_any_rows=True)

@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.blocks import Rows
-from sfumato.encoding.declared import DeclaredRows, HeldRows, held
-from sfumato.engines.rows import Kept, Layout, Partitions
+from sfumato.encoding.declared import DeclaredRows, HeldRows, hold_rows
+from sfumato.engines.rows import KeptRows, Partitions, RowLayout
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
@@ -68,7 +68,7 @@ def drawn_from(
     assert isinstance(policy.method, DiffGenOptions)
     progress("encoding", 0, 1)
     if spill is None:
-        table: HeldRows | DeclaredRows = held(source, policy)
+        table: HeldRows | DeclaredRows = hold_rows(source, policy)
         rows: Rows = table
     else:
         table = DeclaredRows(source, policy, memory=memory)
@@ -83,7 +83,7 @@ def drawn_from(
         memory=memory,
         progress=progress,
     )
-    if isinstance(rows, Kept):
+    if isinstance(rows, KeptRows):
         rows.delete()
     recoding = found.grid.recoding(len(found.counts), policy.output, policy.schema.left_out)
     ledger = found.ledger
@@ -99,7 +99,7 @@ def drawn_from(
     return Drawn(recoding, Lines.of(recoding, policy), found.counts, privacy)
 
 
-def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> Kept:
+def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
     """The rows, encoded once and then read from a file."""
-    layout = Layout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
-    return Kept(rows, Partitions(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)
+    layout = RowLayout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
+    return KeptRows(rows, Partitions(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

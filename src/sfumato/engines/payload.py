@@ -1,0 +1,151 @@
+"""What comes along with encoded rows: cells that are published as they are, and numbers that statistics need."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.encoding.batches import Batch
+from sfumato.encoding.domain import Codes
+from sfumato.encoding.extent import Extent
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.recoding import statistics
+from sfumato.recoding.recoder import passed_on
+from sfumato.table.distinct import Dictionary
+from sfumato.table.source import Source
+
+FEW_TEXTS = 1 << 16
+"""Different texts of a published column up to which it is kept by a dictionary."""
+
+MOST_TEXT = 1 << 18
+"""Bytes of these texts up to which that pays."""
+
+
+class Payload:
+    """Columns that come along with the codes: published as they are, or needed for statistics of each group.
+
+    ``kinds`` are the types of the numbers and dates that statistics are taken of: those of the whole column.
+    """
+
+    def __init__(self, source: Source, policy: Policy) -> None:
+        schema = policy.schema
+        self.schema = schema
+        self.published = [
+            name
+            for name in source.names
+            if schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
+        ]
+        measured = [name for name in source.names if statistics.names_of(schema[name], policy)]
+        self.measured = [name for name in measured if name not in self.published]
+        self.names = [*self.published, *self.measured]
+        self._extents = {name: Extent(_free(schema[name])) for name in measured}
+        self._texts = {
+            name: Dictionary(Attribute(name, Role.OTHER), at_most=FEW_TEXTS) for name in self.published
+        }
+        self._bytes = dict.fromkeys(self.names, 0)
+        self._code: dict[str, Codes] = {}
+        self._dictionary: dict[str, pa.Array] = {}
+
+    @property
+    def observed(self) -> list[str]:
+        """What must be looked at beforehand."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, pa.DataType]:
+        return {name: _kind(extent) for name, extent in self._extents.items()}
+
+    def observe(self, batch: Batch) -> None:
+        for name in self.published:
+            column = batch.raw(name)
+            if not _is_text(column.type):
+                self._texts.pop(name, None)
+            if name in self._texts:
+                self._texts[name].add(_passed_on(column, name), batch.first_row)
+                if self._texts[name].is_full or self._texts[name].held > MOST_TEXT:
+                    del self._texts[name]
+            self._bytes[name] += _decoded_bytes(column)
+        for name, extent in self._extents.items():
+            extent.add_cells(batch.cells(name))
+
+    def finish(self) -> None:
+        for name in list(self._texts):
+            texts = self._texts[name]
+            texts.finish()
+            if texts.held > MOST_TEXT:  # every file of rows would hold it
+                del self._texts[name]
+                continue
+            order = pc.sort_indices(texts.values).to_numpy()
+            rank = np.empty(len(order) + 1, dtype=np.uint32)
+            rank[order] = np.arange(len(order))
+            rank[-1] = len(order)  # missing
+            self._code[name] = rank
+            self._dictionary[name] = texts.values.take(pa.array(order))
+            texts.n_missing = 1  # so that the last code is that of missing
+
+    def n_bytes(self, n_rows: int) -> int:
+        """Of all rows, about."""
+        width = {name: _index_type(len(self._dictionary[name])).bit_width // 8 for name in self._code}
+        return sum(
+            n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
+        )
+
+    def decoded_bytes(self, n_rows: int) -> int:
+        """Of a row once its texts are spelled out, about."""
+        return sum(self._bytes[name] or 8 * n_rows for name in self.names) // max(n_rows, 1)
+
+    def of(self, batch: Batch) -> pa.RecordBatch | None:
+        """The payload of some rows, None if there is none."""
+        if not self.names:
+            return None
+        columns = [self._column(name, batch) for name in self.names]
+        return pa.RecordBatch.from_arrays(columns, self.names)
+
+    def _column(self, name: str, batch: Batch) -> pa.Array:
+        if name in self.measured:
+            kind = self.kinds[name]
+            cells = batch.cells(name)
+            return cells.cast(pa.int32()).cast(kind) if pa.types.is_date(kind) else cells.cast(kind)
+        column = _passed_on(batch.raw(name), name)
+        if name not in self._code:
+            return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        codes = self._texts[name].codes(column, self._code[name])
+        dictionary = self._dictionary[name]
+        is_missing = codes == len(dictionary)
+        kind = _index_type(len(dictionary))
+        indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """Bytes of a column, its texts spelled out."""
+    if not isinstance(column, pa.DictionaryArray):
+        return int(column.nbytes)
+    if not _is_text(column.type) or len(column.dictionary) == 0:
+        return int(column.indices.nbytes)
+    return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
+
+
+def _free(attribute: Attribute) -> Attribute:
+    return Attribute(attribute.name, attribute.role, attribute.kind)
+
+
+def _kind(extent: Extent) -> pa.DataType:
+    if extent.attribute.kind is Kind.DATE:
+        return pa.date32()
+    return pa.int64() if extent.is_int else pa.float64()
+
+
+def _index_type(n: int) -> pa.DataType:
+    return pa.int8() if n <= 1 << 7 else pa.int16() if n <= 1 << 15 else pa.int32()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
+
+
+def _passed_on(column: pa.Array, name: str) -> pa.Array:
+    return passed_on(pa.chunked_array([column]), name).chunk(0)
