@@ -22,7 +22,7 @@ from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Ints, Mechanisms
 from sfumato.randomness import Random, seeded_block
-from sfumato.recoding.counts import Lines
+from sfumato.recoding.counts import GridLines
 from sfumato.table import opening, write
 
 NAME = "diffgen_fig5"
@@ -111,7 +111,7 @@ def measured(path: Path, policy: Policy, folder: Path, by: Mechanisms) -> dict[s
     marks.append(time.process_time())
     recoding = drawn.grid.recoding(len(drawn.counts), policy.output, policy.schema.left_out)
     with write.TableWriter(folder / "release.parquet") as writer:
-        for part in Lines.of(recoding, policy).tables(drawn.counts):
+        for part in GridLines.of(recoding, policy).tables(drawn.counts):
             writer.append(part)
     marks.append(time.process_time())
     reading, drawing, writing = np.diff(marks).tolist()

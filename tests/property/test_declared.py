@@ -254,7 +254,7 @@ def test_further_rows_are_recoded_as_their_codes_say(case, output):
     for cuts in (made, read):
         places, _ = cuts._locate(Cells.read(source, cuts.axes))
         assert places.tolist() == expected.tolist()
-        recoded = cuts.recoded(source)
+        recoded = cuts.recode_columns(source)
         assert {name: column.to_pylist() for name, column in recoded.items()} == {
             name: column.to_pylist() for name, column in cuts.columns(expected).items()
         }

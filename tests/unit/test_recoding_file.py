@@ -89,7 +89,7 @@ def test_rows_go_through_many_windows_and_stay_in_their_order(tmp_path, tree, ca
 
 def test_little_memory_means_many_windows_and_the_same_places_and_boxes(tmp_path, tree, case):
     whole, places = tree.recoding(Output.BOTH), []
-    rows = recoder.Cells.read(open_table(case.table()), whole.axes)
+    rows = recoder.RowCells.read(open_table(case.table()), whole.axes)
     for memory, least in ((1, 100), (50_000, 5), (1 << 30, 1)):
         nodes = large(tree, tmp_path, memory=memory).nodes
         n_windows = -(-nodes.tree.n_nodes // nodes.window)
@@ -104,7 +104,7 @@ def test_little_memory_means_many_windows_and_the_same_places_and_boxes(tmp_path
 def test_no_window_looks_at_a_node_outside_of_it(tmp_path, tree, case, monkeypatch):
     """So its memory holds no more of the tree: what lies outside is spoiled meanwhile, and nobody notices."""
     found = large(tree, tmp_path, memory=50_000)
-    nodes, cells = found.nodes, recoder.Cells.read(open_table(case.table()), found.axes).matrix(found.axes)
+    nodes, cells = found.nodes, recoder.RowCells.read(open_table(case.table()), found.axes).matrix(found.axes)
     expected, good, fill_places, n_calls = (
         nodes.place(cells),
         nodes.tree.axis.copy(),

@@ -15,7 +15,7 @@ from private_people import people, the_policy
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.recoding.counts import Lines
+from sfumato.recoding.counts import GridLines
 from sfumato.release.release import Release
 from sfumato.report import diffgen, render
 
@@ -92,7 +92,7 @@ def test_a_long_ledger_is_cut_short():
 
 
 def test_the_counts_of_pieces_are_sums_of_the_published_counts(release):
-    lines = Lines.of(release.recoding, release.policy)
+    lines = GridLines.of(release.recoding, release.policy)
     counts = lines.counts(release.rows)
     frame = release.rows.to_pandas()
     for attribute in diffgen.attributes_of(lines, release.recoding, counts)[:-1]:
@@ -104,7 +104,7 @@ def test_the_counts_of_pieces_are_sums_of_the_published_counts(release):
 
 
 def test_the_largest_cells_come_first(release):
-    lines = Lines.of(release.recoding, release.policy)
+    lines = GridLines.of(release.recoding, release.policy)
     counts = lines.counts(release.rows)
     cells = diffgen.cells_of(lines, counts, diffgen.attributes_of(lines, release.recoding, counts)[:-1])
     totals = [sum(line[1]) for line in cells.lines]
@@ -122,20 +122,20 @@ def test_expanded_rows_give_the_same_figures_as_counts(values):
         sf.publish(PEOPLE, the_policy({"values": values, "rows": rows}), seed=2)
         for rows in ("counts", "expanded")
     )
-    counts = [Lines.of(made.recoding, made.policy).counts(made.rows) for made in (one, other)]
+    counts = [GridLines.of(made.recoding, made.policy).counts(made.rows) for made in (one, other)]
     assert np.array_equal(*counts)
     assert 'sample_weight=rows["count"]' in html.unescape(one.report)
     assert "sample_weight" not in other.report
 
 
 def test_rows_that_are_not_of_the_grid_are_refused(release):
-    lines = Lines.of(release.recoding, release.policy)
+    lines = GridLines.of(release.recoding, release.policy)
     with pytest.raises(InputError, match="verify the release"):
         lines.counts(release.rows.slice(1))
     expanded = sf.publish(PEOPLE, the_policy({"rows": "expanded"}), seed=2)
     strange = expanded.rows.set_column(1, "income", pa.array(["middling"] * len(expanded.rows)))
     with pytest.raises(InputError, match="verify the release"):
-        Lines.of(expanded.recoding, expanded.policy).counts(strange)
+        GridLines.of(expanded.recoding, expanded.policy).counts(strange)
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])

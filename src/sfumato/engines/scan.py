@@ -297,7 +297,7 @@ class ConditionCounts:
             else:
                 tests[name] = select.number_test(batch.floats(name))
         for i, condition in enumerate(self.conditions):
-            self.counts[i] += int(select.satisfied(condition, tests, batch.n_rows).sum())
+            self.counts[i] += int(select.find_satisfying(condition, tests, batch.n_rows).sum())
 
 
 class CategoryTexts:

@@ -106,7 +106,7 @@ def _written(run: Rothko | Tds, intake: Intake, policy: Policy, path: Path, rand
         for chunk in run.chunks():
             rows = _published(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
-                returned[i] += int(select.selected(condition, rows, chunk.groups.recoding, policy).sum())
+                returned[i] += int(select.select_rows(condition, rows, chunk.groups.recoding, policy).sum())
             writer.append(formulas.escape(rows) if policy.escapes_formulas else rows)
             intake.let_go()
     recoding = run.recoding() if policy.keeps_recoding else None

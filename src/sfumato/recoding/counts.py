@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lines:
+class GridLines:
     """What the lines of a release say.
 
     shape    how many pieces each cut has, in the order of the policy, and how many classes there are
@@ -44,7 +44,7 @@ class Lines:
     is_expanded: bool
 
     @classmethod
-    def of(cls, recoding: Cuts, policy: Policy) -> Lines:
+    def of(cls, recoding: Cuts, policy: Policy) -> GridLines:
         """The lines that these cuts make; the columns stand in the order of the policy."""
         target = policy.schema[target_of(policy.workload)]
         classes = class_values(target)

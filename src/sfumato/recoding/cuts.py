@@ -21,7 +21,7 @@ from sfumato.encoding.domain import MISSING
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
-from sfumato.recoding.recoder import Cells, Places, Recoder
+from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.table.files import replace_atomically
 
 FORMAT = 1
@@ -100,7 +100,7 @@ class Cuts(Recoder):
         axis, (low, high) = self.axes[a], self._group_ends(a)
         return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high)
 
-    def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], Any]:
+    def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], Any]:
         places = np.empty((cells.n_rows, len(self.axes)), dtype=np.int64)
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name

@@ -18,7 +18,7 @@ class Partition:
 
     ``leaf`` says where each group stands in the recoding, ``size`` its number of rows, and ``row_numbers``
     lists the rows group by group. Their order within a group says something of the input's: a release takes
-    ``shuffle`` ones.
+    those that ``shuffle`` gives.
     """
 
     recoding: Recoder

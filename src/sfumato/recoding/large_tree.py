@@ -27,7 +27,7 @@ from sfumato.errors import InputError
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, axis_from_dict, distinct_boxes
-from sfumato.recoding.recoder import Cells, Places, Recoder
+from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.ways import FIELDS, NODES, Branches, Ints, Tree, Ways, tree_from, write_document
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
@@ -109,7 +109,7 @@ class LargeRecoding(Recoder):
         """The ends (places, axes) of the boxes of these nodes of the tree."""
         return self.nodes.ends(places)
 
-    def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         places, at = np.unique(self.nodes.place(cells.matrix(self.axes)), return_inverse=True)
         return places, at
 
@@ -152,7 +152,7 @@ class MappedNodes:
         self._fill_in()
 
     def place(self, cells: Floats) -> Ints:
-        """The deepest node that each row surely belongs to; ``cells`` are as ``Cells.matrix`` gives them."""
+        """The deepest node that each row surely belongs to; ``cells`` are as ``RowCells.matrix`` gives them."""
         out = np.zeros(len(cells), dtype=np.int64)
         for start, end in self._windows():
             here = np.flatnonzero((out >= start) & (out < end))

@@ -52,7 +52,7 @@ PART_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class RowCells:
     """The cells of rows as a recoding sees them, by attribute.
 
     ``values`` are those of ordered axes (missing -inf, or NaN where the recoding knows no missing, which
@@ -65,7 +65,7 @@ class Cells:
     strange: Mapping[str, NDArray[np.bool_]]
 
     @classmethod
-    def read(cls, source: Source, axes: tuple[Axis, ...], known: Known | None = None) -> Cells:
+    def read(cls, source: Source, axes: tuple[Axis, ...], known: Known | None = None) -> RowCells:
         """The cells of these rows; ``known`` saves time where further rows are read with the same axes."""
         known = known_of(axes) if known is None else known
         values, nodes, strange = {}, {}, {}
@@ -130,7 +130,7 @@ class Recoder(ABC):
         """The ends (places, axes) of the boxes of these places."""
 
     @abstractmethod
-    def _locate(self, cells: Cells) -> tuple[Places, Any]:
+    def _locate(self, cells: RowCells) -> tuple[Places, Any]:
         """Places, and which of them each row has."""
 
     @abstractmethod
@@ -188,7 +188,7 @@ class Recoder(ABC):
         return hand_back(self.apply_to(source), source)
 
     def apply_to(self, source: Source) -> pa.Table:
-        return compact(self.put_together(source, self.recoded(source)))
+        return compact(self.put_together(source, self.recode_columns(source)))
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""
@@ -230,7 +230,7 @@ class Recoder(ABC):
 
         A missing number where the recoding knows no missing has an unlimited box.
         """
-        cells = Cells.read(source, self.axes)
+        cells = RowCells.read(source, self.axes)
         places, at = self._locate(cells)
         low, high = (ends[at] for ends in self.ends(places))
         for a, axis in enumerate(self.axes):
@@ -250,9 +250,9 @@ class Recoder(ABC):
         """
         return self.columns_of(*self.ends(places), expand)
 
-    def recoded(self, source: Source, known: Known | None = None) -> dict[str, Any]:
+    def recode_columns(self, source: Source, known: Known | None = None) -> dict[str, Any]:
         """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
-        cells = Cells.read(source, self.axes, known)
+        cells = RowCells.read(source, self.axes, known)
         places, at = self._locate(cells)
         low, high = self.ends(places)
         found = self.columns_of(low, high, lambda values: values[at])
@@ -273,7 +273,7 @@ class Recoder(ABC):
         ready, known, n_rows = self.ready(), known_of(self.axes), 0
         for part in parts_of(spell_evenly(source, self.axes)):
             with after(n_rows):
-                recoded = ready.recoded(part, known)
+                recoded = ready.recode_columns(part, known)
             yield self.put_together(part, recoded)
             n_rows += part.n_rows
 

@@ -185,7 +185,7 @@ def _mean_of(total: Fraction, n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
+class _GroupValues:
     """The values that are there, group by group; ``starts`` are those of the groups that have any.
 
     ``place`` is where each group stands among the starts, null if it has no value.
@@ -199,7 +199,7 @@ class _Parts:
 
 def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict[str, pa.Array]:
     column = source.column(attribute.name)
-    parts = _parts(table_cells.ordered(column, attribute), groups)
+    parts = _split_by_group(table_cells.ordered(column, attribute), groups)
     least, most = (which.reduceat(parts.values, parts.starts) for which in (np.minimum, np.maximum))
     is_date = attribute.kind is Kind.DATE
     if is_date:
@@ -212,7 +212,7 @@ def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict
     return {suffix: of_group.take(parts.place) for suffix, of_group in found.items()}
 
 
-def _parts(cells: pa.Array, groups: Partition) -> _Parts:
+def _split_by_group(cells: pa.Array, groups: Partition) -> _GroupValues:
     ordered = cells.take(pa.array(groups.row_numbers))
     group = np.repeat(np.arange(len(groups.size)), groups.size)
     if ordered.null_count:
@@ -223,10 +223,10 @@ def _parts(cells: pa.Array, groups: Partition) -> _Parts:
     has_any = count > 0
     place = pa.array(np.cumsum(has_any) - 1, mask=~has_any)
     count = count[has_any]
-    return _Parts(values, np.cumsum(count) - count, count, place)
+    return _GroupValues(values, np.cumsum(count) - count, count, place)
 
 
-def _means(parts: _Parts) -> Floats:
+def _means(parts: _GroupValues) -> Floats:
     if parts.values.dtype.kind == "f":
         return _means_of_floats(parts)
     high, low = _halves(parts)
@@ -236,14 +236,14 @@ def _means(parts: _Parts) -> Floats:
     return np.asarray(means)
 
 
-def _halves(parts: _Parts) -> tuple[Ints, Ints]:
+def _halves(parts: _GroupValues) -> tuple[Ints, Ints]:
     """The sum of each part as high * 2^32 + low: 64 bits do not hold the sum of many large numbers."""
     high = np.add.reduceat(parts.values >> HALF, parts.starts)
     low = np.add.reduceat(parts.values & LOW_HALF, parts.starts)
     return high + (low >> HALF), low & LOW_HALF
 
 
-def _means_of_floats(parts: _Parts) -> Floats:
+def _means_of_floats(parts: _GroupValues) -> Floats:
     values, ends = parts.values.tolist(), (parts.starts + parts.count).tolist()
     return np.array(
         [_mean(values[start:end]) for start, end in zip(parts.starts.tolist(), ends, strict=True)]
@@ -262,7 +262,7 @@ def _mean(values: list[float]) -> float:
         return _mean_of(sum(map(Fraction, values), Fraction(0)), len(values))
 
 
-def _mean_days(parts: _Parts) -> Ints:
+def _mean_days(parts: _GroupValues) -> Ints:
     """Rounded to the nearest day, the later one of two."""
     total = np.add.reduceat(parts.values, parts.starts)
     return np.asarray((2 * total + parts.count) // (2 * parts.count))

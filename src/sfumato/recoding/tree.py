@@ -29,7 +29,7 @@ from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_from
 from sfumato.recoding.cuts import KIND as CUTS
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
-from sfumato.recoding.recoder import Cells, Places, Recoder
+from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.ways import (
     NODES,
     Branches,
@@ -91,11 +91,11 @@ class Recoding(Recoder):
 
     # -- strangers ---------------------------------------------------------------------------------
 
-    def _locate(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         places, at = np.unique(self._places(cells), return_inverse=True)
         return places, at
 
-    def _places(self, cells: Cells) -> NDArray[np.int64]:
+    def _places(self, cells: RowCells) -> NDArray[np.int64]:
         ways, branches = self._ways()
         out = np.zeros(cells.n_rows, dtype=np.int64)
         ways.fill_places(cells.matrix(self.axes), self.tree, branches, out)

@@ -124,7 +124,7 @@ class Ways:
 
         A row that reaches a node from ``end`` on stops there.
 
-        cells      (rows, axes) as ``Cells.matrix`` gives them                IN
+        cells      (rows, axes) as ``RowCells.matrix`` gives them                IN
         branches   of ``tree``                                              IN
         out        (rows,) a node of the tree                               IN+OUT
         """

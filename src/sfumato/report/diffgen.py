@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.policy.column_names import COUNT
-from sfumato.recoding.counts import Lines
+from sfumato.recoding.counts import GridLines
 from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
@@ -49,7 +49,7 @@ def render_private(release: Release, privacy: Privacy) -> str:
     """The report of a differentially private release, as HTML."""
     if not isinstance(release.recoding, Cuts):
         raise InternalError("A differentially private release has a recoding by cuts.")
-    lines = Lines.of(release.recoding, release.policy)
+    lines = GridLines.of(release.recoding, release.policy)
     counts = lines.counts(release.rows)
     attributes = attributes_of(lines, release.recoding, counts)
     return _template().render(
@@ -269,7 +269,7 @@ class AttributeCounts:
         return [piece.label for piece in self.pieces]
 
 
-def attributes_of(lines: Lines, recoding: Cuts, counts: Ints) -> list[AttributeCounts]:
+def attributes_of(lines: GridLines, recoding: Cuts, counts: Ints) -> list[AttributeCounts]:
     """The counts of each class in each piece of each attribute, and of the whole."""
     grid = counts.reshape(lines.shape)
     found = []
@@ -316,7 +316,7 @@ class LargestCells:
     lines: list[tuple[list[str], tuple[int, ...]]]
 
 
-def cells_of(lines: Lines, counts: Ints, attributes: Sequence[AttributeCounts]) -> LargestCells:
+def cells_of(lines: GridLines, counts: Ints, attributes: Sequence[AttributeCounts]) -> LargestCells:
     total = counts.sum(axis=1)
     largest = np.argsort(-total, kind="stable")[:MOST_CELLS]
     places = np.stack(np.unravel_index(largest, lines.shape[:-1]), axis=1)

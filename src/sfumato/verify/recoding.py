@@ -64,7 +64,7 @@ class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves ve
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedAxis:
+class ThresholdAxis:
     """A number or date that is split by thresholds: ``low`` < x <= ``high``, a low of NaN that nothing limits."""
 
     attribute: Attribute
@@ -86,7 +86,7 @@ class OrderedAxis:
         may_miss = np.isnan(low) & self.has_missing
         out: dict[str, pa.Array] = {}
         if output.has_labels:
-            one, other = _written(first, kind), _written(last, kind)
+            one, other = _write_numbers(first, kind), _write_numbers(last, kind)
             opening = "[" if self.grid is not None else pc.if_else(pa.array(is_first), "[", "(")
             label = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
             label = pc.if_else(pa.array(first == last), other, label)
@@ -111,7 +111,7 @@ class OrderedAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeAxis:
+class NodeAxis:
     """A column that is split along its hierarchy."""
 
     attribute: Attribute
@@ -133,10 +133,10 @@ class TreeAxis:
         return {label for node, label in enumerate(self.labels) if node not in inner}
 
 
-Axis = OrderedAxis | TreeAxis
+Axis = ThresholdAxis | NodeAxis
 
 
-def _written(values: Floats, kind: Kind) -> pa.Array:
+def _write_numbers(values: Floats, kind: Kind) -> pa.Array:
     """Numbers and dates as they are published: 5, 0.25, 2024-03-05."""
     if kind is Kind.DATE:
         if not np.all(np.abs(values) <= MOST_DAYS):
@@ -159,9 +159,9 @@ def _axis(entry: Any, attribute: Attribute) -> Axis:
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
         low, high, *grid = map(_finite, numbers)
-        return OrderedAxis(attribute, low, high, grid[0] if grid else None, entry["missing"])
+        return ThresholdAxis(attribute, low, high, grid[0] if grid else None, entry["missing"])
     _expect_keys(entry, TREE_AXIS)
-    axis = TreeAxis(attribute, entry["labels"], entry["parent"])
+    axis = NodeAxis(attribute, entry["labels"], entry["parent"])
     if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
         raise TypeError
     attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
@@ -191,7 +191,7 @@ def _expect_keys(entry: Any, keys: set[str]) -> None:
         raise Unfit("it has fields that no recoding has, or lacks some")
 
 
-def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> None:
+def _check_nodes(axis: NodeAxis, attribute: Attribute, *, has_missing: bool) -> None:
     """Every node is one of the declared hierarchy, or the leaf of missing cells."""
     tree = attribute.build_hierarchy(_leaf_values(axis, attribute))
     below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
@@ -204,7 +204,7 @@ def _check_nodes(axis: TreeAxis, attribute: Attribute, *, has_missing: bool) -> 
         raise Unfit(f"column {attribute.name!r} has a node that its declared hierarchy has not")
 
 
-def _leaf_values(axis: TreeAxis, attribute: Attribute) -> Any:
+def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
     """Values of the column that have the lowest nodes above them: hierarchies by a rule are built from these."""
     labels = sorted(label for label in axis.ends if label is not None and label != axis.labels[0])
     if attribute.kind is Kind.CATEGORY or isinstance(attribute.hierarchy, Given):
@@ -229,7 +229,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recoding:
+class ReadRecoding:
     """A recoding as its folder has it: the boxes of a tree, or of cuts the pieces of each axis."""
 
     axes: Sequence[Axis]
@@ -238,7 +238,7 @@ class Recoding:
     is_tree: bool
 
 
-def read(folder: Path, policy: Policy, memory: int) -> Recoding | None:
+def read(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
     """The recoding of a release folder; None of a tree that takes more memory. Unfit says what is wrong with it."""
     try:
         document = read_json(read_piece(folder, DOCUMENT))
@@ -274,7 +274,7 @@ def read(folder: Path, policy: Policy, memory: int) -> Recoding | None:
         raise Unfit("it cannot be read") from None
 
 
-def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> Recoding:
+def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
     if (
         document["kind"] != "cuts"
         or type(document["groups"]) is not int
@@ -286,15 +286,15 @@ def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> Recoding:
         for points in document["thresholds"]
     ]
     for axis, points in zip(axes, thresholds, strict=True):
-        if (isinstance(axis, TreeAxis) and len(points)) or not np.all(np.diff(points) > 0):
+        if (isinstance(axis, NodeAxis) and len(points)) or not np.all(np.diff(points) > 0):
             raise Unfit("its thresholds do not ascend")
     ends = [_pieces(axis, points) for axis, points in zip(axes, thresholds, strict=True)]
-    return Recoding(axes, ends, document["groups"], is_tree=False)
+    return ReadRecoding(axes, ends, document["groups"], is_tree=False)
 
 
 def _pieces(axis: Axis, points: Floats) -> Ends:
     """The pieces of a cut: those between thresholds, or the lowest nodes of the hierarchy."""
-    if isinstance(axis, OrderedAxis):
+    if isinstance(axis, ThresholdAxis):
         return Ends(np.append(math.nan, points), np.append(points, axis.everything[1]))
     inner = set(axis.parent)
     leaves = np.array([node for node in range(len(axis.labels)) if node not in inner], dtype=np.float64)
@@ -315,7 +315,7 @@ class _Tree:
 
     @classmethod
     def of(cls, nodes: pa.Table, axes: Sequence[Axis]) -> _Tree:
-        covered = [a for a, axis in enumerate(axes) if isinstance(axis, TreeAxis)]
+        covered = [a for a, axis in enumerate(axes) if isinstance(axis, NodeAxis)]
         whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
         if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
             raise Unfit("its nodes have other columns")
@@ -328,7 +328,9 @@ class _Tree:
         found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
         points = nodes.column("threshold").chunk(0).cast(pa.float64())
         is_split = found["axis"] >= 0
-        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in axes])[np.maximum(found["axis"], 0)]
+        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in axes])[
+            np.maximum(found["axis"], 0)
+        ]
         is_there = points.is_valid().to_numpy(zero_copy_only=False)
         tree = cls(
             axes,
@@ -369,8 +371,8 @@ class _Tree:
 
     def _check_branches(self, inner: Ints) -> None:
         """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
-        size = np.array([len(axis.labels) if isinstance(axis, TreeAxis) else 2 for axis in self.axes])
-        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])
+        size = np.array([len(axis.labels) if isinstance(axis, NodeAxis) else 2 for axis in self.axes])
+        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in self.axes])
         count, split = self.n_children[inner], self.axis[inner]
         child = np.repeat(self.first_child[inner], count) + _within(count)
         branch, above = self.branch[child], np.repeat(split, count)
@@ -383,24 +385,24 @@ class _Tree:
         ):
             raise Unfit("its nodes name a node of a hierarchy that is not there")
 
-    def recoding(self) -> Recoding:
+    def recoding(self) -> ReadRecoding:
         """The boxes of its leaves; along an ordered axis an end is the number of a threshold."""
         inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
         points, place = self._points(inner)
         found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.axes))
         of_axes: list[Ends] = []
         for a, axis in enumerate(self.axes):
-            if isinstance(axis, OrderedAxis):
+            if isinstance(axis, ThresholdAxis):
                 of_axes.append(_thresholds_of(found, a, points[a], axis))
             else:
                 of_axes.append(_nodes_of(found.low[found.of_leaf[a]], self.cover[a][leaves]))
-        return Recoding(self.axes, of_axes, len(leaves), is_tree=True)
+        return ReadRecoding(self.axes, of_axes, len(leaves), is_tree=True)
 
     def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
         """The different thresholds along each axis, and the number of each node's."""
         points, place, split = [], np.zeros(len(self.axis), dtype=np.int64), self.axis[inner]
         for a, axis in enumerate(self.axes):
-            here = inner[split == a] if isinstance(axis, OrderedAxis) else inner[:0]
+            here = inner[split == a] if isinstance(axis, ThresholdAxis) else inner[:0]
             known, place[here] = np.unique(self.threshold[here], return_inverse=True)
             points.append(known)
         return points, place
@@ -412,7 +414,7 @@ class _Tree:
         child = np.repeat(self.first_child[inner], count) + within
         parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
         parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
-        is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in self.axes])[axis]
+        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in self.axes])[axis]
         is_first = np.zeros(len(axis), dtype=np.bool_)
         is_first[child] = within == 0
         end = np.where(is_ordered, place[parent], self.branch)
@@ -424,7 +426,7 @@ def _within(count: Ints) -> Ints:
     return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
 
 
-def _thresholds_of(found: LeafPieces, a: int, points: Floats, axis: OrderedAxis) -> Ends:
+def _thresholds_of(found: LeafPieces, a: int, points: Floats, axis: ThresholdAxis) -> Ends:
     """The different ends of boxes along an ordered axis."""
     column = found.of_leaf[a]
     is_used = np.zeros(len(found.low), dtype=np.bool_)
@@ -499,7 +501,7 @@ def _places(cells: pa.Array, known: pa.Array) -> Ints:
 class Held:
     """A recoding beside the rows: which groups have a box of it, and which boxes have a group."""
 
-    def __init__(self, recoding: Recoding, policy: Policy, *, is_csv: bool) -> None:
+    def __init__(self, recoding: ReadRecoding, policy: Policy, *, is_csv: bool) -> None:
         self.recoding, self.is_csv = recoding, is_csv
         self.n_strange = 0
         self.is_tree = recoding.is_tree
@@ -548,7 +550,7 @@ class Held:
         for axis, seen in zip(self.recoding.axes, self.seen, strict=True):
             attribute = axis.attribute
             is_declared = isinstance(attribute.hierarchy, Given) or attribute.values is not None
-            is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, TreeAxis)
+            is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, NodeAxis)
             n += 0 if is_declared else int((~seen).sum())
         return n
 
@@ -556,7 +558,7 @@ class Held:
         """Lowest labels of hierarchies that no row has."""
         n = 0
         for axis, pieces, seen in zip(self.recoding.axes, self.pieces, self.seen, strict=True):
-            if isinstance(axis, TreeAxis):
+            if isinstance(axis, NodeAxis):
                 (known,) = pieces.known.values()
                 shown = {known[int(at)].as_py() for at in np.flatnonzero(seen)}
                 n += len(axis.ends - shown)

@@ -18,10 +18,10 @@ from sfumato.policy.schema import Attribute, Kind
 OR_MISSING = " or missing"
 
 
-def undeclared(attribute: Attribute) -> str | None:
+def name_undeclared(attribute: Attribute) -> str | None:
     """What the policy must add for the column's values to be known without a table; None if they are.
 
-    >>> undeclared(Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 110)))
+    >>> name_undeclared(Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 110)))
     'bounds and step, such as bounds: [0, 110], step: 1'
     """
     if not attribute.is_ordered:

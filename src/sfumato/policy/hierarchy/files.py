@@ -61,11 +61,11 @@ def parse(text: str, *, is_json: bool = False) -> Listing:
         raise HierarchyError("It holds control characters: is it a text file?")
     if is_json or re.match(r'\s*\{\s*["}]', text):
         return _of_json(text)
-    rows = list(_delimited(text))
+    rows = list(_read_lines(text))
     return of_levels((row for _, row in rows), lines=[line for line, _ in rows])
 
 
-def _delimited(text: str) -> Iterator[tuple[int, list[str]]]:
+def _read_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and trimmed fields of each line that is not blank; quotes as in ARX and RFC 4180."""
     delimiter = _delimiter(text)
     lines = itertools.chain(io.StringIO(text, newline=""), [_END])  # an open quote would swallow the end
@@ -221,7 +221,7 @@ def of_levels(
                     f"{places[i]} gives a label of field {level + 1} another label in field {level + 2} than "
                     "an earlier row does. One label must always lead to the same next one."
                 )
-    return _stacked(above)
+    return _stack_levels(above)
 
 
 def _check_shape(rows: Sequence[Sequence[str]], places: Sequence[str]) -> None:
@@ -239,7 +239,7 @@ def _check_shape(rows: Sequence[Sequence[str]], places: Sequence[str]) -> None:
             raise HierarchyError(f"{place} has an empty field.")
 
 
-def _stacked(above: Sequence[Mapping[str, str]]) -> Listing:
+def _stack_levels(above: Sequence[Mapping[str, str]]) -> Listing:
     """Levels, leaves first, as nodes, top first; a top of several labels gets a root of its own."""
     labels: list[Label] = [ROOT] if len(above[-1]) > 1 else []
     parents = [-1] * len(labels)

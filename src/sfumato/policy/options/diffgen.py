@@ -18,7 +18,7 @@ from sfumato.policy.column_names import COUNT, bound_names
 from sfumato.policy.columns import declared_column
 from sfumato.policy.days import read_day
 from sfumato.policy.decimals import read_exactly
-from sfumato.policy.hierarchy.declared import undeclared, with_missing
+from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Choice, Either, Exact, ListOf, MappingOf, Part, Scalar, Whole, check, read
@@ -306,7 +306,7 @@ def _check_class(attribute: Attribute) -> None:
             (*path, "type"),
             f"it is the class of diffgen, which is a category, not a {attribute.kind}; declare its values.",
         )
-    if undeclared(attribute) is not None:
+    if name_undeclared(attribute) is not None:
         raise Misfit(path, "it is the class of diffgen; declare its values, such as values: [low, high].")
     with _at((*path, "hierarchy"), attribute):
         n_values = len(class_values(attribute))
@@ -316,7 +316,7 @@ def _check_class(attribute: Attribute) -> None:
 
 def _check_domain(attribute: Attribute) -> None:
     path: Where = ("attributes", attribute.name)
-    lacking = undeclared(attribute)
+    lacking = name_undeclared(attribute)
     if lacking is not None:
         raise Misfit(path, f"diffgen reads no domain from the table; declare {lacking}.")
     if attribute.is_ordered:

@@ -18,7 +18,7 @@ from sfumato.errors import HierarchyError
 from sfumato.policy.columns import declared_column
 from sfumato.policy.decimals import as_plain
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
-from sfumato.policy.hierarchy.declared import undeclared
+from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
 from sfumato.policy.model import (
@@ -762,7 +762,7 @@ def _check_paper(options: RiskUtilityOptions, private: PrivateSampling, path: Wh
 def _check_declared(attribute: Attribute) -> None:
     """A domain that follows from the policy alone."""
     path: Where = ("attributes", attribute.name)
-    lacking = undeclared(attribute)
+    lacking = name_undeclared(attribute)
     if lacking is not None:
         raise Misfit(path, f"private reads no domain from the table; declare {lacking}.")
     try:

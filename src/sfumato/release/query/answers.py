@@ -44,7 +44,7 @@ ENDLESS = 1e300
 """Ends beyond this are none: the release does not show where the box ends."""
 
 
-class Published(Protocol):
+class QueriedRelease(Protocol):
     """What of a release is asked: its rows, how they were recoded, and by which policy."""
 
     @property
@@ -67,12 +67,12 @@ class Answer(NamedTuple):
     high: float | date | None
 
 
-def select(release: Published, where: str) -> pa.Table:
+def select(release: QueriedRelease, where: str) -> pa.Table:
     """Every row whose box overlaps the predicate [LDR08, section 3.2]."""
     predicate = predicates.parse(where, release.policy.schema)
     rows = release.rows
     parts = [
-        part.filter(pa.array(selection.selected(predicate, part, release.recoding, release.policy)))
+        part.filter(pa.array(selection.select_rows(predicate, part, release.recoding, release.policy)))
         for part in (rows.tables() if isinstance(rows, FiledRows) else [rows])
     ]
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts).unify_dictionaries()
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
     weight: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, release: Published, *names: str) -> Asked:
+    def of(cls, release: QueriedRelease, *names: str) -> Asked:
         """What is published of these attributes."""
         policy, weight = release.policy, None
         has_counts = policy.has_counts
@@ -106,19 +106,19 @@ class Asked(NamedTuple):
         return cls(rows, release.recoding, policy, weight)
 
 
-def query(release: Published, question: str, where: str | None = None) -> Answer:
+def query(release: QueriedRelease, question: str, where: str | None = None) -> Answer:
     """The answer to a question such as ``AVG(hours)``, over all rows or those that ``where`` selects.
 
     The condition may also stand in the question: ``AVG(hours) WHERE age >= 40``.
     """
-    function, name, condition = _asked(question)
+    function, name, condition = _parse_question(question)
     if condition is not None and where is not None:
         raise InputError("The query has a condition of its own; leave out one of the two.")
     where = condition if where is None else where
     schema = release.policy.schema
     predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
     if function == "COUNT":
-        return _bounded(_count(Asked.of(release, *predicate.names), predicate), release)
+        return _give_bounds(_count(Asked.of(release, *predicate.names), predicate), release)
     if function in ("MIN", "MAX") and release.policy.is_private:
         raise InputError(
             f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
@@ -126,13 +126,13 @@ def query(release: Published, question: str, where: str | None = None) -> Answer
     attribute = _column(name, function, release.policy)
     is_boxed = attribute.role is Role.QUASI_IDENTIFIER
     asked = Asked.of(release, *predicate.names, name)
-    values = (_boxed if is_boxed else _plain)(asked, predicate, attribute)
+    values = (_read_boxes if is_boxed else _plain)(asked, predicate, attribute)
     answer = {"SUM": _sum, "AVG": _average, "MIN": _least, "MAX": _greatest}[function](values)
-    answer = _bounded(answer, release)
+    answer = _give_bounds(answer, release)
     return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
 
 
-def _bounded(answer: Answer, release: Published) -> Answer:
+def _give_bounds(answer: Answer, release: QueriedRelease) -> Answer:
     """The answer with its bounds, or without where counts carry noise."""
     return Answer(answer.value, None, None) if release.policy.is_private else answer
 
@@ -146,7 +146,7 @@ _QUESTION = re.compile(
 )
 
 
-def _asked(question: str) -> tuple[str, str, str | None]:
+def _parse_question(question: str) -> tuple[str, str, str | None]:
     found = _QUESTION.fullmatch(question) if isinstance(question, str) else None
     if found is None:
         raise InputError("A query must be a text such as COUNT(*) or AVG(hours) WHERE age >= 40.")
@@ -221,7 +221,7 @@ def _plain(release: Asked, predicate: Predicate, attribute: Attribute) -> Values
     return Values(n, of_row, own, own, own, own, own, of_row.surely)
 
 
-def _boxed(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
+def _read_boxes(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
     """A quasi-identifier: a box per row, and the statistics of its group where they are published."""
     name, statistics = attribute.name, release.policy.statistics
     present = Rectangle({name: ANY_NUMBER})

@@ -56,10 +56,10 @@ def matches(predicate: Predicate, source: Source, schema: Schema) -> Flags:
     [[False, True, False], [True, False, False]]
     """
     tests = {name: _test(source.column(name), schema[name]) for name in predicate.names}
-    return satisfied(predicate, tests, source.n_rows)
+    return find_satisfying(predicate, tests, source.n_rows)
 
 
-def satisfied(predicate: Predicate, tests: Mapping[str, Callable[[Any], Flags]], n_rows: int) -> Flags:
+def find_satisfying(predicate: Predicate, tests: Mapping[str, Callable[[Any], Flags]], n_rows: int) -> Flags:
     """Which rows satisfy a predicate, where ``tests`` tell which cells of a column lie in a side."""
     found = np.zeros(n_rows, dtype=np.bool_)
     for rectangle in predicate.rectangles:
@@ -162,7 +162,7 @@ class Imprecision(NamedTuple):
     imprecision: int
 
 
-def selected(predicate: Predicate, rows: pa.Table, recoding: Recoder | None, policy: Policy) -> Flags:
+def select_rows(predicate: Predicate, rows: pa.Table, recoding: Recoder | None, policy: Policy) -> Flags:
     """Which published rows a selection returns: those whose box overlaps the predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
     return groups.may(predicate.rectangles)[groups.of_row]
@@ -188,7 +188,7 @@ def imprecision(
 
     ``true`` is an exact count of raw rows.
     """
-    returned = int(selected(predicate, rows, recoding, policy).sum())
+    returned = int(select_rows(predicate, rows, recoding, policy).sum())
     true = int(matches(predicate, source, schema).sum())
     return Imprecision(returned, true, returned - true)
 

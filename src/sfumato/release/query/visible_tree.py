@@ -48,7 +48,7 @@ class VisibleTree:
     def of(cls, axis: TreeAxis, named: frozenset[str | None] = frozenset()) -> VisibleTree:
         """Rebuild the hierarchy of an axis; ``named`` are labels that the reader knows from a query."""
         is_complete = is_declared_in_full(axis)
-        tree = _declared(axis) if is_complete else _rebuild(axis, named)
+        tree = _build_declared(axis) if is_complete else _rebuild(axis, named)
         return cls(tree, _find_places(axis.nodes, tree), is_complete)
 
     @property
@@ -74,7 +74,7 @@ def is_declared_in_full(axis: TreeAxis) -> bool:
     return axis.is_declared or axis.attribute.declaration.is_complete(axis.attribute)
 
 
-def _declared(axis: TreeAxis) -> Hierarchy:
+def _build_declared(axis: TreeAxis) -> Hierarchy:
     if axis.is_declared:
         return with_missing(axis.attribute.build_declared_hierarchy())
     tree = axis.attribute.build_hierarchy(())

@@ -23,7 +23,7 @@ from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy.ledger import COMPOSITION
 from sfumato.privacy.mechanisms import Mechanisms
 from sfumato.progress import Progress, no_progress
-from sfumato.recoding.counts import Lines
+from sfumato.recoding.counts import GridLines
 from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Claims, Privacy, public_of
 from sfumato.table.source import Source
@@ -37,7 +37,7 @@ class Drawn:
     """All that may be published: the cuts as a recoding, the counts (cells, classes) and what they cost."""
 
     recoding: Cuts
-    lines: Lines
+    lines: GridLines
     counts: Ints
     privacy: Privacy
 
@@ -96,7 +96,7 @@ def drawn_from(
         chance.statement,
         public_of(policy),
     )
-    return Drawn(recoding, Lines.of(recoding, policy), found.counts, privacy)
+    return Drawn(recoding, GridLines.of(recoding, policy), found.counts, privacy)
 
 
 def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
