@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.kernels.frequency import add_packed, add_sums, fill_ranges, n_words
+from sfumato.methods.mondrian.kernels.frequency import (
+    add_packed,
+    add_sums,
+    add_words,
+    fill_ranges,
+    n_words,
+    packing,
+)
 from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets, grid_of, work_of
 from sfumato.methods.mondrian.kernels.sets import (
     accumulate,
@@ -18,12 +25,10 @@ from sfumato.methods.mondrian.kernels.sets import (
     add_dense,
     add_evidence,
     add_ids,
-    add_lines,
     add_totals,
     fill_entries,
     first_allowable,
     parts_hold,
-    shift_of,
 )
 from sfumato.methods.mondrian.memory import information_table
 from sfumato.methods.mondrian.node_range import NodeRange
@@ -135,7 +140,7 @@ class WordLayout:
 def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
     if not criteria.has_targets:
         return WordLayout(1, 0, np.uint32)
-    shift = int(shift_of(n_rows, criteria.targets.largest)) if criteria.is_single else 0
+    shift = int(packing(n_rows, criteria.targets.largest)) if criteria.is_single else 0
     return WordLayout(1 if shift else criteria.n_totals, shift, np.int64)
 
 
@@ -422,7 +427,7 @@ class Collector:
         elif criteria.is_single:
             add_sums(rows, criteria.column, self._listed, self._base, lines)
         else:
-            add_lines(rows, layout.words, label, number, self._listed, self._base, lines)
+            add_words(rows, layout.words, label, number, self._listed, self._base, lines)
 
     def _add_totals(self, rows: Codes) -> None:
         criteria = self.criteria

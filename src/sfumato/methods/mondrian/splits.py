@@ -46,16 +46,14 @@ from sfumato.methods.mondrian.frequency_sets import (
     choose_layout,
     lay_out_windows,
 )
+from sfumato.methods.mondrian.kernels.choose import best_score, fill_word_scores, width_of
+from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.methods.mondrian.kernels.sets import (
-    best_of,
-    cover_of,
     ends_of,
     fill_running,
-    fill_threshold_scores,
     fill_whole,
     gain_of_node,
-    normalized_width,
     score_of_parts,
 )
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
@@ -226,7 +224,7 @@ class Splitter:
 
     def _cover(self, axis: int) -> int:
         known, low, high = int(self.cover[axis]), int(self.low[axis]), int(self.high[axis])
-        return int(cover_of(self.criteria.grid, known, low, high))
+        return int(cover(self.criteria.grid, known, low, high))
 
     # -- what to gather ------------------------------------------------------------------------------
 
@@ -504,7 +502,7 @@ class Splitter:
             return
         histogram = collector.histogram.get(search.axis)
         if self.criteria.rules.count_only:
-            t = int(best_of(rows, self.n_rows, score))
+            t = int(best_score(rows, self.n_rows, score, 0))
         elif histogram is None:
             search.lists.setdefault(phase, BestThresholds()).add(
                 code, rows, score, self.n_rows, collector.keep
@@ -534,7 +532,8 @@ class Splitter:
 
     def _fill_scores(self, total: Ints, out: Floats) -> None:
         criteria = self.criteria
-        fill_threshold_scores(np.ascontiguousarray(total), self.node, criteria.targets, criteria.table, out)
+        words: Ints = np.ascontiguousarray(total)
+        fill_word_scores(words, self.node, 0, len(out), criteria.targets, criteria.table, out)
 
     # -- trees ---------------------------------------------------------------------------------------
 
@@ -833,8 +832,8 @@ class Splitter:
 
     def _width(self, axis: int) -> float:
         low, high = int(self.low[axis]), int(self.high[axis])
-        cover = self._cover(axis) if self.criteria.axes.is_tree[axis] else 0
-        return float(normalized_width(self.criteria.grid, axis, low, high, cover))
+        known = self._cover(axis) if self.criteria.axes.is_tree[axis] else 0
+        return float(width_of(self.criteria.grid, axis, low, high, known))
 
     def _is_left_to_median(self, best: SplitCandidate) -> bool:
         """Does it gain less than Median is preferred below? Never where there is no such limit, however it is rounded."""

@@ -162,7 +162,7 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
         out[t] = left * (a * a) + (n - left) * (b * b)
 
 
-@inner
+@kernel
 def fill_word_scores(total, node, first, last, targets, table, out):
     """Score of each threshold of a node, given by its words, for any targets."""
     words, single = total.shape[0], is_single(targets)
@@ -177,7 +177,7 @@ def fill_word_scores(total, node, first, last, targets, table, out):
         )
 
 
-@inner
+@kernel
 def best_score(rows_to, n, score, first):
     """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
     high = score[0]
@@ -502,7 +502,7 @@ def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets
     return found, best
 
 
-@inner
+@kernel
 def width_of(grid, axis, low, high, cover_node):
     """Normalized width of a node on an attribute: values spanned, or leaves spanned on a tree."""
     here = grid.axis[axis]

@@ -52,7 +52,7 @@ def add_row(row, at, label, number, out):
         word += np.uint64(1)
 
 
-@inner
+@kernel
 def packing(n, largest):
     """By how many bits the rows of a line are shifted above its sum, so that both fit into one word.
 
@@ -121,7 +121,7 @@ def add_sums(part, column, listed, base, out):
             out[at + np.uint64(1)] += x
 
 
-@inner
+@kernel
 def add_words(part, words, label, number, listed, base, out):
     """``add_sums`` for several targets; out is (lines * words,)."""
     for i in range(part.shape[0]):
@@ -371,7 +371,7 @@ def child_of(node, grid, code):
     return low
 
 
-@inner
+@kernel
 def cover(grid, node, least, greatest):
     """The lowest node at or under ``node`` that holds both codes: chains with one child in use are skipped."""
     while grid.node[node].n_children > 0:

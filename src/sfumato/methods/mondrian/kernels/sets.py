@@ -11,23 +11,14 @@ import numpy as np
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.cells import squares
-from sfumato.methods.mondrian.kernels.choose import (
-    best_score,
-    fill_word_scores,
-    information,
-    score_of_part,
-    width_of,
-)
+from sfumato.methods.mondrian.kernels.choose import information, score_of_part
 from sfumato.methods.mondrian.kernels.frequency import (
     add_row,
-    add_words,
-    cover,
     fill_packed,
     fill_sums,
     fill_totals,
     fill_words,
     first_reaching,
-    packing,
     sort,
 )
 from sfumato.methods.mondrian.kernels.rules import counts_hold
@@ -61,18 +52,6 @@ def add_counts(part, listed, base, out):
             axis, at = listed[j], base[j]
             for i in range(block.shape[0]):
                 out[at + np.uint64(block[i, axis])] += one
-
-
-@kernel
-def add_lines(part, words, label, number, listed, base, out):
-    """``add_sums`` for several targets; out is (lines * words,)."""
-    add_words(part, words, label, number, listed, base, out)
-
-
-@kernel
-def shift_of(n, largest):
-    """``packing``."""
-    return packing(n, largest)
 
 
 # ---- walking ---------------------------------------------------------------------------------------
@@ -119,17 +98,6 @@ def fill_running(lines, words, shift, first_code, left, code, total):
 
 
 @kernel
-def fill_threshold_scores(total, node, targets, table, out):
-    """Score of each threshold of a node, both given by their words.
-
-    total   (words, thresholds)   IN
-    node    (words,)              IN
-    out     (thresholds,)         OUT
-    """
-    fill_word_scores(total, node, np.int64(0), np.int64(out.shape[0]), targets, table, out)
-
-
-@kernel
 def score_of_parts(parts, node, targets, single, table):
     """Score of the division of a node into these parts; parts is (parts, words)."""
     scores = np.empty(parts.shape[0], dtype=np.float64)
@@ -140,12 +108,6 @@ def score_of_parts(parts, node, targets, single, table):
     for j in range(parts.shape[0]):
         score += scores[j]
     return score
-
-
-@kernel
-def best_of(rows_to, n, score):
-    """The best threshold by score, balance, then the lower one."""
-    return best_score(rows_to, n, score, np.int64(0))
 
 
 @kernel
@@ -165,18 +127,6 @@ def gain_of_node(node, n, targets, table, score):
         word += label.n_classes
         worth -= label.weight * bits
     return worth * targets.gain_scale / n
-
-
-@kernel
-def normalized_width(grid, axis, low, high, cover_node):
-    """``width_of``."""
-    return width_of(grid, axis, low, high, cover_node)
-
-
-@kernel
-def cover_of(grid, node, least, greatest):
-    """``cover``."""
-    return cover(grid, node, least, greatest)
 
 
 @kernel
