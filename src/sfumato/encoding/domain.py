@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
+from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute
 from sfumato.table.distinct import at
@@ -64,7 +64,7 @@ def _grid_points(origin: float, step: float, codes: NDArray[Any]) -> Floats:
     """
     if are_whole((origin, step)):
         return np.asarray(origin + codes * step)
-    first, stride = Fraction(repr(origin)), Fraction(repr(step))
+    first, stride = read_exactly(origin), read_exactly(step)
     scale = math.lcm(first.denominator, stride.denominator)
     return np.asarray((int(first * scale) + codes.astype(np.int64) * int(stride * scale)) / scale)
 

@@ -64,8 +64,7 @@ MOST_POINTS = 1 << 16
 """Values of a number without a hierarchy that are leaves of one; where there are more, intervals are."""
 
 N_INTERVALS = 64
-GRIDS = ("balanced", "intervals")
-"""Hierarchies of numbers whose nodes are intervals, with bounds that can be published."""
+"""Into how many intervals such a number is divided, about."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
