@@ -118,7 +118,7 @@ def decide(decider: str, path: Path, memory: int) -> dict[str, Any]:
 
 
 def measure_today(path: Path, policy: Policy, memory: int) -> list[int]:
-    from sfumato.verify.folder import measure
+    from sfumato.verify.measure import measure
 
     return [item.n_failing for item in measure(path, policy, memory=memory).requirements]
 

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from sfumato.recoding.tree import Recoding
     from sfumato.release.release import Release
     from sfumato.table.reading import Reading
-    from sfumato.verify.folder import verify_folder, verify_table
+    from sfumato.verify.folder import verify_folder
+    from sfumato.verify.table import verify_table
 
 _HOMES = {
     "Aggregate": "policy.workload",
@@ -79,7 +80,7 @@ _HOMES = {
     "profile": "profiling.profile",
     "publish": "publishing",
     "verify_folder": "verify.folder",
-    "verify_table": "verify.folder",
+    "verify_table": "verify.table",
 }
 
 __all__ = [

@@ -48,7 +48,8 @@ from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail
 from sfumato.verify.checks import Check, Verdict
 from sfumato.verify.diffgen import counts
-from sfumato.verify.folder import Measures, claims, examine, judged, measure, verify_folder
+from sfumato.verify.folder import verify_folder
+from sfumato.verify.measure import Measures, claims, examine, measure, verify_measures
 from sfumato.verify.risk_utility import boxes as verify_tradeoff
 from sfumato.verify.risk_utility import sampling
 
@@ -353,7 +354,7 @@ class _Job:
         figures: dict[str, Any],
     ) -> Release:
         """The release of published rows that have been judged, without its report."""
-        judged(measures).raise_if_failed()
+        verify_measures(measures).raise_if_failed()
         if self.evaluation is not None:
             utility = self.evaluation.as_dict().items()
             figures["utility"] = {key: part for key, part in utility if key != "policy"}

@@ -14,7 +14,7 @@ from commandline import Outcome, command, environment
 
 from sfumato.table.allowance import TooLarge, allowing, memory_allowed
 from sfumato.table.opening import open_table
-from sfumato.verify.folder import _is_small
+from sfumato.verify.opening import is_small
 
 POLICY = """\
 attributes: {age: {role: quasi-identifier, type: number}, sex: {role: other}}
@@ -88,8 +88,8 @@ def test_a_bomb_ends_with_a_sentence_and_in_little_memory(bombs, arguments):
 def test_verify_reads_a_bomb_some_rows_at_a_time(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"age,sex\n" + b"1,m\n" * (1 << 22)))
     (tmp_path / "policy.yaml").write_text(POLICY)
-    assert not _is_small(tmp_path / "t.csv.gz", 10_000_000)
-    assert _is_small(tmp_path / "policy.yaml", 10_000_000)
+    assert not is_small(tmp_path / "t.csv.gz", 10_000_000)
+    assert is_small(tmp_path / "policy.yaml", 10_000_000)
     done, most = run(tmp_path, "verify", "t.csv.gz", "--policy", "policy.yaml", "--memory", "10MB")
     assert done.code == 0, done.err
     assert "the smallest group is 4194304" in done.out.replace(",", "")

@@ -15,7 +15,7 @@ from sql_engines import databases
 
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.verify.folder import measure
+from sfumato.verify.measure import measure
 from sfumato.verify.sql import statements
 
 ANY = settings(deadline=None, max_examples=40)

@@ -21,7 +21,8 @@ from sfumato.recoding.groups import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.statistics import OneGroup
 from sfumato.table.opening import open_table
-from sfumato.verify.folder import verify_folder, verify_table
+from sfumato.verify.folder import verify_folder
+from sfumato.verify.table import verify_table
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**54), 2**54) | st.integers(-100, 100)
 REAL = st.floats(allow_nan=False, allow_infinity=False)

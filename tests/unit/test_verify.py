@@ -27,11 +27,14 @@ from sfumato.release.certificate import Certificate
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
 from sfumato.table.opening import open_table
-from sfumato.verify import folder as verify
-from sfumato.verify import portions, requirements, sql
-from sfumato.verify.folder import Check, Verdict, claims, measure, verify_folder, verify_table
+from sfumato.verify import folder as folder_checks
+from sfumato.verify import opening, portions, requirements, sql
+from sfumato.verify.checks import Check, Verdict
+from sfumato.verify.folder import verify_folder
 from sfumato.verify.groups import Groups
+from sfumato.verify.measure import claims, measure
 from sfumato.verify.requirements import measure_groups
+from sfumato.verify.table import verify_table
 
 
 def pytest_generate_tests(metafunc):
@@ -43,7 +46,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(autouse=True)
 def room(request, monkeypatch):
     if memory := getattr(request, "param", None):
-        monkeypatch.setattr(verify, "free_memory", lambda: 2 * memory)
+        monkeypatch.setattr(opening, "free_memory", lambda: 2 * memory)
         monkeypatch.setattr(portions, "FEWEST_ROWS", 3)
         monkeypatch.setattr(portions, "N_FILES", 3)
 
@@ -325,7 +328,7 @@ def test_a_requirement_that_verify_does_not_know_is_never_passed_in_silence():
         of = "disease"
 
     groups = Groups(np.array([0]), np.array([0]), 1, 1)
-    evidence = verify.Evidence(verify.open_table(groups_of("a")), groups)
+    evidence = portions.Evidence(open_table(groups_of("a")), groups)
     with pytest.raises(InternalError, match="no definition"):
         measure_groups(Unknown(), evidence, a_policy().schema)
 
@@ -939,7 +942,7 @@ def test_a_piece_that_cannot_be_read_fails(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "x")
 
-    monkeypatch.setattr(verify, "sha256_of", refuse)
+    monkeypatch.setattr(folder_checks, "sha256_of", refuse)
     assert "it cannot be read" in {check.detail for check in verify_folder(folder).failures}
 
 

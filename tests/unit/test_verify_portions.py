@@ -23,9 +23,10 @@ from sfumato.release.folder import sha256_of
 from sfumato.release.release import Release
 from sfumato.table.stored import FiledRows
 from sfumato.table.write import write_table
-from sfumato.verify import folder as verify
+from sfumato.verify import folder as folder_checks
 from sfumato.verify import portions as verify_portions
-from sfumato.verify.folder import examine, measure
+from sfumato.verify.folder import verify_folder
+from sfumato.verify.measure import claims, examine, measure
 from sfumato.verify.portions import Judged, Lines, Moments, NoRoom, Portions, collected, hashes, lines_of
 
 SALARY = Attribute("salary", Role.SENSITIVE, Kind.NUMBER)
@@ -327,12 +328,12 @@ def test_known_rows_are_not_read_again_unless_they_are_others(tmp_path, monkeypa
     known = examine(rows, policy)
     assert known.sha256 == rows.sha256 == sha256_of(rows.path)
     assert known.measures == measure(table, policy)
-    certificate = Certificate.of(policy, verify.claims(known.measures))
+    certificate = Certificate.of(policy, claims(known.measures))
     Release(rows, certificate, policy, format="csv").write(tmp_path / "out")
     read = []
-    monkeypatch.setattr(verify, "_examined", lambda *_args, **_named: read.append(1) or known)
-    assert verify.verify_folder(tmp_path / "out", known=known).ok
+    monkeypatch.setattr(folder_checks, "examine_source", lambda *_args, **_named: read.append(1) or known)
+    assert verify_folder(tmp_path / "out", known=known).ok
     assert not read
     for other in (replace(known, sha256="0" * 64), replace(known, policy=POLICY), None):
-        verify.verify_folder(tmp_path / "out", known=other)
+        verify_folder(tmp_path / "out", known=other)
     assert len(read) == 3

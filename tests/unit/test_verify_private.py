@@ -16,7 +16,8 @@ from tampering import edit_certificate, rehash
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.release.certificate import Certificate
-from sfumato.verify.folder import verify_folder, verify_table
+from sfumato.verify.folder import verify_folder
+from sfumato.verify.table import verify_table
 
 PEOPLE = people()
 

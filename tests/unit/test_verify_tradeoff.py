@@ -29,12 +29,13 @@ from sfumato.release.release import Release
 from sfumato.release.strict_json import dump
 from sfumato.table.opening import open_table
 from sfumato.table.write import write_table
-from sfumato.verify.folder import verify_folder, verify_table
+from sfumato.verify.folder import verify_folder
 from sfumato.verify.risk_utility import coverage
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
 from sfumato.verify.risk_utility.coverage import covered
 from sfumato.verify.risk_utility.labels import Column
 from sfumato.verify.risk_utility.risk import Between, Readings, Risks
+from sfumato.verify.table import verify_table
 
 PEOPLE = people()
 SIDE = people(60, seed=2)

@@ -23,7 +23,7 @@ from sfumato.publishing import day_of_making
 from sfumato.release.certificate import CellsClaim, Certificate
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import EXACT, MISSING, NARROWED, NOTHING, Detail, DistinctCells, level_of
-from sfumato.verify.folder import examine, measure
+from sfumato.verify.measure import examine, measure
 
 QUASI = "quasi-identifier"
 

@@ -29,8 +29,9 @@ from sfumato.release.release import Release
 from sfumato.table.files import check_file_target, replace_atomically
 from sfumato.table.reading import Reading
 from sfumato.verify.checks import Check, Verdict
-from sfumato.verify.folder import REPORT_NOT_CHECKED, verify_folder, verify_table
+from sfumato.verify.folder import REPORT_NOT_CHECKED, verify_folder
 from sfumato.verify.sql import DIALECTS, sql_of_folder, sql_of_table
+from sfumato.verify.table import verify_table
 
 FORMAT = 1
 """Of the file of checks."""

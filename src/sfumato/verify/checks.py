@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import InputError, VerificationFailed, number_of
@@ -102,3 +102,9 @@ def _other_cells(claimed: CellsClaim, found: CellsClaim) -> str:
 def without_stop(error: InputError) -> str:
     """What an error says, to stand after a colon."""
     return str(error).removesuffix(".")
+
+
+def name_columns(names: Sequence[str]) -> str:
+    """The first column, and how many more there are."""
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"column {names[0]!r}{more}"

@@ -1,0 +1,343 @@
+"""Measures published rows: groups, the figure of every requirement, and what else a certificate claims of them.
+
+Nothing here knows how a release was made: groups are found by comparing cells.
+
+- A *group* is the rows that agree in every published quasi-identifier cell, and in every statistic that is published
+  beside them, as they stand in the file: null, NaN and an empty text are three values (in CSV they are one: an empty
+  cell), and -0.0 is another number than 0.0. A missing cell matches only cells that are missing in the same way. Rows
+  that another tool calls suppressed (``*`` throughout) are rows like any others.
+- A sensitive value is a text, number or date, as the policy declares the column; missing is one more.
+- Finer groups and merged sensitive values make every requirement harder to meet, so wherever a reading of the cells is
+  in doubt the stricter one is taken.
+
+Rows that do not fit in memory are measured in portions of whole groups, and the figures are put together.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import TableError
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import Needs, Requirement
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify
+from sfumato.release.certificate import Claim, Claims
+from sfumato.release.folder import sha256_of
+from sfumato.table.cells import texts
+from sfumato.table.opening import open_table
+from sfumato.table.source import UNKNOWN, Source
+from sfumato.table.stored import FiledRows
+from sfumato.verify import recoding as verify_recoding
+from sfumato.verify import statistics as verify_summary
+from sfumato.verify.cells import Detail, DistinctCells, claim_of
+from sfumato.verify.checks import Check, Verdict
+from sfumato.verify.columns import box_columns, group_columns
+from sfumato.verify.groups import codes_of, folded
+from sfumato.verify.opening import allowed_memory, is_small, open_rows
+from sfumato.verify.portions import SHARE, Evidence, Judged, Portions, collected, rows_at_once
+from sfumato.verify.requirements import measure_groups
+from sfumato.verify.statistics import Finding
+
+BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
+"""Memory that measuring all rows at once takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One requirement: the figure of the worst group, and how many groups fail it."""
+
+    requirement: Requirement
+    achieved: float
+    n_failing: int
+
+    @property
+    def holds(self) -> bool:
+        return self.n_failing == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Everything about published rows that a certificate claims."""
+
+    rows: int
+    groups: int
+    requirements: tuple[Measured, ...]
+    details: Mapping[str, Detail] = field(default_factory=dict)
+    """How much the cells of each quasi-identifier tell."""
+    one_value: Mapping[str, int] = field(default_factory=dict)
+    """Of each column without a required diversity, the rows of groups that share one value of it."""
+    respelled: Mapping[str, int] = field(default_factory=dict)
+    """Of each sensitive column whose values are counted, at least how many of them are other spellings of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found in published rows that were judged by a policy.
+
+    ``sha256`` is that of their file, where they came from one: whoever finds the same file again need not read
+    all rows again. ``cells`` are those of each quasi-identifier.
+    """
+
+    measures: Measures
+    statistics: tuple[Finding, ...]
+    policy: Policy
+    cells: Mapping[str, DistinctCells] = field(default_factory=dict)
+    sha256: str = ""
+
+
+def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measures:
+    """Rows, groups and the figure that each requirement of the policy reaches.
+
+    ``table`` is any table of published rows; its quasi-identifier cells are taken as they stand. A file that
+    does not fit in ``memory`` (bytes; half of what is free if not given) is judged in portions.
+
+    >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
+    >>> found = measure(pa.table({"age": ["[0, 9]", "[10, 19]", "[0, 9]"]}), policy)
+    >>> found.groups, found.requirements
+    (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
+    """
+    memory = allowed_memory(memory)
+    if isinstance(table, FiledRows):
+        source = open_rows(table.path, table.format, memory, policy)
+    else:
+        source = table if isinstance(table, Source) else open_table(table, lazy=not is_small(table, memory))
+    return examine_source(source, policy, memory, None, with_statistics=False).measures
+
+
+def examine(
+    rows: FiledRows, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
+) -> Examined:
+    """What ``verify_folder`` will find in published rows that are in a file.
+
+    ``scratch`` is a folder for what does not fit in ``memory``.
+    """
+    rows.sha256 = sha256_of(rows.path)
+    memory = allowed_memory(memory)
+    source = open_rows(rows.path, rows.format, memory, policy)
+    return replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
+
+
+def examine_source(
+    source: Source,
+    policy: Policy,
+    memory: int,
+    scratch: Path | None,
+    *,
+    with_statistics: bool = True,
+    beside: verify_recoding.Held | None = None,
+) -> Examined:
+    """What is found in the rows of a table; the recoding ``beside`` it sees all groups, too."""
+    judged = columns_to_check(source.names, policy, with_statistics=with_statistics)
+    if fits_in_memory(source, judged, memory):
+        source = replace(source, read=cache(source.read))  # columns are looked at more than once
+        evidence = Evidence.of_rows(source, judged)
+        return _merge(
+            [_examine_groups(evidence, policy, with_statistics=with_statistics, beside=beside)], source
+        )
+    portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
+    try:
+        n_rows = rows_at_once(memory, len(judged.names))
+        collected(source.batches(judged.names, rows=n_rows, memory=memory // SHARE), portions)
+        found = [
+            _examine_groups(
+                Evidence.of(lines, judged), policy, with_statistics=with_statistics, beside=beside
+            )
+            for lines in portions
+        ]
+        return _merge(found, source)
+    finally:
+        portions.close()
+
+
+def columns_to_check(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> Judged:
+    schema = policy.schema
+    of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
+    is_mean = {item: Needs.MOMENTS in item.needs for item in of}
+    numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
+    bare = [attribute for attribute in columns_without_diversity(policy) if attribute.name in names]
+    numbers_of += [attribute for attribute in bare if attribute.kind is Kind.NUMBER]
+    if with_statistics:
+        others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
+        numbers_of += [a for a in others if {*verify_summary.names_of(a, policy.statistics)} & {*names}]
+    return Judged(
+        cells=group_columns(policy, names),
+        values=list(
+            dict.fromkeys(
+                [
+                    *(attribute.name for item, attribute in of.items() if not is_mean[item]),
+                    *(attribute.name for attribute in bare if attribute.kind is not Kind.NUMBER),
+                ]
+            )
+        ),
+        numbers=list({attribute.name: attribute for attribute in numbers_of}.values()),
+    )
+
+
+def _examine_groups(
+    evidence: Evidence, policy: Policy, *, with_statistics: bool, beside: verify_recoding.Held | None
+) -> Examined:
+    groups = evidence.groups
+    if beside is not None:
+        beside.see(evidence)
+    measured = tuple(
+        _measure_requirement(requirement, evidence, policy.schema) for requirement in policy.requirements
+    )
+    has_any = with_statistics and policy.statistics
+    statistics = tuple(verify_summary.checks(evidence, policy)) if has_any else ()
+    one_value = {
+        attribute.name: _rows_of_one_value(evidence, attribute)
+        for attribute in columns_without_diversity(policy)
+        if attribute.name in evidence.source.names or attribute.name in evidence.moments
+    }
+    measures = Measures(
+        int(groups.size.sum()),
+        groups.n,
+        measured,
+        one_value=one_value,
+        respelled=_count_respelled(evidence, policy),
+    )
+    return Examined(measures, statistics, policy, _distinct_cells(evidence, policy.schema))
+
+
+def _distinct_cells(evidence: Evidence, schema: Schema) -> dict[str, DistinctCells]:
+    return {
+        attribute.name: DistinctCells.of(map(evidence.labels, names), evidence.groups.size)
+        for attribute, names in box_columns(schema, evidence.source.names)
+    }
+
+
+def columns_without_diversity(policy: Policy) -> tuple[Attribute, ...]:
+    """The sensitive columns and classes, published as they are, of which no diversity is required."""
+    diverse = {requirement.of for requirement in policy.requirements}
+    classes = {name for task in policy.workload if isinstance(task, Classify) for name in task.targets}
+    return tuple(
+        attribute
+        for attribute in policy.schema.published
+        if (attribute.role is Role.SENSITIVE or (attribute.role is Role.OTHER and attribute.name in classes))
+        and attribute.name not in diverse
+    )
+
+
+def _rows_of_one_value(evidence: Evidence, attribute: Attribute) -> int:
+    """How many rows stand in groups whose rows all have the same value; missing is a value like others."""
+    groups = evidence.groups
+    if attribute.name in evidence.moments:
+        moments = evidence.moments[attribute.name]
+        least, most = moments.ends
+        is_one = (moments.count == 0) | ((moments.count == groups.size) & (least == most))
+    else:
+        values = codes_of(evidence.source.column(attribute.name), attribute)
+        is_one = groups.share_one(values.of_row)
+    return int(groups.size[is_one].sum())
+
+
+def _count_respelled(evidence: Evidence, policy: Policy) -> dict[str, int]:
+    """How many spellings of sensitive values count as a value that they look like."""
+    found = {}
+    for requirement in policy.requirements:
+        attribute = None if requirement.of is None else policy.schema[requirement.of]
+        if attribute is not None and attribute.kind is Kind.CATEGORY:
+            cells = texts(evidence.source.column(attribute.name), attribute)
+            n_values = len(folded(cells).dictionary)
+            if len(cells.dictionary) > n_values:
+                found[attribute.name] = len(cells.dictionary) - n_values
+    return found
+
+
+def _merge(parts: Sequence[Examined], source: Source) -> Examined:
+    """Of portions of whole groups: sums, and the worst of the worst."""
+    if not parts:
+        raise TableError(f"{source.where} has no rows; a table needs at least one.")
+    measures = [part.measures for part in parts]
+    requirements = tuple(
+        Measured(
+            items[0].requirement,
+            items[0].requirement.worst(np.array([item.achieved for item in items])),
+            sum(item.n_failing for item in items),
+        )
+        for items in zip(*(found.requirements for found in measures), strict=True)
+    )
+    rows, groups = sum(found.rows for found in measures), sum(found.groups for found in measures)
+    statistics = tuple(
+        Finding(found[0].claim, sum(item.n_wrong for item in found), groups)
+        for found in zip(*(part.statistics for part in parts), strict=True)
+    )
+    policy = parts[0].policy
+    one_value = {name: sum(found.one_value[name] for found in measures) for name in measures[0].one_value}
+    cells = {name: DistinctCells.joined([part.cells[name] for part in parts]) for name in parts[0].cells}
+    details = {name: found.detail(policy.schema[name]) for name, found in cells.items()}
+    names = {name for found in measures for name in found.respelled}
+    respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
+    found = Measures(rows, groups, requirements, details, one_value, respelled)
+    return Examined(found, statistics, policy)
+
+
+def fits_in_memory(source: Source, judged: Judged, memory: int) -> bool:
+    if source.stream is None:  # it is in memory
+        return True
+    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(judged.names)
+    return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
+
+
+def _folder_for_files(source: Source) -> Path:
+    """Beside the table's own folder if that can be written, else where temporary files belong."""
+    beside = Path(source.where).resolve().parent.parent
+    return beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def claims(found: Measures) -> Claims:
+    """What a certificate may claim of published rows: what ``verify`` will find.
+
+    Twelve digits of each figure: the last ones of a sum depend on the order of the rows, which is secret.
+    """
+    requirements = tuple(
+        Claim(item.requirement.as_policy(), item.requirement.figure, float(f"{item.achieved:.12g}"))
+        for item in found.requirements
+    )
+    return Claims(
+        rows=found.rows,
+        groups=found.groups,
+        requirements=requirements,
+        cells=claim_of(found.details.values()),
+        one_value=found.one_value,
+    )
+
+
+def _measure_requirement(requirement: Requirement, evidence: Evidence, schema: Schema) -> Measured:
+    achieved, holds = measure_groups(requirement, evidence, schema)
+    return Measured(requirement, requirement.worst(achieved), int(np.count_nonzero(~holds)))
+
+
+NOTHING_PROMISED = Check(
+    "nothing is promised", True, "the policy requires nothing of the groups", is_note=True
+)
+
+
+def check_promises(found: Measures) -> Iterator[Check]:
+    if not found.requirements:
+        yield NOTHING_PROMISED
+    for item in found.requirements:
+        figure = f"{item.requirement.figure} is {item.achieved:.12g}"
+        failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
+        yield Check(f"{item.requirement} holds", item.holds, f"the {figure}{failing}")
+    for name, n in found.respelled.items():
+        claim = f"values of {name!r} that look alike count as one"
+        yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)
+
+
+def verify_measures(found: Measures) -> Verdict:
+    """Do the rows that were measured satisfy every requirement?"""
+    return Verdict(tuple(check_promises(found)))
+
+
+def check_statistics(found: Examined) -> list[Check]:
+    return [Check(item.claim, not item.n_wrong, item.detail) for item in found.statistics]

@@ -1,0 +1,82 @@
+"""Checks a table that any tool made, by its cells as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sfumato.errors import InputError
+from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.schema import Attribute, Role, Schema
+from sfumato.table.cells import as_stored
+from sfumato.table.reading import AS_USUAL, Reading, open_as
+from sfumato.table.source import INDEX_OF_PANDAS, Source
+from sfumato.verify.checks import Check, Verdict, name_columns
+from sfumato.verify.columns import check_columns, raw_names
+from sfumato.verify.measure import check_promises, check_statistics, examine_source
+from sfumato.verify.opening import allowed_memory, is_small, stored_names
+
+
+def verify_table(
+    table: Any, policy: Policy | Mapping[str, Any], *, memory: int | None = None, reading: Reading = AS_USUAL
+) -> Verdict:
+    """Check a table by its cells as they stand: a path or frame of any kind, made by any tool.
+
+    Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
+    A column that the policy does not name is refused, and so is a table without the quasi-identifiers
+    (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
+    not fit in ``memory`` is checked in portions. ``reading`` says how its text is written; quasi-identifiers are
+    compared as they stand all the same.
+    """
+    policy = Policy.of(policy)
+    if policy.is_private:
+        raise InputError(
+            "No table shows by itself that it is differentially private: that lies in how it was drawn. "
+            "Verify the release folder, whose certificate holds the ledger."
+        )
+    if isinstance(policy.method, RiskUtilityOptions):
+        raise InputError(
+            "A table alone does not show the risk and utility of its rows: a certificate says what they are counted by. "
+            "Verify the release folder, with --side-table for the risk."
+        )
+    memory = allowed_memory(memory)
+    compared = Schema(
+        tuple(Attribute(a.name, a.role) if a.role is Role.QUASI_IDENTIFIER else a for a in policy.schema)
+    )
+    source = open_as(table, compared, reading, lazy=not is_small(table, memory))
+    policy = policy.expand(raw_names(source.names, policy))
+    check_columns(source.names, policy)
+    found = examine_source(source, policy, memory, None)
+    return Verdict(
+        (
+            _check_left_out(source, policy),
+            _check_no_index(stored_names(table)),
+            *check_promises(found.measures),
+            *check_statistics(found),
+        )
+    )
+
+
+def _check_left_out(source: Source, policy: Policy) -> Check:
+    hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
+    telling = [name for name in hidden if _tells_apart(source, name)]
+    tell = "tells" if len(telling) == 1 else "tell"
+    detail = f"{name_columns(telling)} still {tell} rows apart" if telling else ""
+    return Check("no column that the policy leaves out tells rows apart", not telling, detail)
+
+
+def _tells_apart(source: Source, name: str) -> bool:
+    """Whether a column has two different cells, as they stand."""
+    known: set[Any] = set()
+    for batch in source.batches([name]):
+        cells = as_stored(batch.column(name), Attribute(name, Role.OTHER))
+        known.update(cells.dictionary.to_pylist(), [None] * (cells.null_count > 0))
+        if len(known) > 1:
+            return True
+    return False
+
+
+def _check_no_index(names: Sequence[str]) -> Check:
+    found = any(INDEX_OF_PANDAS.fullmatch(name) for name in names)
+    return Check("no index of pandas is stored", not found, "pandas stored its index" if found else "")
