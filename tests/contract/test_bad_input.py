@@ -272,7 +272,6 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 
 LATER = {"unit": "unit: disease\n", "suppress": "suppress: {at-most: 1%}\n"}
 LATER_REQUIREMENTS = {
-    "distinct-diversity": "{l: 2, of: disease}",
     "t-closeness": "{t: 0.2, of: disease}",
     "alpha-k": "{alpha: 0.5, k: 2, of: disease}",
     "beta-likeness": "{beta: 1, of: disease}",
