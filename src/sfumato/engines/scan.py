@@ -2,7 +2,7 @@
 
 A table is *scanned* once: every column is observed, batch by batch, until its domain is known and with it what
 the kernels must know beforehand. Then ``blocks`` gives its rows as codes, as often as needed. Domains and codes
-are those of a table that is encoded in memory; the codes of labels may be numbered in another order.
+are those of a table that is encoded in memory, which is one batch of the same encoders.
 
 Only where values are ranks that nobody foresaw, where a number needs a scale of its own, and for joint targets
 and features, some columns are read once more.
