@@ -24,7 +24,7 @@ from commandline import POLICY, command, environment, names, on_terminal, people
 from sfumato import cli
 from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
 from sfumato.kernels.watch import tell
-from sfumato.methods import partition
+from sfumato.methods.mondrian.method import partition
 from sfumato.policy.document import Policy
 from sfumato.release.folder import hashes_of
 from sfumato.table.opening import open_table
@@ -125,7 +125,7 @@ def test_the_first_run_says_that_it_compiles_how_far_it_is_and_how_often_one_wai
             tell(done, 8)
         return partition(*arguments, **options)
 
-    monkeypatch.setattr(sys.modules["sfumato.publishing"], "partition", compile_first)
+    monkeypatch.setattr("sfumato.methods.mondrian.method.partition", compile_first)
     arguments = ["publish", str(table), "--policy", str(policy), "--out"]
     assert cli.run([*arguments, "out"]) == 0
     first, *quarters = capsys.readouterr().err.splitlines()
@@ -161,7 +161,15 @@ def test_a_terminal_shows_a_progress_bar_and_leaves_only_the_result(here, table,
 
 # On a line of its own, after the ^C that a terminal shows.
 INTERRUPTED = "\nsfumato: Interrupted; nothing was written.\n"
-STAGES = ("checking", "encoding", "splitting", "publishing", "reporting", "writing and verifying")
+STAGES = (
+    "checking",
+    "encoding",
+    "splitting",
+    "publishing",
+    "verifying",
+    "reporting",
+    "writing and verifying",
+)
 
 
 def test_ctrl_c_while_waiting_for_standard_input_writes_nothing(here, policy):

@@ -13,13 +13,14 @@ from commandline import names
 from rowwise_people import QUASI, chain, covers, depth, people, policy_text, raw_utility, risk, utility
 
 import sfumato as sf
+from sfumato.cli.promises import promises
 from sfumato.methods.risk_utility import optimize
 from sfumato.methods.risk_utility.generalize import encode_tables
 from sfumato.methods.risk_utility.paper import approximation, genetic
 from sfumato.methods.risk_utility.problem import Threshold
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import Absolute
-from sfumato.publishing import promises, publish_to
+from sfumato.publishing import publish_to
 from sfumato.randomness import seeded
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release

@@ -16,11 +16,12 @@ from commandline import names
 from private_people import ATTRIBUTES, people, the_policy
 
 import sfumato as sf
+from sfumato.cli.promises import promises
 from sfumato.errors import InputError, MissingExtra
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
-from sfumato.publishing import promises, publish_to
+from sfumato.publishing import publish_to
 from sfumato.release.release import Release
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder

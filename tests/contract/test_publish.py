@@ -23,6 +23,7 @@ from commandline import names
 import sfumato as sf
 from sfumato.errors import InputError, VerificationFailed
 from sfumato.examples.demo import hierarchies, patients
+from sfumato.methods.mondrian import method as mondrian
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.table.write import write_table
 
@@ -556,11 +557,12 @@ def test_no_fault_of_the_rows_or_claims_is_written(tmp_path, fault):
 def test_a_partition_that_breaks_the_promise_is_caught_by_verify(tmp_path, monkeypatch):
     """Were the algorithm wrong, verify (which knows nothing of it) would say so before anything is written."""
 
-    def careless(source, policy, **options):
-        return partition(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
+    honest = mondrian.partition
 
-    partition = publishing.partition
-    monkeypatch.setattr(publishing, "partition", careless)
+    def careless(source, policy, **options):
+        return honest(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
+
+    monkeypatch.setattr(mondrian, "partition", careless)
     with pytest.raises(VerificationFailed, match="5-anonymity holds is false"):
         publishing.publish_to(tmp_path / "out", TABLE, the_policy())
     assert names(tmp_path) == []
@@ -661,12 +663,12 @@ def test_a_target_that_never_varies_does_no_harm(task):
 
 
 def test_publish_raises_if_the_method_broke_its_requirement(monkeypatch):
-    honest = publishing.partition
+    honest = mondrian.partition
 
     def sabotaged(source, policy, **options):
         return honest(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
 
-    monkeypatch.setattr(publishing, "partition", sabotaged)
+    monkeypatch.setattr(mondrian, "partition", sabotaged)
     policy = sf.Policy.parse(
         "{attributes: {age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}"
     )

@@ -27,10 +27,11 @@ from rowwise_people import (
 )
 
 import sfumato as sf
+from sfumato.cli.promises import promises
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
-from sfumato.publishing import promises, publish_to
+from sfumato.publishing import publish_to
 from sfumato.release.release import Release
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 
 from sfumato import publish
+from sfumato.cli.promises import promises
 from sfumato.errors import InputError, PaperCannotPublish, PolicyError, TableError
 from sfumato.methods.risk_utility import optimize
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
@@ -28,7 +29,6 @@ from sfumato.methods.risk_utility.release import SideTable
 from sfumato.policy.document import Policy
 from sfumato.policy.options.sampling_plan import delta_of, plan
 from sfumato.privacy import mechanisms
-from sfumato.publishing import promises
 from sfumato.release.certificate import Certificate
 from sfumato.release.release import Release
 from sfumato.table.opening import open_table

@@ -8,12 +8,15 @@ import click
 
 from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import memory_option, policy_option, quiet_option, reading_options, threads_option
+from sfumato.cli.promises import promises
 from sfumato.errors import NotYet, number_of
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.document import Policy
-from sfumato.publishing import columns_with_formulas, promises, publish_to
+from sfumato.publishing import publish_to
 from sfumato.release.release import Release
+from sfumato.table.formulas import columns_with_formulas
 from sfumato.table.reading import AS_USUAL, Reading
+from sfumato.table.stored import FiledRows
 
 
 @click.command()
@@ -114,7 +117,7 @@ def _describe(release: Release, out: Path, *, verbose: bool) -> None:
         say(f"  {line}")
     for notice in release.notices:
         say(f"warning: {notice}", err=True)
-    if named := columns_with_formulas(release):
+    if named := _columns_with_formulas(release):
         columns = ", ".join(map(repr, named))
         say(
             f"note: cells of {columns} begin with =, @, +, - or a tab, which spreadsheets run as formulas; "
@@ -122,6 +125,17 @@ def _describe(release: Release, out: Path, *, verbose: bool) -> None:
             err=True,
         )
     _describe_figures(release, verbose=verbose)
+
+
+def _columns_with_formulas(release: Release) -> tuple[str, ...]:
+    """The columns whose cells a spreadsheet would run, of a release that keeps them as they are.
+
+    Nothing is said of a differentially private one.
+    """
+    if release.policy.escapes_formulas or release.policy.is_private:
+        return ()
+    rows = release.rows
+    return columns_with_formulas(rows.tables() if isinstance(rows, FiledRows) else [rows])
 
 
 def _size_of(release: Release) -> str:

@@ -1,35 +1,58 @@
-"""Which method makes the groups: the policy says."""
+"""The methods: each a package that drafts releases (``mondrian``, ``specialization``, ``risk_utility``).
+
+``protocol`` says what a method is, ``METHODS`` has them by the name that a policy calls them; one is imported when it
+is asked for. ``groups`` is what the methods share whose rows form groups.
+"""
 
 from __future__ import annotations
 
-from sfumato.methods.mondrian import grow
+import importlib
+from collections.abc import Iterator, Mapping
+
+from sfumato.errors import InternalError
+from sfumato.methods.protocol import Grouping, Method
 from sfumato.policy.document import Policy
-from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.options.tds import TdsOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.groups import Partition
 from sfumato.table.source import Source
+
+
+class _Methods(Mapping[str, Method]):
+    """Methods by name, each imported when it is asked for."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self._homes = homes
+
+    def __getitem__(self, name: str) -> Method:
+        method: Method = importlib.import_module(f"sfumato.methods.{self._homes[name]}").METHOD
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+METHODS: Mapping[str, Method] = _Methods(
+    {
+        "mondrian": "mondrian.method",
+        "tds": "specialization.tds",
+        "diffgen": "specialization.diffgen.method",
+        "risk-utility": "risk_utility.method",
+    }
+)
+"""Every method, by its name in a policy."""
 
 
 def partition(
     source: Source, policy: Policy, *, threads: int | None = None, progress: Progress = no_progress
 ) -> Partition:
     """Divide the rows into groups that satisfy every requirement, by the method of the policy."""
-    if isinstance(policy.method, TdsOptions):
-        from sfumato.methods.specialization import tds  # noqa: PLC0415 - each method is imported where it is asked for
-
-        return tds.partition(source, policy, threads=threads, progress=progress)
-    assert isinstance(policy.method, MondrianOptions)  # a private method has no groups
-    return grow.partition(
-        source,
-        policy.schema,
-        policy.requirements,
-        workload=policy.workload,
-        options=policy.method,
-        output=policy.output,
-        threads=threads,
-        progress=progress,
-    )
+    method = METHODS[policy.method.name]
+    if not isinstance(method, Grouping):
+        raise InternalError(f"The method {policy.method.name} makes no groups.")
+    return method.partition(source, policy, threads=threads, progress=progress)
 
 
-__all__ = ["partition"]
+__all__ = ["METHODS", "partition"]

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.errors import InputError
+from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.recoder import passed_on
 from sfumato.table.source import Source
+
+
+def check_names(policy: Policy) -> None:
+    """Raise if a published bound or statistic would have the name of a column; ask before the work."""
+    summary.check_names(policy)
+    if policy.output.has_bounds:
+        ordered = [attribute.name for attribute in policy.schema.quasi_identifiers if attribute.is_ordered]
+        check_bounds(policy, ordered)
+
+
+def check_bounds(policy: Policy, names: Iterable[str]) -> None:
+    """Raise if a bound of one of these columns would have the name of a column."""
+    for bound in (bound for name in names for bound in bound_names(name)):
+        if bound in policy.schema:
+            raise InputError(
+                f"Column {bound!r} of the table has the name of a published bound; rename it, or publish labels."
+            )
 
 
 def published_rows(

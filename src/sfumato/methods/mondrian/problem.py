@@ -26,9 +26,8 @@ class Problem:
     n_columns: int
 
 
-def problem_of(intake: Intake, policy: Policy) -> Problem:
+def problem_of(intake: Intake, policy: Policy, options: MondrianOptions) -> Problem:
     """The problem of a table that has been scanned; raises if even the whole of it fails a requirement."""
-    options = policy.method if isinstance(policy.method, MondrianOptions) else MondrianOptions()
     rules = compile_rules(policy.requirements, intake.columns)
     targets, cells = compile_targets(policy.workload, options, intake.columns)
     queries = compile_queries(policy.workload, policy.schema, intake.domains, intake.n_rows)

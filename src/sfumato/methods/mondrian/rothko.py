@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from sfumato.encoding.blocks import Block, Rows
 from sfumato.engines.reservoir import sample_codes
 from sfumato.engines.rows import KeptRows, Partitions, RowLayout, StoredRows
 from sfumato.kernels.nodes import Nodes
+from sfumato.methods.groups import Chunk
 from sfumato.methods.mondrian.begun_tree import begin_tree, make_leaf
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.frequency_sets import Collector, SplitCriteria
@@ -95,15 +95,6 @@ class Chance:
 
     sampling: Random
     shuffling: Random
-
-
-class Chunk(NamedTuple):
-    """Some finished groups, and the columns that are published as they are, in the order of row numbers."""
-
-    groups: Partition
-    payload: pa.Table | None
-    statistics: Mapping[str, pa.Scalar] = MappingProxyType({})
-    """Statistics of the whole group, where these rows are only a part of it."""
 
 
 @dataclass(slots=True)

@@ -11,23 +11,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, InternalError, PaperCannotPublish, of_side_table
+from sfumato.errors import InternalError, PaperCannotPublish, of_side_table
 from sfumato.methods.risk_utility import generalize
 from sfumato.methods.risk_utility.generalize import Encoded
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.paper import exponential, polytope
 from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, distinct_rows
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import FRAME, PrivateSampling, RiskUtilityOptions
 from sfumato.policy.options.sampling_plan import plan
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
+from sfumato.recoding.rows import check_bounds
 from sfumato.release.folder import sha256_of
 from sfumato.table.databases import is_address
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source
 
+TRADEOFF = "tradeoff"
+"""Under this word the figures of a run stand in the certificate."""
 NO_PRIVACY = (
     "none is claimed: the set of boxes that may be published depends on the table [FEB12, theorem 4 is wrong]"
 )
@@ -57,7 +59,7 @@ class Outcome:
 
 def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTable | None]:
     """The policy, and its side table opened; one that is ``given``, a path or a frame, takes its place."""
-    options = _options(policy)
+    options = options_of(policy)
     if given is not None:
         is_path = isinstance(given, Path) or (isinstance(given, str) and not is_address(given))
         name = Path(given).name if is_path else options.side_table or FRAME
@@ -86,7 +88,7 @@ def outcome_of(
     other = None if side is None else side.source
     policy = generalize.close_policy(policy, source, other)
     check_names(policy)
-    options = _options(policy)
+    options = options_of(policy)
     found = generalize.encode_tables(source, policy.schema, options, other)
     if options.private is not None:
         return _published_variant(source, policy, options.private, found, random, progress)
@@ -105,7 +107,7 @@ def _published_variant(
     progress: Progress,
 ) -> Outcome:
     """Algorithm 3 of the paper, with Algorithm 4 if asked for [FEB12, section 3]: a study, which promises no privacy."""
-    problem, objective = found.problem, generalize.objective_of(_options(policy))
+    problem, objective = found.problem, generalize.objective_of(options_of(policy))
     chance = private.sample or plan(private.epsilon, private.delta).s
     given = exponential.parameters(
         problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - chance)
@@ -151,19 +153,16 @@ def _published_variant(
     return Outcome(policy, rows, figures, found, Optimum(here, "sampling", reason))
 
 
-def _options(policy: Policy) -> RiskUtilityOptions:
+def options_of(policy: Policy) -> RiskUtilityOptions:
+    """What the policy tells the method."""
     if not isinstance(policy.method, RiskUtilityOptions):
         raise InternalError("Only risk-utility generalizes single rows.")
     return policy.method
 
 
 def check_names(policy: Policy) -> None:
-    for quasi in generalize.bounds_of(policy.schema, policy.output):
-        for name in bound_names(quasi):
-            if name in policy.schema:
-                raise InputError(
-                    f"Column {name!r} of the table has the name of a published bound; rename it, or publish labels."
-                )
+    """Raise if a published bound would have the name of a column."""
+    check_bounds(policy, generalize.bounds_of(policy.schema, policy.output))
 
 
 # ---- figures -----------------------------------------------------------------------------------------------
@@ -216,4 +215,14 @@ def raw_risk(problem: LatticeProblem) -> Floats:
     return np.asarray(weight * problem.weight_unit / np.maximum(covered, 1))
 
 
-__all__ = ["Outcome", "SideTable", "check_names", "figures_of", "outcome_of", "raw_risk", "with_side_table"]
+__all__ = [
+    "TRADEOFF",
+    "Outcome",
+    "SideTable",
+    "check_names",
+    "figures_of",
+    "options_of",
+    "outcome_of",
+    "raw_risk",
+    "with_side_table",
+]

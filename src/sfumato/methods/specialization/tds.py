@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +27,14 @@ from sfumato.encoding.blocks import Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, Target, targets_of
+from sfumato.engines.engine import Engine
 from sfumato.engines.rows import KeptRows, Partitions, RowLayout
-from sfumato.errors import RequirementUnreachable
-from sfumato.methods.mondrian.problem import Problem
+from sfumato.engines.scan import Intake
+from sfumato.errors import InputError, RequirementUnreachable
+from sfumato.methods.groups import Chunk, RowFile, draft_of, plan_memory, take_in, write_draft
+from sfumato.methods.mondrian.memory_plan import MemoryPlan
+from sfumato.methods.mondrian.problem import Problem, problem_of
+from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.gains import Gains
 from sfumato.methods.specialization.groups import CountedGroups, HeldGroups, SpecializedGroups
@@ -36,12 +42,14 @@ from sfumato.methods.specialization.loop import Candidate, CutGrid, Piece, speci
 from sfumato.methods.specialization.mesh import CellCounts, Mesh
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import GroupStats, KAnonymity
 from sfumato.policy.workload import Classify
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.groups import Partition
+from sfumato.recoding.rows import check_names
 from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
 from sfumato.table.spill import Spill
@@ -284,4 +292,86 @@ def _grid_on_disk(
     return grid, of_groups
 
 
-__all__ = ["grow_on_disk", "partition"]
+@dataclass(slots=True, eq=False)
+class GridRun:
+    """A run over the rows of an intake, as :func:`sfumato.methods.groups.write_draft` asks for its groups."""
+
+    intake: Intake
+    problem: Problem
+    policy: Policy
+    plan: MemoryPlan
+    spill: Spill
+    random: Random
+    progress: Progress
+    cuts: Cuts | None = None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The groups, in the order of the cells of the grid."""
+        self.cuts, portions = grow_on_disk(
+            self.intake, self.problem, self.policy, spill=self.spill, layout=self.intake.layout,
+            memory=self.plan.count_bytes, at_once=self.plan.max_rows, random=self.random, progress=self.progress,
+        )  # fmt: skip
+        last = None
+        for groups, payload in portions:
+            here = tuple(groups.leaf[0].tolist())
+            if here == last and self.policy.statistics:
+                raise InputError(
+                    "A group has more rows than fit in memory, so its statistics cannot be taken; "
+                    "allow more --memory, or publish no summary."
+                )
+            last = tuple(groups.leaf[-1].tolist())
+            yield Chunk(groups, payload)
+
+    def recoding(self) -> Cuts:
+        assert self.cuts is not None
+        return self.cuts
+
+    def n_splits(self) -> dict[str, int]:
+        return self.recoding().n_splits()
+
+
+# ---- the method ------------------------------------------------------------------------------------
+
+
+class Specialization:
+    """Top-down specialization, in memory or on disk."""
+
+    only_in_memory = False
+
+    def check(self, table: Any, policy: Policy, extras: Extras) -> None:  # noqa: ARG002 - every method is asked
+        """There is no side table."""
+        refuse_side_table(extras)
+
+    def partition(
+        self, source: Source, policy: Policy, *, threads: int | None, progress: Progress
+    ) -> Partition:
+        """The groups of a table in memory."""
+        return partition(source, policy, threads=threads, progress=progress)
+
+    def draft(
+        self,
+        source: Source,
+        policy: Policy,
+        engine: Engine,
+        *,
+        chance: Seed,
+        extras: Extras,
+        progress: Progress,
+    ) -> Draft:
+        """Rows in groups, and the cuts as a recoding."""
+        check_names(policy)
+        if engine.spill is None:
+            found = partition(source, policy, threads=engine.threads, progress=progress)
+            return draft_of(found, source, policy, chance=chance, progress=progress)
+        spill, random = engine.spill, chance.generator()
+        intake = take_in(source, policy, engine, spill, progress=progress)
+        plan = plan_memory(policy, engine.memory, payload_bytes=intake.payload_bytes)
+        problem = problem_of(intake, policy, MondrianOptions())
+        run = GridRun(intake, problem, policy, plan, spill, random, progress)
+        file = RowFile(spill, policy.method.name, extras.file_format, plan.max_rows)
+        return write_draft(run, intake, policy, file, random=random)
+
+
+METHOD: Method = Specialization()
+
+__all__ = ["METHOD", "grow_on_disk", "partition"]

@@ -1,11 +1,11 @@
 """What each method can be told in a policy: ``mondrian``, ``tds``, ``diffgen``, ``risk_utility``.
 
-Each class of options answers the same questions: ``name``, ``is_private`` (is the release differentially private?),
+Each class of options answers the same questions: ``name``, ``form`` (what its published rows are), ``has_recoding``
+(are further rows recoded as these were?), ``is_private`` (is the release differentially private?),
 ``publishes_counts`` (may a row stand for many?), ``promise`` (what it promises by itself, None if the requirements
 say), ``promises_itself`` (may a policy leave out its requirements?), ``reads_workload`` (does it ask anything of the
-tasks?); it is made by ``of`` from what a policy says, ``check``
-collects what is wrong with it and with the rest of the policy, and ``as_policy`` writes it down. ``sampling_plan``
-belongs to the private form of ``risk_utility``.
+tasks?); it is made by ``of`` from what a policy says, ``check`` collects what is wrong with it and with the rest of
+the policy, and ``as_policy`` writes it down. ``sampling_plan`` belongs to the private form of ``risk_utility``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from sfumato.policy.column_names import COUNT, bound_names
 from sfumato.policy.columns import declared_column
 from sfumato.policy.days import read_day
 from sfumato.policy.decimals import read_exactly
+from sfumato.policy.form import Form
 from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
@@ -103,6 +104,8 @@ class DiffGenOptions(Part):
     )
     absent: ClassVar[Mapping[str, str]] = {"epsilon": ""}
     name: ClassVar[str] = "diffgen"
+    has_recoding: ClassVar[bool] = True
+    form: ClassVar[Form] = Form.COUNTS
     is_private: ClassVar[bool] = True
     publishes_counts: ClassVar[bool] = True
     reads_workload: ClassVar[bool] = True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 from sfumato.policy.columns import declared_column
+from sfumato.policy.form import Form
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Amount, Choice, Columns, Flag, Number, Part, Whole, check, read
 from sfumato.policy.options.rest import RestOfPolicy
@@ -91,6 +92,8 @@ class MondrianOptions(Part):
     ] = ROTHKO_T
     meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"
+    has_recoding: ClassVar[bool] = True
+    form: ClassVar[Form] = Form.GROUPS
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = False

@@ -17,6 +17,7 @@ from pydantic import Field
 from sfumato.errors import HierarchyError
 from sfumato.policy.columns import declared_column
 from sfumato.policy.decimals import as_plain
+from sfumato.policy.form import Form
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
 from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -480,6 +481,7 @@ class RiskUtilityOptions(Part):
     )
     says: ClassVar[str] = "must be options, such as {utility-at-least: 0.6}."
     name: ClassVar[str] = "risk-utility"
+    has_recoding: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = True
@@ -507,6 +509,11 @@ class RiskUtilityOptions(Part):
     def is_private(self) -> bool:
         """Is the release differentially private? The variant of the paper is not, and promises nothing."""
         return self.private is not None and self.private.variant == REPAIRED
+
+    @property
+    def form(self) -> Form:
+        """Boxes of all rows; or of those that were drawn, if the release is private."""
+        return Form.SAMPLE if self.is_private else Form.BOXES
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, folder: str | None = ".") -> RiskUtilityOptions:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sfumato.policy.form import Form
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Part, read
 from sfumato.policy.options.rest import RestOfPolicy
@@ -24,6 +25,8 @@ class TdsOptions(Part):
 
     meaning: ClassVar[str] = "One shared cut per attribute, pushed down greedily (k-anonymity; a baseline)."
     name: ClassVar[str] = "tds"
+    has_recoding: ClassVar[bool] = True
+    form: ClassVar[Form] = Form.GROUPS
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True

@@ -1,0 +1,190 @@
+"""From groups to published rows, for the methods whose rows form groups.
+
+In memory all groups are there at once. On disk they are written as they are found, and nothing is ever whole in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from sfumato.engines.engine import DISK, Engine
+from sfumato.engines.scan import Intake
+from sfumato.methods.mondrian.memory_plan import MemoryPlan, estimate_row_bytes
+from sfumato.methods.protocol import Draft, Seed
+from sfumato.policy import predicate
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.workload import Select
+from sfumato.progress import Progress
+from sfumato.randomness import Random
+from sfumato.recoding.groups import Partition
+from sfumato.recoding.rows import published_rows
+from sfumato.release.query import select
+from sfumato.table import formulas
+from sfumato.table.cells import give_back_memory
+from sfumato.table.source import Source
+from sfumato.table.spill import Spill
+from sfumato.table.stored import FiledRows
+from sfumato.table.write import ROW_GROUP, TableWriter
+
+LEAST_ROW_GROUP = 1 << 14
+
+
+# ---- in memory ---------------------------------------------------------------------------------------
+
+
+def draft_of(groups: Partition, source: Source, policy: Policy, *, chance: Seed, progress: Progress) -> Draft:
+    """The draft of groups that are in memory."""
+    give_back_memory()
+    progress("publishing", 0, 1)
+    rows = published_rows(source, policy, groups, chance.generator().random(source.n_rows))
+    figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
+    if policy.selections:
+        figures["imprecision"] = [
+            _imprecision(task, source, policy, groups, rows) for task in policy.selections
+        ]
+    recoding = groups.recoding if policy.keeps_recoding else None
+    return Draft(rows, policy, recoding, figures=figures, reason=partial(_reason, source, policy, groups))
+
+
+def _imprecision(
+    task: Select, source: Source, policy: Policy, groups: Partition, rows: pa.Table
+) -> dict[str, Any]:
+    """How many rows the condition asks for, and how many the release returns [LDR08, section 3.2]."""
+    condition = predicate.parse(task.where, policy.schema)
+    returned, true, _ = select.imprecision(condition, source, policy.schema, rows, groups.recoding, policy)
+    return _surplus(task, returned, true)
+
+
+def _surplus(task: Select, returned: int, true: int) -> dict[str, Any]:
+    return {"where": task.where, "true": true, "returned": returned, "imprecision": returned - true}
+
+
+def _reason(source: Source, policy: Policy, groups: Partition, name: str) -> str:
+    """Which requirement keeps a column whole, and how near a split comes to being allowed."""
+    from sfumato.methods.mondrian.refusals import refusals_of  # noqa: PLC0415 - most releases tell something
+
+    found = refusals_of(source, policy, groups, name)
+    return "; ".join(map(str, found)) or "no requirement alone refuses to split it in most groups"
+
+
+# ---- on disk -----------------------------------------------------------------------------------------
+
+
+class Chunk(NamedTuple):
+    """Some finished groups, and the columns that are published as they are, in the order of row numbers."""
+
+    groups: Partition
+    payload: pa.Table | None
+    statistics: Mapping[str, pa.Scalar] = MappingProxyType({})
+    """Statistics of the whole group, where these rows are only a part of it."""
+
+
+def plan_memory(
+    policy: Policy, memory: int, *, payload_bytes: int = 0, max_rows: int | None = None
+) -> MemoryPlan:
+    """How ``memory`` is divided for the rows of a policy, of which ``payload_bytes`` each are published as they are."""
+    targets = {name for task in policy.predictions for name in task.targets}
+    sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
+    row_bytes = estimate_row_bytes(
+        n_axes=len(policy.schema.quasi_identifiers),
+        n_extra=len(targets | sensitive) + 1,
+        n_published=len(policy.schema.published),
+        payload_bytes=payload_bytes,
+        min_group=max((one.k for one in policy.requirements if isinstance(one, KAnonymity)), default=1),
+    )
+    return MemoryPlan.of(memory, row_bytes=row_bytes, max_rows=max_rows)
+
+
+class Grower(Protocol):
+    """A run that finds groups on disk: first take all chunks, then ask for the rest."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The groups, some at a time."""
+
+    def recoding(self) -> Any:
+        """How further rows are recoded."""
+
+    def n_splits(self) -> dict[str, int]:
+        """How often each quasi-identifier was split."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """The file that published rows are written to, and what the certificate says of the run."""
+
+    spill: Spill
+    method: str
+    format: str
+    max_rows: int
+    """Rows that were held in memory at once."""
+
+    @property
+    def path(self) -> Path:
+        return self.spill.path("release").with_suffix(f".{self.format}")
+
+
+def take_in(
+    source: Source,
+    policy: Policy,
+    engine: Engine,
+    spill: Spill,
+    *,
+    sample: int = 0,
+    draw: Random | None = None,
+    progress: Progress,
+) -> Intake:
+    """The rows of a table, scanned once and ready to be read again; so many of them are drawn on the way."""
+    intake = Intake(source, policy, spill=spill, memory=engine.memory // 2, progress=progress)
+    intake.scan(sample=sample, random=draw)
+    spill.counters.encoded_bytes = intake.encoded_bytes
+    # Rows are divided over files while the file that they come from is still there; and the release is written.
+    spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")
+    return intake
+
+
+def write_draft(run: Grower, intake: Intake, policy: Policy, file: RowFile, *, random: Random) -> Draft:
+    """The draft of groups that are written to a file as they are found."""
+    path = file.path
+    conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
+    returned = [0] * len(conditions)
+    row_group = min(ROW_GROUP, max(file.max_rows, LEAST_ROW_GROUP))  # the writer holds one
+    with TableWriter(path, row_group=row_group) as writer:
+        for chunk in run.chunks():
+            rows = _published(chunk, intake, policy, random)
+            for i, condition in enumerate(conditions):
+                returned[i] += int(select.select_rows(condition, rows, chunk.groups.recoding, policy).sum())
+            writer.append(formulas.escape(rows) if policy.escapes_formulas else rows)
+            intake.let_go()
+    recoding = run.recoding() if policy.keeps_recoding else None
+    figures: dict[str, Any] = {"splits": run.n_splits()}
+    if conditions:
+        each = zip(policy.selections, returned, intake.true_counts, strict=True)
+        figures["imprecision"] = [_surplus(task, found, true) for task, found, true in each]
+    counters = file.spill.counters.as_figures()
+    figures["io"] = {"engine": DISK, "method": file.method, "rows-in-memory": file.max_rows, **counters}
+    filed = FiledRows(path, file.format, n_rows=writer.n_rows, is_escaped=policy.escapes_formulas)
+    return Draft(filed, policy, recoding, figures=figures)
+
+
+def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+    n_rows, source = len(chunk.groups.row_numbers), intake.source
+    read = _no_column if chunk.payload is None else chunk.payload.column
+    own = Source(source.names, n_rows, source.kind, source.where, read)
+    rows = published_rows(own, policy, chunk.groups, random.random(n_rows), chunk.statistics)
+    for name, kind in intake.statistic_types.items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
+    return rows
+
+
+def _no_column(name: str) -> pa.ChunkedArray:
+    raise KeyError(name)

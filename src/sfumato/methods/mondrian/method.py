@@ -1,0 +1,147 @@
+"""Mondrian as a method: groups from a tree that is grown in memory, or by Rothko on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.engine import Engine
+from sfumato.engines.scan import Intake
+from sfumato.errors import InternalError
+from sfumato.methods import groups
+from sfumato.methods.mondrian import grow
+from sfumato.methods.mondrian.memory_plan import MemoryPlan
+from sfumato.methods.mondrian.problem import problem_of
+from sfumato.methods.mondrian.rothko import Chance, Resources, Rothko, ScannedTable
+from sfumato.methods.mondrian.sample import choose_sample_size
+from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
+from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
+from sfumato.progress import Progress, no_progress
+from sfumato.randomness import Random, seeded
+from sfumato.recoding.groups import Partition
+from sfumato.recoding.rows import check_names
+from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
+from sfumato.table.source import UNKNOWN, Source
+from sfumato.table.spill import Spill
+
+SAMPLE_SEED = 0
+"""Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
+
+RAW_BYTES = 32
+"""Memory that a cell of the sample may take while it is drawn."""
+
+
+class MondrianMethod:
+    """See :mod:`sfumato.methods.mondrian`."""
+
+    only_in_memory = False
+
+    def check(self, table: Any, policy: Policy, extras: Extras) -> None:  # noqa: ARG002 - every method is asked
+        """There is no side table."""
+        refuse_side_table(extras)
+
+    def partition(
+        self, source: Source, policy: Policy, *, threads: int | None, progress: Progress
+    ) -> Partition:
+        """The groups of a table in memory."""
+        return partition(source, policy, threads=threads, progress=progress)
+
+    def draft(
+        self,
+        source: Source,
+        policy: Policy,
+        engine: Engine,
+        *,
+        chance: Seed,
+        extras: Extras,
+        progress: Progress,
+    ) -> Draft:
+        """Rows in groups, and the tree as a recoding."""
+        check_names(policy)
+        if engine.spill is not None:
+            return _draft_on_disk(source, policy, engine, engine.spill, chance, extras, progress)
+        found = partition(source, policy, threads=engine.threads, progress=progress)
+        return groups.draft_of(found, source, policy, chance=chance, progress=progress)
+
+
+METHOD: Method = MondrianMethod()
+
+
+def partition(
+    source: Source, policy: Policy, *, threads: int | None = None, progress: Progress = no_progress
+) -> Partition:
+    """Divide the rows of a table in memory into groups that satisfy every requirement."""
+    return grow.partition(
+        source,
+        policy.schema,
+        policy.requirements,
+        workload=policy.workload,
+        options=_options(policy),
+        output=policy.output,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _options(policy: Policy) -> MondrianOptions:
+    if not isinstance(policy.method, MondrianOptions):
+        raise InternalError("The policy names another method than Mondrian.")
+    return policy.method
+
+
+def _draft_on_disk(
+    source: Source,
+    policy: Policy,
+    engine: Engine,
+    spill: Spill,
+    chance: Seed,
+    extras: Extras,
+    progress: Progress,
+) -> Draft:
+    options, draw = _options(policy), seeded(SAMPLE_SEED if chance.number is None else chance.number)
+    before = groups.plan_memory(policy, engine.memory, max_rows=options.rows_in_memory)
+    n_sample = _most_to_sample(source, options, before, engine.memory)
+    intake = groups.take_in(source, policy, engine, spill, draw=draw, sample=n_sample, progress=progress)
+    plan = groups.plan_memory(
+        policy, engine.memory, payload_bytes=intake.payload_bytes, max_rows=options.rows_in_memory
+    )
+    problem, random = problem_of(intake, policy, options), chance.generator()
+    tree: AnyTree = NoTree()
+    if policy.keeps_recoding:
+        tree = TreeWriter(spill.folder, len(problem.domains), memory=engine.memory // 4)
+    run = Rothko(
+        ScannedTable(intake, intake.layout, intake.ends, _sample(intake, options, plan, draw)),
+        problem,
+        policy,
+        resources=Resources(plan, spill, engine.threads),
+        chance=Chance(sampling=draw, shuffling=random),
+        tree=tree,
+        progress=progress,
+    )
+    file = groups.RowFile(spill, options.scale, extras.file_format, plan.max_rows)
+    return groups.write_draft(run, intake, policy, file, random=random)
+
+
+def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan, memory: int) -> int:
+    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
+
+    They are held as they are stored, with a copy while some are thrown out, until the codes are known.
+    """
+    if options.scale != ROTHKO_S:
+        return 0
+    most = min(plan.max_rows, max(memory // (RAW_BYTES * len(source.names)), 1000))
+    if source.n_rows == UNKNOWN:
+        return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
+    return choose_sample_size(source.n_rows, options, most)
+
+
+def _sample(intake: Intake, options: MondrianOptions, plan: MemoryPlan, draw: Random) -> NDArray[np.uint32]:
+    """What was drawn, or as much of it as the policy asks for."""
+    sample = intake.take_sample()
+    wanted = choose_sample_size(intake.n_rows, options, plan.max_rows)
+    if len(sample) <= wanted:
+        return sample
+    return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]

@@ -1,0 +1,109 @@
+"""What a method is: it drafts a release, and knows nothing of certificates, verifying, reports and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from sfumato.engines.engine import Engine
+from sfumato.errors import InputError
+from sfumato.policy.document import Policy
+from sfumato.progress import Progress
+from sfumato.randomness import Random, generator
+from sfumato.recoding.groups import Partition
+from sfumato.release.certificate import Claims, Privacy
+from sfumato.table.source import Source
+from sfumato.table.stored import FiledRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """What a method would publish. Nothing of it has been verified yet."""
+
+    rows: pa.Table | FiledRows
+    policy: Policy
+    """The policy of the release: that of the owner, with whatever the method had to fix."""
+    recoding: Any = None
+    claims: Claims | None = None
+    """What the method says of counts; of rows, whoever verifies them finds it himself."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the run, for the certificate."""
+    privacy: Privacy | None = None
+    """What was spent, if rows were drawn by a differentially private mechanism."""
+    missing: tuple[str, ...] = ()
+    """The columns of a box for each row in which cells may be missing."""
+    reason: Callable[[str], str] | None = None
+    """Says why a column was kept whole, for the owner alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Where randomness comes from: a ``number``, so that a run can be repeated, or None, what nobody knows."""
+
+    number: int | None = None
+
+    def generator(self) -> Random:
+        """For the order of published rows."""
+        return generator(self.number)
+
+
+class Charge(Protocol):
+    """Writes the cost of a private release into the owner's ledger, before anything is drawn."""
+
+    def __call__(self, epsilon: Fraction, delta: Fraction = Fraction(0), /) -> None: ...
+
+
+def charge_nobody(_epsilon: Fraction, _delta: Fraction = Fraction(0), /) -> None:
+    """There is no ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What only some methods ask for: a side table, who is charged, and the format of rows that are written to disk."""
+
+    side_table: Any = None
+    charge: Charge = charge_nobody
+    file_format: str = "parquet"
+
+
+class Method(Protocol):
+    """A way from a table and a policy to a release."""
+
+    @property
+    def only_in_memory(self) -> bool:
+        """Does it compare all rows with each other, so that they must fit in memory?"""
+
+    def check(self, table: Any, policy: Policy, extras: Extras) -> None:
+        """Raise if what was given does not fit together, before the table is opened."""
+
+    def draft(
+        self,
+        source: Source,
+        policy: Policy,
+        engine: Engine,
+        *,
+        chance: Seed,
+        extras: Extras,
+        progress: Progress,
+    ) -> Draft:
+        """What is to be published of a table, whose columns are those of the policy."""
+
+
+@runtime_checkable
+class Grouping(Method, Protocol):
+    """A method whose rows share boxes, and so can be held in groups without being published."""
+
+    def partition(
+        self, source: Source, policy: Policy, *, threads: int | None, progress: Progress
+    ) -> Partition:
+        """Divide the rows into groups that satisfy every requirement."""
+
+
+def refuse_side_table(extras: Extras) -> None:
+    """Raise if there is one."""
+    if extras.side_table is not None:
+        raise InputError("A side table is for the method risk-utility; leave it out, or name that method.")

@@ -1,0 +1,85 @@
+"""Risk-utility as a method: a box for each row, or by its private form the boxes of rows that were drawn."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.engine import Engine
+from sfumato.errors import InputError, InternalError
+from sfumato.methods.protocol import Draft, Extras, Method, Seed
+from sfumato.methods.risk_utility.private import release as sampling
+from sfumato.methods.risk_utility.release import TRADEOFF, options_of, outcome_of, with_side_table
+from sfumato.policy.document import Policy
+from sfumato.policy.schema import Role
+from sfumato.privacy import mechanisms
+from sfumato.progress import Progress
+from sfumato.table.source import Source
+
+
+class RiskUtility:
+    """See :mod:`sfumato.methods.risk_utility`. There is no recoding: it would tell raw rows from boxes."""
+
+    only_in_memory = True
+
+    def check(self, table: Any, policy: Policy, extras: Extras) -> None:
+        """That a side table is public is the owner's word; but it is not the table itself."""
+        if policy.is_private:
+            given = extras.side_table
+            _check_public(options_of(policy).side_path if given is None else given, table)
+
+    def draft(
+        self,
+        source: Source,
+        policy: Policy,
+        engine: Engine,
+        *,
+        chance: Seed,
+        extras: Extras,
+        progress: Progress,
+    ) -> Draft:
+        """Rows that were generalized one by one."""
+        if policy.is_private:
+            return _draw(source, policy, engine, chance, extras, progress)
+        policy, side = with_side_table(policy, extras.side_table)
+        found = outcome_of(
+            source, policy, side, random=chance.generator(), threads=engine.threads, progress=progress
+        )
+        return Draft(
+            found.rows, found.policy, figures={TRADEOFF: found.figures}, missing=found.encoded.with_missing
+        )
+
+
+METHOD: Method = RiskUtility()
+
+
+def _draw(
+    source: Source, policy: Policy, engine: Engine, chance: Seed, extras: Extras, progress: Progress
+) -> Draft:
+    policy, side = with_side_table(policy, extras.side_table)
+    if side is None:
+        raise InternalError("A private risk-utility policy has a side table.")
+    policy = sampling.prepared(policy, side)
+    coins = mechanisms.secret_coins() if chance.number is None else mechanisms.seeded(chance.number)
+    cost = sampling.plan_of(policy)
+    extras.charge(cost.epsilon, cost.delta)
+    drawn = sampling.drawn_from(source, policy, side, coins=coins, threads=engine.threads, progress=progress)
+    missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
+    return Draft(drawn.rows, drawn.policy, privacy=drawn.privacy, missing=missing)
+
+
+def _check_public(side_table: Any, table: Any) -> None:
+    is_same = side_table is table
+    if isinstance(side_table, str | PathLike) and isinstance(table, str | PathLike):
+        one, other = os.fsdecode(side_table), os.fsdecode(table)
+        is_same = one == other  # an address of a database, too
+        with suppress(OSError):  # whatever cannot be read is told when it is opened
+            is_same = is_same or Path(one).samefile(other)
+    if is_same:
+        raise InputError(
+            "The side table is the table itself, and a private release takes all of its side table for public; give it "
+            "one that has no rows of the table."
+        )

@@ -1,0 +1,51 @@
+"""What the owner should know of a release in a sentence each: how much is left, and what to try for more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sfumato.policy.form import Form
+from sfumato.release.certificate import Claims, percent
+from sfumato.verify.cells import Detail
+
+ADVICE: Mapping[Form, str] = {
+    Form.GROUPS: "ask for less, give hierarchies more levels, or drop another quasi-identifier",
+    Form.BOXES: "raise utility-at-least, give smaller weights, or hierarchies with more levels",
+}
+"""How to keep more of a column, by what the rows of a release are."""
+
+
+def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
+    """How much published rows tell; all of it follows from them."""
+    yield f"cells of the quasi-identifiers: {claimed.cells}"
+    if hidden := _hidden(details):
+        columns = ", ".join(f"{name} {share}" for name, share in hidden.items())
+        yield f"* nearly everywhere (share of the rows): {columns}"
+    shared = {name: n_rows for name, n_rows in claimed.one_value.items() if n_rows}
+    for name, n_rows in shared.items():
+        yield (
+            f"{percent(n_rows, claimed.rows)} of the rows stand in groups that share one value of {name!r}: "
+            "no diversity of it is required"
+        )
+    if others := ", ".join(repr(name) for name in claimed.one_value if name not in shared):
+        yield f"no group shares one value of {others}, though no diversity is required there"
+
+
+def notices_of(
+    claimed: Claims, details: Mapping[str, Detail], form: Form, reason: Callable[[str], str] | None = None
+) -> Iterator[str]:
+    """What the owner should know of a release that tells little, and what to try; ``reason`` says why a column is so."""
+    hidden = _hidden(details)
+    if claimed.groups == 1 and claimed.rows > 1:
+        yield f"All {claimed.rows:,} rows are one group: the quasi-identifiers tell nobody apart."
+    for name, share in hidden.items():
+        yield f"{name!r} is * in {share} of the rows{': ' + reason(name) if reason else ''}."
+    if hidden:
+        yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {ADVICE[form]}."
+
+
+def _hidden(details: Mapping[str, Detail]) -> dict[str, str]:
+    """The columns that are ``*`` nearly everywhere, and in how many rows, in per cent."""
+    return {
+        name: percent(detail.nothing, detail.rows) for name, detail in details.items() if detail.is_hidden
+    }
