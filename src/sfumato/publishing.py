@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import report
-from sfumato.engines.engine import AUTO, Choice, Engine, bytes_needed, choose
+from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
 from sfumato.methods import METHODS
@@ -38,7 +38,7 @@ from sfumato.table.source import UNKNOWN, Source, release_format
 from sfumato.table.spill import Spill
 from sfumato.table.write import compact
 from sfumato.verify.checks import Verdict
-from sfumato.verify.drafts import Finding, Unverified, find
+from sfumato.verify.drafts import DraftFinding, Unverified, find
 from sfumato.verify.folder import verify_folder
 
 TEXT_COPIES = 4
@@ -206,7 +206,7 @@ class _Run:
     request: Request
     charge: _Charge
     method: Method
-    choice: Choice
+    choice: EngineChoice
     made: date | None
 
     @classmethod
@@ -326,7 +326,7 @@ def _check_folder(folder: Path, **known: Any) -> None:
     verify_folder(folder, **known).raise_if_failed()
 
 
-def _with_remarks(release: Release, found: Finding, reason: Callable[[str], str] | None) -> Release:
+def _with_remarks(release: Release, found: DraftFinding, reason: Callable[[str], str] | None) -> Release:
     """The release with what the owner should know of it."""
     notices = notices_of(found.claims, found.details, release.policy.method.form, reason)
     return replace(release, remarks=tuple(remarks_of(found.claims, found.details)), notices=tuple(notices))

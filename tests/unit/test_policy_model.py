@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.policy import model
 from sfumato.policy.mistakes import PolicyMistakes
-from sfumato.policy.model import Exact, Flag, ListOf, Number, Part, Whole
+from sfumato.policy.model import Exact, Flag, ListOf, NumberRule, Part, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Outer(Part):
     inner_part: Inner
     widths: Annotated[
         tuple[float, ...],
-        ListOf("Widths.", says="must be widths.", item=Number(above=0, says="must be a width.")),
+        ListOf("Widths.", says="must be widths.", item=NumberRule(above=0, says="must be a width.")),
     ] = (1,)
     n_rows: Annotated[int, Whole("Rows.", least=1, says="must be rows.")] = 1
     is_kept: Annotated[bool, Flag("Kept?")] = True

@@ -33,7 +33,7 @@ from sfumato.verify.folder import verify_folder
 from sfumato.verify.risk_utility import coverage
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
 from sfumato.verify.risk_utility.coverage import covered
-from sfumato.verify.risk_utility.labels import Column
+from sfumato.verify.risk_utility.labels import LabelColumn
 from sfumato.verify.risk_utility.risk import Between, Readings, Risks
 from sfumato.verify.table import verify_table
 
@@ -438,7 +438,7 @@ def test_a_table_alone_is_not_judged_by_a_risk_utility_policy():
 
 def test_a_policy_that_is_not_closed_is_refused():
     with pytest.raises(HierarchyError, match="declares no hierarchy of column 'age', or no bounds of it"):
-        Column.of(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), has_missing=False)
+        LabelColumn.of(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), has_missing=False)
 
 
 # ---- all kinds of policies ------------------------------------------------------------------------------------------
@@ -502,7 +502,7 @@ def test_utilities_and_weights_are_those_of_the_optimizers(tree, utility, weight
     leaves = [label for label in (tree.labels[node] for node in tree.leaf_nodes) if label]
     by_leaf = {label: [0.0, 0.5, 3.0][i % 3] for i, label in enumerate(leaves)}
     given_weights = Weights(weights, {"x": by_leaf if weights == "harmonic" else 2.0})
-    column = Column.of(attribute, has_missing=False)
+    column = LabelColumn.of(attribute, has_missing=False)
     np.testing.assert_allclose(column.utility(utility), model.utilities(attribute, tree, utility))
     np.testing.assert_allclose(
         column.weight(given_weights, n_columns), model.weights(attribute, tree, given_weights, n_columns=n_columns)
@@ -530,7 +530,7 @@ method: {{risk-utility: {{utility-at-least: 0.6}}}}
 
 
 def test_an_open_mask_may_hide_values_of_any_length():
-    column = Column.of(
+    column = LabelColumn.of(
         Attribute("zip", Role.QUASI_IDENTIFIER, hierarchy={"mask": 4}), has_missing=False, labels=["*"]
     )
     assert sorted(column.tree.depth[column.tree.leaf_nodes].tolist()) == [1, 2, 3, 4]
@@ -642,5 +642,5 @@ method: {risk-utility: {utility-at-least: 0.1, weights: harmonic}}
 
 def test_a_hierarchy_with_its_own_leaf_for_missing_cells_is_taken_as_it_is():
     tree = Hierarchy.from_tree({"*": ["a", "b", None]})
-    column = Column.of(Attribute("x", Role.QUASI_IDENTIFIER, hierarchy=tree), has_missing=True)
+    column = LabelColumn.of(Attribute("x", Role.QUASI_IDENTIFIER, hierarchy=tree), has_missing=True)
     assert column.nodes(None) == (3,)

@@ -30,7 +30,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """The engine that was chosen: with a ``budget`` of memory on disk, and else in memory up to a ``limit``."""
 
     budget: int | None
@@ -56,7 +56,7 @@ def choose(
     *,
     is_endless: bool = False,
     only_in_memory: str = "",
-) -> Choice:
+) -> EngineChoice:
     """The engine for a table that takes about ``needed`` bytes in memory, of which nobody knows if it ``is_endless``.
 
     >>> choose("auto", 1000, lambda: 2000)
@@ -70,15 +70,15 @@ def choose(
     if asked not in (AUTO, MEMORY, DISK):
         raise InputError("The engine is auto, memory or disk.")
     if memory is None and (only_in_memory or asked == MEMORY):
-        return Choice(None, None, only_in_memory)
+        return EngineChoice(None, None, only_in_memory)
     limit = memory or memory_allowed()
     if asked == DISK or (is_endless and asked == AUTO and memory is not None and not only_in_memory):
-        return Choice(limit, limit)
+        return EngineChoice(limit, limit)
     if (size := needed()) <= limit:
-        return Choice(None, limit, only_in_memory)
+        return EngineChoice(None, limit, only_in_memory)
     if asked == MEMORY or only_in_memory:
         raise _too_large(size, limit, only_in_memory)
-    return Choice(limit, limit)
+    return EngineChoice(limit, limit)
 
 
 def bytes_needed(n_rows: int, n_columns: int) -> int:

@@ -89,10 +89,10 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Number(Rule):
+class NumberRule(Rule):
     """A finite number within limits, kept as it is written: 5 is not 5.0.
 
-    >>> Number("A share.", above=0, most=1, says="must be a share.").schema()
+    >>> NumberRule("A share.", above=0, most=1, says="must be a share.").schema()
     {'description': 'A share.', 'type': 'number', 'exclusiveMinimum': 0, 'maximum': 1, 'errorMessage': 'must be a share.'}
     """
 
@@ -121,7 +121,7 @@ class Number(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Amount(Number):
+class Amount(NumberRule):
     """A number of rows, or a share of them below 1."""
 
     def accept(self, value: Any) -> Any:
@@ -131,7 +131,7 @@ class Amount(Number):
 
 
 @dataclass(frozen=True, eq=False)
-class Whole(Number):
+class Whole(NumberRule):
     """A whole number within limits; 5.0 is one, too."""
 
     def accept(self, value: Any) -> int:
@@ -140,11 +140,11 @@ class Whole(Number):
         return int(value)
 
     def shape(self) -> dict[str, Any]:
-        return {**Number.shape(self), "type": "integer"}
+        return {**NumberRule.shape(self), "type": "integer"}
 
 
 @dataclass(frozen=True, eq=False)
-class Exact(Number):
+class Exact(NumberRule):
     """A number within limits, kept as the decimal that is written; with ``fractions``, 6/17 is one, too."""
 
     fractions: bool = field(default=True, kw_only=True)
@@ -171,8 +171,8 @@ class Exact(Number):
 
     def shape(self) -> dict[str, Any]:
         if not self.fractions:
-            return Number.shape(self)
-        return {**Number.shape(self), "type": ["number", "string"], "pattern": FRACTION}
+            return NumberRule.shape(self)
+        return {**NumberRule.shape(self), "type": ["number", "string"], "pattern": FRACTION}
 
 
 FRACTION = "^[0-9]{1,15}/[1-9][0-9]{0,14}$"
@@ -207,7 +207,7 @@ class Flag(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Rule):
+class ChoiceRule(Rule):
     """One of a few words."""
 
     words: tuple[str, ...] = field(default=(), kw_only=True)
@@ -270,7 +270,7 @@ class Spelled(Text):
 
 
 @dataclass(frozen=True, eq=False)
-class Column(Text):
+class ColumnName(Text):
     """The name of a column: in a document, a number or true is read as it is spelled."""
 
     says: str = field(default="must be the name of one column.", kw_only=True)
@@ -326,13 +326,13 @@ class ListOf(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Columns(ListOf):
+class ColumnNames(ListOf):
     """Some columns, none of them twice."""
 
     says: str = field(
         default="must be a list of columns, none of them twice, such as [age, zip].", kw_only=True
     )
-    item: Rule | type[Part] = field(default_factory=Column, kw_only=True)
+    item: Rule | type[Part] = field(default_factory=ColumnName, kw_only=True)
     is_unique: bool = field(default=True, kw_only=True)
 
 
@@ -370,7 +370,7 @@ class Either(Rule):
     def read(self, given: Any, read_other: Callable[[Any], Any]) -> Any:
         if isinstance(given, str):
             return self.one.accept(given)
-        if isinstance(given, (int, float, Fraction)) and isinstance(self.one, Number):
+        if isinstance(given, (int, float, Fraction)) and isinstance(self.one, NumberRule):
             return self.one.accept(given)
         if not isinstance(given, (Mapping, list, tuple, Part)):
             refuse(self.says)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from sfumato.policy.model import Choice, Flag, Part
+from sfumato.policy.model import ChoiceRule, Flag, Part
 
 COUNTS, EXPANDED = "counts", "expanded"
 """Rows of DiffGen: one per cell and class with its count, or as many as were counted."""
@@ -40,7 +40,7 @@ class OutputForm(Part):
 
     values: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "labels: one text per cell; bounds: low and high columns for a number; both: the label beside them; summary: "
             "labels, and min, max and mean of the group beside them.",
             words=tuple(map(str, Output)),
@@ -48,7 +48,7 @@ class OutputForm(Part):
     ] = str(Output.LABELS)
     rows: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "DiffGen: one row per cell with its count, or as many rows as counted.", words=(COUNTS, EXPANDED)
         ),
     ] = COUNTS
@@ -57,7 +57,7 @@ class OutputForm(Part):
     ] = True
     formulas: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "Text cells that begin with =, @, +, - or a tab, which spreadsheets run as formulas: keep them, or escape "
             "them by ' before them. Numbers stay as they are.",
             words=(KEEP, ESCAPE),

@@ -17,12 +17,12 @@ from sfumato.errors import did_you_mean
 from sfumato.policy import model
 from sfumato.policy.mistakes import Mistake
 from sfumato.policy.model import (
-    Choice,
+    ChoiceRule,
     Either,
     Later,
     ListOf,
     MappingOf,
-    Number,
+    NumberRule,
     OneOf,
     Part,
     Rule,
@@ -91,13 +91,13 @@ HIERARCHY = Either(
             "dates": ListOf(
                 "The levels of a date, finest first.",
                 says="must be a list of levels, finest first, such as [day, month, year].",
-                item=Choice(words=("day", "month", "quarter", "year", "decade")),
+                item=ChoiceRule(words=("day", "month", "quarter", "year", "decade")),
             ),
             "intervals": ListOf(
                 "The widths of intervals, narrowest first, each a multiple of the one before, counted from the lower "
                 "bound.",
                 says="must be a list of widths, narrowest first, such as [5, 10, 50].",
-                item=Number(above=0, says="must be a number above 0."),
+                item=NumberRule(above=0, says="must be a number above 0."),
             ),
             "balanced": Whole(
                 "Intervals made automatically between the bounds, this many children to each parent.",
@@ -113,7 +113,7 @@ HIERARCHY = Either(
     ),
 )
 
-STEP = Number(
+STEP = NumberRule(
     "The distance between neighbouring values of a number, or the days between dates; it divides the range of the "
     "bounds.",
     above=0,
@@ -132,7 +132,7 @@ class ColumnForm(Part):
 
     role: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "identifier: removed; quasi-identifier: generalized; sensitive: published, and may need diversity; other: "
             "published as it is; drop: removed.",
             words=tuple(map(str, Role)),
@@ -140,7 +140,7 @@ class ColumnForm(Part):
     ]
     type: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "How the cells are read. A category is a text; a date is written as 2020-01-31.",
             words=tuple(map(str, Kind)),
         ),
@@ -319,7 +319,7 @@ class PolicyForm(Part):
     title: Annotated[str | None, TITLE] = None
     missing: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "How a missing quasi-identifier is matched: own-value makes it a value of its own, which matches only "
             "missing.",
             words=("own-value",),
@@ -367,7 +367,7 @@ def make_schema() -> dict[str, Any]:
         "if": {"required": ["method"], "properties": {"method": {"anyOf": says_so}}},
         "else": {"required": ["require"], "errorMessage": _NO_REQUIRE},
         "$defs": {
-            "column": model.Column().schema(),
+            "column": model.ColumnName().schema(),
             "requirement": REQUIREMENT.schema(),
             "tree": {
                 "description": "What stands under a node: further nodes, a list of leaves, or null for a leaf.",

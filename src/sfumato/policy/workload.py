@@ -7,13 +7,24 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import PolicyError
-from sfumato.policy.model import Choice, Column, Columns, Either, Flag, ListOf, Number, OneOf, Part, Text
+from sfumato.policy.model import (
+    ChoiceRule,
+    ColumnName,
+    ColumnNames,
+    Either,
+    Flag,
+    ListOf,
+    NumberRule,
+    OneOf,
+    Part,
+    Text,
+)
 
 STATISTICS = ("range", "mean")
 """What can be published of a column in each group: its least and greatest value, and its mean."""
 
 
-WEIGHT = Number("How much this task counts beside the others.", above=0, says="must be a number above 0.")
+WEIGHT = NumberRule("How much this task counts beside the others.", above=0, says="must be a number above 0.")
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -182,12 +193,12 @@ def _count_targets(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], 
 class ClassifyForm(Part):
     """What a policy says of a class to keep predictable."""
 
-    target: Annotated[str | None, Column("The class label.")] = None
-    targets: Annotated[tuple[str, ...] | None, Columns("Several class labels.")] = None
+    target: Annotated[str | None, ColumnName("The class label.")] = None
+    targets: Annotated[tuple[str, ...] | None, ColumnNames("Several class labels.")] = None
     joint: Annotated[
         bool, Flag("Judge the labels as one, the vector of them all, instead of one by one.")
     ] = False
-    features: Annotated[tuple[str, ...] | None, Columns(_FEATURES)] = None
+    features: Annotated[tuple[str, ...] | None, ColumnNames(_FEATURES)] = None
     weight: Annotated[float, WEIGHT] = 1
     meaning: ClassVar[str] = "Target or targets, and how they are predicted."
     says: ClassVar[str] = _TARGET
@@ -201,9 +212,9 @@ class ClassifyForm(Part):
 class RegressForm(Part):
     """What a policy says of a number to keep predictable."""
 
-    target: Annotated[str | None, Column("The number.")] = None
-    targets: Annotated[tuple[str, ...] | None, Columns("Several numbers.")] = None
-    features: Annotated[tuple[str, ...] | None, Columns(_FEATURES)] = None
+    target: Annotated[str | None, ColumnName("The number.")] = None
+    targets: Annotated[tuple[str, ...] | None, ColumnNames("Several numbers.")] = None
+    features: Annotated[tuple[str, ...] | None, ColumnNames(_FEATURES)] = None
     weight: Annotated[float, WEIGHT] = 1
     meaning: ClassVar[str] = "Target or targets, and how they are predicted."
     says: ClassVar[str] = _TARGET
@@ -235,9 +246,9 @@ TASK = OneOf(
     says="must be one task with its target, such as classify: income, with a dash before each.",
     keys={
         Classify.word: Either(
-            "Keep a class label predictable.", says=_TARGET, one=Column(), other=ClassifyForm
+            "Keep a class label predictable.", says=_TARGET, one=ColumnName(), other=ClassifyForm
         ),
-        Regress.word: Either("Keep a number predictable.", says=_TARGET, one=Column(), other=RegressForm),
+        Regress.word: Either("Keep a number predictable.", says=_TARGET, one=ColumnName(), other=RegressForm),
         Select.word: Either(
             "Keep the rows that answer a condition apart from the others.",
             says=_CONDITION,
@@ -247,7 +258,7 @@ TASK = OneOf(
         Aggregate.word: ListOf(
             "Publish summaries of the numbers of a group; implies output summary.",
             says="must be a list of range (the least and the greatest value), mean, or both, such as [range, mean].",
-            item=Choice(words=STATISTICS),
+            item=ChoiceRule(words=STATISTICS),
             is_unique=True,
         ),
     },

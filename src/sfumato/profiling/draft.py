@@ -43,7 +43,7 @@ class Singled:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Draft:
+class PolicyDraft:
     """A policy in the making: a guess per column, and the combinations that single out most rows."""
 
     n_rows: int
@@ -80,7 +80,7 @@ class Draft:
         )
 
 
-def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) -> Draft:
+def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) -> PolicyDraft:
     """The draft for a table that is open.
 
     >>> import pyarrow as pa
@@ -97,7 +97,7 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
         guesses.append(guess(measure(table, name)))
     guesses = _with_a_quasi_identifier(_align_roles(guesses))
     known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]
-    return Draft(table.n_rows, tuple(guesses), tuple(_singled_out(known)), reading)
+    return PolicyDraft(table.n_rows, tuple(guesses), tuple(_singled_out(known)), reading)
 
 
 def count_roles(roles: Iterable[Role]) -> str:
@@ -226,7 +226,7 @@ MANY = 12
 """From so many quasi-identifiers on, each one costs the others dear."""
 
 
-def _lines(draft: Draft) -> Iterator[str]:
+def _lines(draft: PolicyDraft) -> Iterator[str]:
     yield from comment(
         f"A draft by sfumato profile for a table of {number_of(draft.n_rows, 'row')} and "
         f"{number_of(len(draft.columns), 'column')}. "
@@ -248,7 +248,7 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield "method: mondrian"
 
 
-def _singled_lines(draft: Draft) -> Iterator[str]:
+def _singled_lines(draft: PolicyDraft) -> Iterator[str]:
     if not draft.singled:
         return
     yield from comment(
@@ -303,7 +303,7 @@ def look(found: Guess) -> str:
     return " ".join(parts)
 
 
-def _require_lines(draft: Draft) -> Iterator[str]:
+def _require_lines(draft: PolicyDraft) -> Iterator[str]:
     k = min(K, draft.n_rows)
     yield from comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
     yield "require:"
@@ -325,7 +325,7 @@ def _require_lines(draft: Draft) -> Iterator[str]:
     yield ""
 
 
-def _workload_lines(draft: Draft) -> Iterator[str]:
+def _workload_lines(draft: PolicyDraft) -> Iterator[str]:
     """Nothing is chosen: what a release is for, no look at a table can tell."""
     roles = (Role.OTHER, Role.SENSITIVE)
     targets = [found for found in draft.columns if found.role in roles and 2 <= found.facts.n_distinct <= 10]

@@ -25,7 +25,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
-from sfumato.profiling.draft import Draft, comment, count_roles, entry_lines, look
+from sfumato.profiling.draft import PolicyDraft, comment, count_roles, entry_lines, look
 from sfumato.profiling.facts import Shape
 from sfumato.profiling.guess import AGES, Guess, K, outward
 from sfumato.table import cells
@@ -67,7 +67,7 @@ class Declared:
 class PrivateDraft:
     """A policy for a private release in the making: what is declared of each column, and the one to predict."""
 
-    draft: Draft
+    draft: PolicyDraft
     columns: tuple[Declared, ...]
     target: str
 
@@ -104,7 +104,7 @@ class PrivateDraft:
         )
 
 
-def private_draft_of(draft: Draft, table: Source) -> PrivateDraft:
+def private_draft_of(draft: PolicyDraft, table: Source) -> PrivateDraft:
     """The draft of a policy for a private release of a table that is open, and has one for another release."""
     chosen = _class_of(draft, table)
     columns = [_declare(found, table, is_class=found is chosen) for found in draft.columns]
@@ -114,7 +114,7 @@ def private_draft_of(draft: Draft, table: Source) -> PrivateDraft:
 # ---- what is declared --------------------------------------------------------------------------------
 
 
-def _class_of(draft: Draft, table: Source) -> Guess:
+def _class_of(draft: PolicyDraft, table: Source) -> Guess:
     """The column to predict: of few values, not what others know, and as far right as may be."""
 
     def preference(found: Guess) -> tuple[bool, bool]:
@@ -138,7 +138,7 @@ def _class_of(draft: Draft, table: Source) -> Guess:
     return [found for found in others if preference(found) == best][-1]
 
 
-def _n_domains(draft: Draft) -> int:
+def _n_domains(draft: PolicyDraft) -> int:
     return sum(found.role.is_published for found in draft.columns)
 
 
@@ -288,7 +288,7 @@ def _document(columns: Sequence[Declared], target: str) -> dict[str, Any]:
 # ---- the text ----------------------------------------------------------------------------------------
 
 
-def _lines(draft: Draft, columns: Sequence[Declared], target: str) -> Iterator[str]:
+def _lines(draft: PolicyDraft, columns: Sequence[Declared], target: str) -> Iterator[str]:
     yield from comment(
         "A draft by sfumato profile --private of a policy for a differentially private release (DiffGen). "
         "Such a release promises that nobody's row shows, whatever an attacker knows: but only if everything that is "

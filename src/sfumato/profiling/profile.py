@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.profiling.draft import Draft, draft_of
+from sfumato.profiling.draft import PolicyDraft, draft_of
 from sfumato.profiling.private import PrivateDraft, private_draft_of
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.table.reading import AS_USUAL, Reading, open_undeclared
@@ -12,7 +12,7 @@ from sfumato.table.reading import AS_USUAL, Reading, open_undeclared
 
 def profile(
     table: Any, *, private: bool = False, reading: Reading = AS_USUAL, progress: Progress | bool = no_progress
-) -> Draft | PrivateDraft:
+) -> PolicyDraft | PrivateDraft:
     """Look at a table (a path or a frame) and draft a policy for it, each guess with its reason.
 
     ``to_yaml`` of the draft is what ``sfumato profile`` writes, and ``policy`` is ready to publish with; read it before.
@@ -29,4 +29,4 @@ def profile(
         return private_draft_of(draft, source) if private else draft
 
 
-__all__ = ["Draft", "PrivateDraft", "profile"]
+__all__ = ["PolicyDraft", "PrivateDraft", "profile"]

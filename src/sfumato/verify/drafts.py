@@ -41,7 +41,7 @@ class Unverified:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finding:
+class DraftFinding:
     """What the rows were found to be, and what is to be said of a certificate that claims it."""
 
     claims: Claims
@@ -52,51 +52,51 @@ class Finding:
     """What need not be looked at again in rows that lie in a file."""
 
 
-def find(unverified: Unverified) -> Finding:
+def find(unverified: Unverified) -> DraftFinding:
     """Examine rows by what their policy promises."""
     return EXAMINERS[unverified.policy.method.form](unverified)
 
 
-def _find_groups(given: Unverified) -> Finding:
+def _find_groups(given: Unverified) -> DraftFinding:
     if isinstance(given.rows, FiledRows):
         known = examine(given.rows, given.policy, memory=given.memory, scratch=given.scratch)
         measures = known.measures
     else:
         known, measures = None, measure(given.rows, given.policy)
-    return Finding(claims(measures), lambda _: verify_measures(measures).checks, measures.details, known)
+    return DraftFinding(claims(measures), lambda _: verify_measures(measures).checks, measures.details, known)
 
 
-def _find_counts(given: Unverified) -> Finding:
+def _find_counts(given: Unverified) -> DraftFinding:
     if given.claims is None:
         raise InternalError("Counts come with claims.")
     rows, policy, recoding = given.rows, given.policy, given.recoding.as_document()
     names = rows.column_names
-    return Finding(
+    return DraftFinding(
         given.claims, lambda certificate: counts.checks(policy, certificate, recoding, rows, names)
     )
 
 
-def _find_boxes(given: Unverified) -> Finding:
+def _find_boxes(given: Unverified) -> DraftFinding:
     found = single_boxes.Boxes.of(given.rows, given.policy, given.missing)
     claimed = single_boxes.claims_of(found)
 
     def checks(certificate: Certificate) -> Iterable[Check]:
         return single_boxes.checks(found, certificate.claims, certificate.figures)
 
-    return Finding(claimed, checks, found.details())
+    return DraftFinding(claimed, checks, found.details())
 
 
-def _find_sample(given: Unverified) -> Finding:
+def _find_sample(given: Unverified) -> DraftFinding:
     found = single_boxes.Boxes.of(given.rows, given.policy, given.missing)
     options = single_boxes.options_of(given.policy)
 
     def checks(certificate: Certificate) -> Iterable[Check]:
         return sampling.checks(found, given.rows, certificate, options)
 
-    return Finding(single_boxes.claims_of(found), checks)
+    return DraftFinding(single_boxes.claims_of(found), checks)
 
 
-EXAMINERS: Mapping[Form, Callable[[Unverified], Finding]] = {
+EXAMINERS: Mapping[Form, Callable[[Unverified], DraftFinding]] = {
     Form.GROUPS: _find_groups,
     Form.COUNTS: _find_counts,
     Form.BOXES: _find_boxes,

@@ -69,7 +69,7 @@ class Optimum:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OptimizerChoice:
     """Who solves, the optimizer that this is called in a policy, why, and limits of the solver.
 
     ``part`` of what a threshold asks for is what every row gets at least: Algorithm 1 as printed falls short of it.
@@ -111,7 +111,7 @@ def optimize(
     return Optimum(found, choice.optimizer, choice.reason)
 
 
-def _choose_printed(options: RiskUtilityOptions) -> Choice | None:
+def _choose_printed(options: RiskUtilityOptions) -> OptimizerChoice | None:
     """Algorithm 1 or 2, as repaired or as the paper prints it; None if another optimizer is asked for."""
     is_paper = options.variant == PAPER
     if options.optimizer == GENETIC:
@@ -136,18 +136,20 @@ def _choose_printed(options: RiskUtilityOptions) -> Choice | None:
     else:
         return None
     reason = f"Algorithm {number} of the paper, {how}"
-    return Choice(options.optimizer, options.optimizer, reason, {**limits, "variant": options.variant}, part)
+    return OptimizerChoice(
+        options.optimizer, options.optimizer, reason, {**limits, "variant": options.variant}, part
+    )
 
 
 def choose_optimizer(
     problem: LatticeProblem, objective: Objective, asked: str, *, for_any_rows: bool = False
-) -> Choice:
+) -> OptimizerChoice:
     """The optimizer that a problem is solved by, if this one is asked for.
 
     ``for_any_rows`` it can solve the problem of any other rows with the same side table, too.
     """
     if asked not in (AUTO, EXACT):
-        return Choice(asked, asked, "as asked")
+        return OptimizerChoice(asked, asked, "as asked")
     is_possible = not for_any_rows or fits_any_rows(problem)
     n_tuples = exact.n_tuples(problem, objective) if is_possible else math.inf
     why = (
@@ -161,16 +163,16 @@ def choose_optimizer(
                 f"The exact optimum of all rows is out of reach: {why}; "
                 "say optimizer: auto, or give fewer quasi-identifiers."
             )
-        return Choice(EXACT, EXACT, "as asked")
+        return OptimizerChoice(EXACT, EXACT, "as asked")
     if n_tuples <= AFFORDABLE:
-        return Choice(EXACT, EXACT, f"{why}, which is affordable")
+        return OptimizerChoice(EXACT, EXACT, f"{why}, which is affordable")
     if isinstance(objective, Lagrangian):
-        return Choice(CUT, CUT, f"{why}; certificates and cuts prove single rows")
+        return OptimizerChoice(CUT, CUT, f"{why}; certificates and cuts prove single rows")
     n_boxes = MOST_BOXES // max(problem.n, 1)
     if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
         reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
-        return Choice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
-    return Choice(PROBING, PROBING, f"{why}; row-join probing")
+        return OptimizerChoice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
+    return OptimizerChoice(PROBING, PROBING, f"{why}; row-join probing")
 
 
 def _check(problem: LatticeProblem, objective: Objective, found: Solution, part: Fraction) -> None:
@@ -185,4 +187,4 @@ def _check(problem: LatticeProblem, objective: Objective, found: Solution, part:
             raise InternalError("An optimizer gave a row less utility than was asked for.")
 
 
-__all__ = ["Choice", "Optimum", "choose_optimizer", "optimize"]
+__all__ = ["OptimizerChoice", "Optimum", "choose_optimizer", "optimize"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.policy.model import Choice, Either, OneOf, OrNothing
+from sfumato.policy.model import ChoiceRule, Either, OneOf, OrNothing
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
@@ -32,7 +32,7 @@ _SAYS = (
 METHOD = Either(
     "How the groups are found: the name of a method, or the name with its options.",
     says=_SAYS,
-    one=Choice(words=tuple(OPTIONS)),
+    one=ChoiceRule(words=tuple(OPTIONS)),
     other=OneOf(says=_SAYS, keys={name: OrNothing(part=options) for name, options in OPTIONS.items()}),
 )
 """What a policy may say under ``method``."""

@@ -22,7 +22,18 @@ from sfumato.policy.form import Form
 from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.model import Choice, Either, Exact, ListOf, MappingOf, Part, Scalar, Whole, check, read
+from sfumato.policy.model import (
+    ChoiceRule,
+    Either,
+    Exact,
+    ListOf,
+    MappingOf,
+    Part,
+    Scalar,
+    Whole,
+    check,
+    read,
+)
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.output import COUNTS, Output
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -51,7 +62,9 @@ _EPSILON = Exact(
     says="must be a number from 1e-9 to 1e12, such as 1.0; the smaller, the more private.",
 )  # fmt: skip
 _LIST = f"must be a list, such as [40, 60] or [White-collar, Blue-collar], or the word {LEAVES}."
-_CUT = Either(says=_LIST, one=Choice(words=(LEAVES,), says=_LIST), other=ListOf(item=Scalar(), says=_LIST))
+_CUT = Either(
+    says=_LIST, one=ChoiceRule(words=(LEAVES,), says=_LIST), other=ListOf(item=Scalar(), says=_LIST)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,9 @@ class DiffGenOptions(Part):
     """
 
     epsilon: Annotated[Fraction, _EPSILON]
-    variant: Annotated[str, Choice("tuned: as improved; paper: as published.", words=(TUNED, PAPER))] = TUNED
+    variant: Annotated[str, ChoiceRule("tuned: as improved; paper: as published.", words=(TUNED, PAPER))] = (
+        TUNED
+    )
     specializations: Annotated[
         int | None,
         Whole(
@@ -77,7 +92,7 @@ class DiffGenOptions(Part):
     ] = None  # fmt: skip
     score: Annotated[
         str | None,
-        Choice(
+        ChoiceRule(
             "How candidates are scored: max with either variant, infogain with paper, gini and smooth with tuned.",
             words=(MAX, INFOGAIN, GINI, SMOOTH),
         ),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from sfumato.policy.columns import declared_column
 from sfumato.policy.form import Form
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.model import Amount, Choice, Columns, Flag, Number, Part, Whole, check, read
+from sfumato.policy.model import Amount, ChoiceRule, ColumnNames, Flag, NumberRule, Part, Whole, check, read
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.schema import Role, Schema
 from sfumato.policy.yaml import Where, short
@@ -32,11 +32,13 @@ class MondrianOptions(Part):
 
     split_only: Annotated[
         tuple[str, ...] | None,
-        Columns("The quasi-identifiers that may be split; the others are published as one range for all."),
+        ColumnNames(
+            "The quasi-identifiers that may be split; the others are published as one range for all."
+        ),
     ] = None
     median_below_gain: Annotated[
         float | None,
-        Number(
+        NumberRule(
             "Split at the median where no split gains more than this in entropy.",
             least=0, most=1_000_000_000, says="must be a number from 0 to 1e9, such as 0.01.",
         ),
@@ -46,7 +48,7 @@ class MondrianOptions(Part):
     )
     scale: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "How a table larger than memory is split: by exact counts (rothko-t) or from a sample (rothko-s).",
             words=(ROTHKO_T, ROTHKO_S),
         ),
@@ -74,7 +76,7 @@ class MondrianOptions(Part):
     ] = None  # fmt: skip
     alpha: Annotated[
         float,
-        Number(
+        NumberRule(
             "The risk, per split, that a sample wrongly allows it.",
             above=0, below=1, says="must be between 0 and 1, such as 0.05.",
         ),
@@ -88,7 +90,7 @@ class MondrianOptions(Part):
         ),
     ] = None  # fmt: skip
     fallback: Annotated[
-        str, Choice("What happens where a sample decides nothing.", words=(ROTHKO_T, NO_FALLBACK))
+        str, ChoiceRule("What happens where a sample decides nothing.", words=(ROTHKO_T, NO_FALLBACK))
     ] = ROTHKO_T
     meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"

@@ -23,13 +23,13 @@ from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
 from sfumato.policy.model import (
-    Choice,
-    Column,
+    ChoiceRule,
+    ColumnName,
     Either,
     Exact,
     ListOf,
     MappingOf,
-    Number,
+    NumberRule,
     OrNothing,
     Part,
     Text,
@@ -194,15 +194,15 @@ class GeneticOptions(Part):
 
 
 @dataclass(frozen=True, eq=False)
-class _Weight(Number):
+class _Weight(NumberRule):
     """The weight of a whole column, always with a point: 2.0."""
 
     def accept(self, value: Any) -> float:
-        return float(Number.accept(self, value))
+        return float(NumberRule.accept(self, value))
 
 
 _FACTORS = "must be the name of a column, or such a name by quasi-identifier, such as {zip: caution}."
-_LEAF_WEIGHT = Number(least=0, most=1e9, says="must be a weight, a number from 0 to 1e9, such as 2.")
+_LEAF_WEIGHT = NumberRule(least=0, most=1e9, says="must be a weight, a number from 0 to 1e9, such as 2.")
 _WEIGHT = _Weight(least=0, most=1e9, says=_LEAF_WEIGHT.says)
 
 
@@ -219,7 +219,7 @@ class Weights(Part):
 
     model: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "model-1: the weight of the column, 0 for the root; model-2: that over the number of columns, the root "
             "included; harmonic: one over the sum of one over the weights below, 0 for the root.",
             words=MODELS,
@@ -241,8 +241,8 @@ class Weights(Part):
             "Personal weights: a column whose numbers multiply all weights of its row, or such a column for some "
             "quasi-identifiers.",
             says=_FACTORS,
-            one=Column(),
-            other=MappingOf(says=_FACTORS, value=Column(), least=1),
+            one=ColumnName(),
+            other=MappingOf(says=_FACTORS, value=ColumnName(), least=1),
         ),
     ] = None
     meaning: ClassVar[str] = "A model with weights of columns and of rows."
@@ -306,7 +306,7 @@ class PrivateSampling(Part):
     ] = None  # fmt: skip
     variant: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "As repaired (needs a public side-table), or as printed (for study: nothing is promised).",
             words=VARIANTS,
         ),
@@ -383,7 +383,7 @@ class RiskUtilityOptions(Part):
 
     optimizer: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "How the optimum of a row is sought: exact and probing (every objective), cut (lagrangian), approximation "
             "and genetic (threshold); auto takes an exact one where it is affordable.",
             words=OPTIMIZERS,
@@ -391,7 +391,7 @@ class RiskUtilityOptions(Part):
     ] = AUTO
     objective: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "threshold: least risk with utility-at-least; lagrangian: most lambda / risk + utility^kappa; log-risk: most "
             "utility - lambda ln(risk).",
             words=OBJECTIVES,
@@ -428,12 +428,12 @@ class RiskUtilityOptions(Part):
             "What a value tells: its depth in the hierarchy, one over the values below it, or ln(all values / those "
             "below it); or by column the utility of a value at each depth, the root's first (other columns: depth).",
             says=_UTILITY,
-            one=Choice(words=UTILITIES),
+            one=ChoiceRule(words=UTILITIES),
             other=MappingOf(
                 says=_UTILITY,
                 value=ListOf(
                     says="must be a list of numbers of at least 0, the root's first, such as [0, 1, 3].",
-                    item=Number(least=0, most=1e9, says="must be a number from 0 to 1e9."),
+                    item=NumberRule(least=0, most=1e9, says="must be a number from 0 to 1e9."),
                 ),
             ),
         ),
@@ -443,7 +443,7 @@ class RiskUtilityOptions(Part):
         _ModelOrWeights(
             "How sensitive a value is: a model, or a model with weights of columns and of rows.",
             says=Weights.says,
-            one=Choice(words=MODELS),
+            one=ChoiceRule(words=MODELS),
             other=Weights,
         ),
     ] = field(default_factory=Weights)
@@ -467,7 +467,7 @@ class RiskUtilityOptions(Part):
     side_path: str | None = field(default=None, compare=False, repr=False)
     variant: Annotated[
         str,
-        Choice(
+        ChoiceRule(
             "Of approximation and genetic: as repaired, or Algorithm 1 and Algorithm 2 of the paper as printed (for "
             "study).",
             words=VARIANTS,

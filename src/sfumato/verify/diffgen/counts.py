@@ -60,7 +60,7 @@ SEEDED = Check(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class StatedGrid:
     """The cuts together with the classes: what the lines of the release must be."""
 
     cuts: Sequence[Cut]
@@ -68,7 +68,7 @@ class Grid:
     classes: Sequence[str]
 
     @classmethod
-    def of(cls, policy: Policy, cuts: Sequence[Cut]) -> Grid:
+    def of(cls, policy: Policy, cuts: Sequence[Cut]) -> StatedGrid:
         return cls(cuts, *classes_of(policy))
 
     @property
@@ -154,7 +154,7 @@ class _Found:
     counted: int = 0
 
 
-def _measured(rows: pa.Table | FiledRows, grid: Grid, *, is_expanded: bool) -> _Found:
+def _measured(rows: pa.Table | FiledRows, grid: StatedGrid, *, is_expanded: bool) -> _Found:
     found, last = _Found(), 0
     expected, shape = list(grid.expected()), grid.shape
     tells_apart = all(column.tells_apart for column in expected)
@@ -204,7 +204,7 @@ def _counts(column: Any) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def row_checks(
-    rows: pa.Table | FiledRows, names: Sequence[str], policy: Policy, grid: Grid, claimed: Claims
+    rows: pa.Table | FiledRows, names: Sequence[str], policy: Policy, grid: StatedGrid, claimed: Claims
 ) -> Iterator[Check]:
     """The grid is complete, its counts are counts, and both are what the certificate claims."""
     columns = grid.columns(policy)
@@ -274,7 +274,7 @@ def checks(
     claim = "the cuts divide the declared domains"
     grid = None
     try:
-        grid = Grid.of(policy, cuts_of(policy, document))
+        grid = StatedGrid.of(policy, cuts_of(policy, document))
     except Illegal as error:
         yield Check(claim, False, str(error))
     else:

@@ -21,7 +21,7 @@ UNITS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class StatedDraw:
     """One line of the ledger."""
 
     what: str
@@ -37,7 +37,7 @@ def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) 
     options = policy.method
     assert isinstance(options, DiffGenOptions)
     draws = [
-        Draw(
+        StatedDraw(
             line["draw"],
             line.get("of", ""),
             line["mechanism"],
@@ -68,7 +68,7 @@ def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) 
         yield Check("the ledger has as many draws as the cuts took", not fault, fault)
 
 
-def _fault(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> str:
+def _fault(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:
     """What is wrong with the draws by themselves."""
     selections, counts = draws[:-1], draws[-1:]
     if [draw.what for draw in counts] != [COUNTS] or any(draw.what == COUNTS for draw in selections):
@@ -78,14 +78,14 @@ def _fault(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> st
     rest = options.epsilon - sum((draw.share for draw in selections), Fraction(0))
     is_paper = options.cuts is None and options.variant == "paper"
     share = options.epsilon / 2 if is_paper else rest
-    if counts[0] != Draw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share if share else Fraction(0)):
+    if counts[0] != StatedDraw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share if share else Fraction(0)):
         return "the share or the scale of the counts is another"
     if options.cuts is not None:
         return "cuts that the owner gave cost nothing" if selections else ""
     return (_fault_of_paper if is_paper else _fault_of_tuned)(selections, options, policy)
 
 
-def _fault_of_paper(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> str:
+def _fault_of_paper(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:
     r"""Every draw costs the same, and follows the exponential law [MCFY11, Algorithm 1 and equation 5].
 
     .. math:: \epsilon' = \epsilon / 2(|A_n| + 2h), \qquad scale = 2 \Delta u / \epsilon'
@@ -116,7 +116,7 @@ def _paper_specializations(options: DiffGenOptions) -> int:
     return 10 if options.specializations is None else options.specializations
 
 
-def _fault_of_tuned(draws: Sequence[Draw], options: DiffGenOptions, policy: Policy) -> str:  # noqa: ARG001 - as above
+def _fault_of_tuned(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:  # noqa: ARG001 - as above
     """A noisy number of rows says how many monotone selections there are, unless the policy does; all are alike.
 
     The number of rows has 1/100 of epsilon, and selections 7/10 of the rest. Share times scale is what one row can
@@ -127,7 +127,7 @@ def _fault_of_tuned(draws: Sequence[Draw], options: DiffGenOptions, policy: Poli
         if not draws or draws[0].result is None:
             return "the number of rows is not drawn first"
         first = draws[0]
-        if first != Draw(ROWS, "", DISCRETE_LAPLACE, epsilon / 100, 100 / epsilon, first.result):
+        if first != StatedDraw(ROWS, "", DISCRETE_LAPLACE, epsilon / 100, 100 / epsilon, first.result):
             return "the number of rows is drawn in another way"
         h = _tuned_specializations(epsilon * max(first.result or 0, 1))
         epsilon, draws = epsilon * Fraction(99, 100), draws[1:]
@@ -137,7 +137,7 @@ def _fault_of_tuned(draws: Sequence[Draw], options: DiffGenOptions, policy: Poli
         return f"there are more than {h:,} specializations"
     sensitivities = {"max": Fraction(1), "gini": Fraction(2 * UNITS), "smooth": Fraction(UNITS)}
     share = Fraction(7, 10) * epsilon / h
-    expected = Draw(
+    expected = StatedDraw(
         SPECIALIZATION, "", PERMUTE_AND_FLIP, share, sensitivities[options.score or "smooth"] / share
     )
     if any(draw != expected for draw in draws):
@@ -150,7 +150,7 @@ def _tuned_specializations(n: Fraction) -> int:
     return next((h for h in range(20, 3, -1) if 10 ** (2 * h + 15) <= n**8), 3)
 
 
-def _fault_of_cuts(draws: Sequence[Draw], options: DiffGenOptions, cuts: Sequence[Cut]) -> str:
+def _fault_of_cuts(draws: Sequence[StatedDraw], options: DiffGenOptions, cuts: Sequence[Cut]) -> str:
     """What is wrong with the draws, given the cuts that came of them."""
     if options.cuts is not None:
         return ""

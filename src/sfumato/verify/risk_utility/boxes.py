@@ -38,7 +38,7 @@ from sfumato.table.stored import FiledRows, distinct_lines
 from sfumato.verify.cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
 from sfumato.verify.checks import Check, equal, what_is_left
 from sfumato.verify.groups import labels_of
-from sfumato.verify.risk_utility.labels import Cell, Column
+from sfumato.verify.risk_utility.labels import Cell, LabelColumn
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,7 +86,7 @@ class Boxes:
     """
 
     policy: Policy
-    columns: tuple[Column, ...]
+    columns: tuple[LabelColumn, ...]
     labels: tuple[tuple[Cell, ...], ...]
     of_line: Ints
     count: Ints
@@ -107,7 +107,7 @@ class Boxes:
         lines, count = distinct_lines(rows, [*names, *(factors if is_published else ())])
         cells = [_cells(lines, attribute, policy) for attribute in quasi]
         columns = tuple(
-            Column.of(attribute, has_missing=attribute.name in missing, labels=own)
+            LabelColumn.of(attribute, has_missing=attribute.name in missing, labels=own)
             for attribute, (own, _) in zip(quasi, cells, strict=True)
         )
         return cls(
@@ -120,7 +120,7 @@ class Boxes:
             _factors(lines, policy) if is_published else None,
         )
 
-    def with_columns(self, columns: Sequence[Column]) -> Boxes:
+    def with_columns(self, columns: Sequence[LabelColumn]) -> Boxes:
         """The same boxes, of hierarchies that are better known."""
         return replace(self, columns=tuple(columns))
 
@@ -183,7 +183,7 @@ class Boxes:
         return int(self.count[surely].sum()), int(self.count[maybe].sum())
 
 
-def _strictest(nodes: Sequence[int], column: Column, level: Callable[[Label], int]) -> int:
+def _strictest(nodes: Sequence[int], column: LabelColumn, level: Callable[[Label], int]) -> int:
     """How much a label tells that may stand for these nodes, by the reading that tells least."""
     levels = [NOTHING if node == 0 else level(column.tree.labels[node]) for node in nodes]
     return max((found for found in levels if found != MISSING), default=MISSING if levels else NARROWED)
@@ -282,7 +282,7 @@ def _over(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.ones_like(part), where=whole > TOLERANCE)
 
 
-def _readings(column: Column, utility: Floats, nodes: Sequence[int], share: float) -> tuple[float, ...]:
+def _readings(column: LabelColumn, utility: Floats, nodes: Sequence[int], share: float) -> tuple[float, ...]:
     """Of one label: least utility; worst and best excess; least and most gain; least and most gain of a raw row."""
     if not nodes:
         return (0.0,) * 7

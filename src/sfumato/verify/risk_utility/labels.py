@@ -46,7 +46,7 @@ def declared_tree(attribute: Attribute) -> Hierarchy:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class LabelColumn:
     """A quasi-identifier and its hierarchy, as far as it is known."""
 
     attribute: Attribute
@@ -63,7 +63,7 @@ class Column:
         labels: Iterable[Cell] = (),
         values: Any = None,
         has_all: bool = False,
-    ) -> Column:
+    ) -> LabelColumn:
         """The column of published ``labels``; of an open one also some ``values``, which may be all that there are.
 
         >>> column = Column.of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 3}), has_missing=False,
@@ -137,7 +137,7 @@ class Column:
     def utility(self, measure: Utility) -> Floats | None:
         r"""The utility of each node: its depth, 1 / n, or ln(n(root) / n) for n leaves; None if that is not known.
 
-        >>> Column(Attribute("x", "quasi-identifier"), Hierarchy.flat("ab")).utility("inverse").tolist()
+        >>> LabelColumn(Attribute("x", "quasi-identifier"), Hierarchy.flat("ab")).utility("inverse").tolist()
         [0.5, 1.0, 1.0]
         """
         n_leaves = (self.tree.high - self.tree.low).astype(np.float64)
@@ -228,4 +228,4 @@ def _unmasked(label: str) -> str:
     return kept + STAND_IN * (len(label) - len(kept)) if kept else label
 
 
-__all__ = ["Cell", "Column", "cells_of", "declared_tree", "values_of"]
+__all__ = ["Cell", "LabelColumn", "cells_of", "declared_tree", "values_of"]

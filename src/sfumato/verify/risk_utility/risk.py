@@ -36,7 +36,7 @@ from sfumato.verify.risk_utility.boxes import (
     share_faults,
 )
 from sfumato.verify.risk_utility.coverage import covered
-from sfumato.verify.risk_utility.labels import Column, cells_of, values_of
+from sfumato.verify.risk_utility.labels import LabelColumn, cells_of, values_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,10 +65,10 @@ def _cells(source: Source, boxes: Boxes) -> Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class SideTable:
+class VerifiedSideTable:
     """The distinct rows of a side table, as leaves of the hierarchies of the release."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[LabelColumn, ...]
     codes: Ints
     count: Ints
 
@@ -77,13 +77,13 @@ class SideTable:
         return int(self.count.sum())
 
     @classmethod
-    def of(cls, cells: Cells, boxes: Boxes, where: str, *, has_all: bool) -> SideTable:
+    def of(cls, cells: Cells, boxes: Boxes, where: str, *, has_all: bool) -> VerifiedSideTable:
         """The rows of these cells; ``has_all`` values of open columns if no row of the release is lacking among them."""
         columns, codes = [], []
         for known, labels in zip(boxes.columns, boxes.labels, strict=True):
             attribute, column = known.attribute, known
             if attribute.declaration.is_open(attribute):
-                column = Column.of(
+                column = LabelColumn.of(
                     attribute,
                     has_missing=None in known.tree.labels,
                     labels=labels,
@@ -108,7 +108,7 @@ class Readings:
     """How far a weight may lie from that of the run, which counts in whole multiples of a small unit."""
 
     @classmethod
-    def of(cls, boxes: Boxes, side: SideTable) -> Readings | str:
+    def of(cls, boxes: Boxes, side: VerifiedSideTable) -> Readings | str:
         """The readings; or why there are none."""
         options = options_of(boxes.policy)
         if boxes.factor is None:
@@ -212,7 +212,7 @@ def _greatest_sum(values: Floats, n: int) -> float:
     return math.fsum(np.sort(values)[len(values) - n :].tolist())
 
 
-def raw_risks(boxes: Boxes, side: SideTable) -> tuple[float, float]:
+def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> tuple[float, float]:
     """Mean and greatest risk of the rows of the table itself as they are: each covers those that are alike."""
     options = options_of(boxes.policy)
     weight = np.full(len(side.codes), float(options.floor))
@@ -240,7 +240,7 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     if not is_so:
         return
     with of_side_table():
-        side = SideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
+        side = VerifiedSideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
     yield equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256
@@ -262,7 +262,9 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     yield from _known_by_side_table(boxes, figures)
 
 
-def _risk_checks(boxes: Boxes, figures: Figures, side: SideTable, readings: Readings) -> Iterator[Check]:
+def _risk_checks(
+    boxes: Boxes, figures: Figures, side: VerifiedSideTable, readings: Readings
+) -> Iterator[Check]:
     found = Risks.of(boxes, readings, figures.lacking)
     is_covered = found.n_alone <= figures.lacking
     yield Check(
@@ -300,4 +302,4 @@ def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
     yield Check("the shares of utility are what these boxes can have", not faults, ", and ".join(faults))
 
 
-__all__ = ["Between", "Readings", "Risks", "SideTable", "checks", "raw_risks"]
+__all__ = ["Between", "Readings", "Risks", "VerifiedSideTable", "checks", "raw_risks"]

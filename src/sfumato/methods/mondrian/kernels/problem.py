@@ -64,7 +64,7 @@ def table(kind: np.dtype[Any], records: Sequence[tuple[Any, ...]]) -> Table:
     return np.array(records, dtype=kind).view(np.recarray)
 
 
-class Grid(NamedTuple):
+class NumberGrid(NamedTuple):
     """The axes in few arrays, as kernels hand them around; the words are those of ``Axes``."""
 
     axis: Table  # (axes,) AXIS
@@ -73,7 +73,7 @@ class Grid(NamedTuple):
     position: NDArray[np.float64]
 
 
-def grid_of(axes: Axes) -> Grid:
+def grid_of(axes: Axes) -> NumberGrid:
     """The axes as kernels want them."""
     axis = np.zeros(len(axes.root), dtype=AXIS).view(np.recarray)
     axis.is_tree, axis.may_split, axis.root = axes.is_tree, axes.may_split, axes.root
@@ -81,7 +81,7 @@ def grid_of(axes: Axes) -> Grid:
     node = np.zeros(len(axes.node_low), dtype=HIERARCHY).view(np.recarray)
     node.low, node.high = axes.node_low, axes.node_high
     node.child_start, node.n_children = axes.child_start, axes.n_children
-    return Grid(axis, node, axes.child, axes.position)
+    return NumberGrid(axis, node, axes.child, axes.position)
 
 
 class Targets(NamedTuple):

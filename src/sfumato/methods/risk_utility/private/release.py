@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.encoding.declared import encode_by_domains, tree_domains_of
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility import generalize
-from sfumato.methods.risk_utility.optimize import Choice, choose_optimizer
+from sfumato.methods.risk_utility.optimize import OptimizerChoice, choose_optimizer
 from sfumato.methods.risk_utility.private import draw
 from sfumato.methods.risk_utility.problem import LatticeProblem, Objective, lattice_of, problem_of
 from sfumato.methods.risk_utility.release import SideTable, check_names
@@ -117,7 +117,7 @@ def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
 def _published(
     problem: LatticeProblem,
     objective: Objective,
-    choice: Choice,
+    choice: OptimizerChoice,
     own: Plan,
     coins: Coins,
     threads: int | None,
@@ -128,7 +128,7 @@ def _published(
 
 
 def _outlook(
-    like_public: LatticeProblem, objective: Objective, choice: Choice, own: Plan, threads: int | None
+    like_public: LatticeProblem, objective: Objective, choice: OptimizerChoice, own: Plan, threads: int | None
 ) -> float | None:
     """What can be published of a table like the side table; where that would take long, nobody knows."""
     if choice.optimizer != EXACT:
