@@ -36,7 +36,7 @@ from diffgen_fig5 import blown_up
 from lab import private
 
 from sfumato.encoding.declared import hold_rows
-from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.methods.specialization.diffgen import DrawnCuts, draw
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy import mechanisms
 from sfumato.privacy.mechanisms import Mechanisms
@@ -89,14 +89,14 @@ def asked(variant: str, h: int) -> DiffGenOptions:
     return DiffGenOptions(EPSILON, variant=variant, specializations=h)
 
 
-def read_and_draw(path: Path, options: DiffGenOptions) -> tuple[Drawn, float]:
+def read_and_draw(path: Path, options: DiffGenOptions) -> tuple[DrawnCuts, float]:
     """The table read, encoded and drawn from; and of that, seconds of noise."""
     how = Clocked(mechanisms.secret())
     rows = hold_rows(opening.open_table(path), private.policy(options))
     return draw(rows, rows.domains, len(rows.class_values), options, how), how.noise
 
 
-def groups_by_duckdb(path: Path, drawn: Drawn) -> int:
+def groups_by_duckdb(path: Path, drawn: DrawnCuts) -> int:
     """Every attribute by class, and the cells by class."""
     label = f'"{private.CLASS}"'
     with duckdb.connect() as base:
@@ -109,7 +109,7 @@ def groups_by_duckdb(path: Path, drawn: Drawn) -> int:
         return len(base.fetchall())
 
 
-def _piece(drawn: Drawn, a: int, name: str) -> str:
+def _piece(drawn: DrawnCuts, a: int, name: str) -> str:
     """The piece of a cell, as SQL."""
     axis, ends = drawn.grid.axes[a], drawn.grid.ends[a]
     if len(ends) == 1:

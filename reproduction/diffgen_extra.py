@@ -19,7 +19,7 @@ from lab.samples import above, several
 from numpy.typing import NDArray
 
 from sfumato.encoding.declared import HeldRows
-from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.methods.specialization.diffgen import DrawnCuts, draw
 from sfumato.policy.options.diffgen import LEAVES, PAPER, TUNED, Cut, DiffGenOptions, exact_epsilon
 from sfumato.privacy.mechanisms import Mechanisms, noiseless
 
@@ -94,7 +94,7 @@ def trial(method: str, n_attributes: int, epsilon: float, split: Split, seed: in
 
 def release(
     method: str, n_attributes: int, epsilon: float, split: Split, mechanisms: Mechanisms, seed: int
-) -> tuple[Drawn, Codes]:
+) -> tuple[DrawnCuts, Codes]:
     """A release of the training rows, and the test rows of the same attributes."""
     domains, codes = private.encoded()
     at = columns_of(n_attributes)
@@ -105,7 +105,7 @@ def release(
     return draw(rows, chosen, len(private.CLASSES), asked, mechanisms), test
 
 
-def judged(drawn: Drawn, test: Codes) -> float:
+def judged(drawn: DrawnCuts, test: Codes) -> float:
     points, recoded = private.released(drawn), private.recoded(drawn, test)
     return private.accuracy(LEARNERS, points, recoded, test[:, -1])
 

@@ -34,7 +34,7 @@ def trial_of_original(fold: Fold, learners: tuple[str, ...]) -> list[dict[str, A
     part = fold.open()
     sources = [open_table(table) for table in (part.train, part.test)]
     columns = points.read(sources, part.study.schema(), part.study.features)
-    columns["region"] = points.Numbers(columns["region"].cells.astype(float))
+    columns["region"] = points.NumberColumn(columns["region"].cells.astype(float))
     seen = {"Original": Points.of(columns, part.train.num_rows)}
     return _judged(fold, part, seen, "", learners)
 

@@ -60,7 +60,7 @@ def _together(
             values = np.empty(n_rows)
             for place, columns_of in zip(places, parts, strict=True):
                 values[place] = columns_of[name][key].cells
-            columns[key] = points.Numbers(values)
+            columns[key] = points.NumberColumn(values)
     return Points.of(columns, n_train)
 
 

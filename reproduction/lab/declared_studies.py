@@ -25,7 +25,7 @@ from sfumato.encoding.declared import HeldRows
 from sfumato.encoding.domain import Domain
 from sfumato.examples.agrawal import agrawal
 from sfumato.methods.specialization import diffgen
-from sfumato.methods.specialization.diffgen import Drawn
+from sfumato.methods.specialization.diffgen import DrawnCuts
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -62,7 +62,7 @@ class DeclaredStudy:
         order = seeded_block(seed, trial).permutation(len(codes))
         return codes[order[N_TEST : N_TEST + n_rows]], codes[order[:N_TEST]]
 
-    def release(self, codes: Codes, asked: DiffGenOptions, draws: Mechanisms) -> Drawn:
+    def release(self, codes: Codes, asked: DiffGenOptions, draws: Mechanisms) -> DrawnCuts:
         """DiffGen on encoded rows."""
         domains, _ = encoded(self.name)
         rows = HeldRows(codes, domains, self.classes)

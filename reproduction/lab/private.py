@@ -29,7 +29,7 @@ from sfumato.evaluation import points as columns
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.models import learner
 from sfumato.methods.specialization import diffgen
-from sfumato.methods.specialization.diffgen import Drawn
+from sfumato.methods.specialization.diffgen import DrawnCuts
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
 from sfumato.methods.specialization.loop import CutGrid
 from sfumato.policy.document import Policy
@@ -290,17 +290,17 @@ class Weighted:
         return self.features.take(rows), self.classes[rows]
 
 
-def release(codes: Codes, asked: DiffGenOptions, draws: Mechanisms) -> Drawn:
+def release(codes: Codes, asked: DiffGenOptions, draws: Mechanisms) -> DrawnCuts:
     """DiffGen on encoded rows."""
     domains, _ = encoded()
     return diffgen.draw(HeldRows(codes, domains, CLASSES), domains, len(CLASSES), asked, draws)
 
 
-def n_specializations(drawn: Drawn) -> int:
+def n_specializations(drawn: DrawnCuts) -> int:
     return sum(one.what == SPECIALIZATION for one in drawn.ledger.draws)
 
 
-def released(drawn: Drawn) -> Weighted:
+def released(drawn: DrawnCuts) -> Weighted:
     """The cells of a release as points."""
     shape = tuple(len(ends) for ends in drawn.grid.ends)
     cells, classes = np.nonzero(drawn.counts)
@@ -308,7 +308,7 @@ def released(drawn: Drawn) -> Weighted:
     return Weighted(_points(drawn.grid, pieces), classes, drawn.counts[cells, classes])
 
 
-def recoded(drawn: Drawn, codes: Codes) -> Features:
+def recoded(drawn: DrawnCuts, codes: Codes) -> Features:
     """Further rows, generalized as the release is."""
     pieces = [np.searchsorted(ends, codes[:, a], side="right") for a, ends in enumerate(drawn.grid.ends)]
     return _points(drawn.grid, pieces)
@@ -431,4 +431,4 @@ def k_anonymous(train: Ints, test: Ints, *, k: int) -> tuple[Weighted, Features]
 
 def _in_order(name: str, column: columns.Column) -> columns.Column:
     """Pieces of a number as numbers, as those of DiffGen are."""
-    return columns.Numbers(column.cells.astype(np.float64)) if name in NUMBERS else column
+    return columns.NumberColumn(column.cells.astype(np.float64)) if name in NUMBERS else column

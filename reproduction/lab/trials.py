@@ -191,7 +191,7 @@ def ranked(study: Study, table: pa.Table, target: str) -> tuple[str, ...]:
 
     def rest(name: str) -> float:
         column = columns[name]
-        if isinstance(column, points.Categories):
+        if isinstance(column, points.CategoryColumn):
             return conditional_entropy(column.codes, label)
         cuts = mdl_cuts(column.values, label)
         return conditional_entropy(np.searchsorted(cuts, column.values, side="left"), label)

@@ -21,7 +21,7 @@ from sfumato.methods.specialization.loop import CutGrid, Piece, parts_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Output
 from sfumato.recoding.cuts import Cuts
-from sfumato.recoding.recoder import Cells
+from sfumato.recoding.recoder import RowCells
 from sfumato.table.opening import open_table
 from sfumato.table.source import Source
 
@@ -252,7 +252,7 @@ def test_further_rows_are_recoded_as_their_codes_say(case, output):
         document = json.loads(Path(folder, "recoding.json").read_text(encoding="utf-8"))
     read = Cuts.from_document(document, Policy.from_dict(policy.as_dict()).schema)
     for cuts in (made, read):
-        places, _ = cuts._locate(Cells.read(source, cuts.axes))
+        places, _ = cuts._locate(RowCells.read(source, cuts.axes))
         assert places.tolist() == expected.tolist()
         recoded = cuts.recode_columns(source)
         assert {name: column.to_pylist() for name, column in recoded.items()} == {

@@ -13,7 +13,7 @@ import numpy as np
 from blocks import BlockRows
 
 from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
-from sfumato.methods.specialization.diffgen import Drawn, draw
+from sfumato.methods.specialization.diffgen import DrawnCuts, draw
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -28,7 +28,9 @@ class Case:
     n_classes: int
     options: DiffGenOptions
 
-    def draw(self, mechanisms: Any, *, rows: Sequence[naive.Row] | None = None, block: int = 65_536) -> Drawn:
+    def draw(
+        self, mechanisms: Any, *, rows: Sequence[naive.Row] | None = None, block: int = 65_536
+    ) -> DrawnCuts:
         codes = np.array(self.rows if rows is None else rows, dtype=np.uint32)
         held = BlockRows(codes.reshape(-1, len(self.attributes) + 1), size=block)
         return draw(held, domains_of(self.attributes), self.n_classes, self.options, mechanisms)
