@@ -180,7 +180,7 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
             assert {tree.labels[node] for node in tree.leaf_nodes.tolist()} == found
         if attribute.bounds:
             assert attribute.bounds[0] <= min(found) <= max(found) <= attribute.bounds[1]
-    guide = Path(__file__).parents[2] / "docs" / "differential-privacy.md"
+    guide = Path(__file__).parents[3] / "docs" / "differential-privacy.md"
     (written,) = re.findall(
         r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
@@ -192,7 +192,7 @@ def test_the_policy_for_a_box_of_each_row_is_that_of_the_guide(example, table):
     policy.check_columns(table.column_names)
     assert policy.method.name == "risk-utility"
     assert not policy.is_private
-    guide = Path(__file__).parents[2] / "docs" / "risk-utility.md"
+    guide = Path(__file__).parents[3] / "docs" / "risk-utility.md"
     written, *_ = re.findall(
         r"^```yaml\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )

@@ -175,7 +175,7 @@ def test_every_row_is_in_the_count_of_one_stage():
 @pytest.mark.parametrize("times", [0.03, 0.3, 0.9, 1.0, 1.1, 3.0, 30.0])
 @pytest.mark.parametrize(("model", "floor"), [("harmonic", 0.1), ("model-1", 1.0)])
 def test_optima_of_a_generated_table_are_raw_or_suppressed_and_proved_by_single_columns(times, model, floor):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "reproduction"))
     from lab.products import products
 
     made = products(3_000, 30)
@@ -331,7 +331,7 @@ def test_rows_stand_where_they_are_first_covered(drawn, data):
 @pytest.mark.data
 @pytest.mark.slow
 def test_certificates_of_single_columns_agree_with_the_cube_on_all_of_adult(data_folder):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "reproduction"))
     from lab.tradeoff_tables import adult
 
     columns, codes = adult()

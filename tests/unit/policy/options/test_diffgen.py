@@ -362,7 +362,7 @@ def test_no_message_repeats_a_value():
 
 
 def test_the_policy_of_the_documentation_is_one():
-    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "policy.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
     (text,) = (block for block in blocks if "diffgen" in block)
     for cuts in ("{age: [40, 60], sex: leaves}", "{education: [School, Bachelor, Master]}"):

@@ -259,7 +259,7 @@ def test_weights_of_nothing_cannot_be_divided_by(objective, factor):
 
 # ---- Adult ----------------------------------------------------------------------------------------------
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduction"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "reproduction"))
 
 
 @pytest.fixture(scope="module")
