@@ -69,13 +69,22 @@ def test_the_commands_of_a_document_run_in_order(document, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+    "document",
+    ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))],
 )
 def test_links_between_documents_lead_somewhere(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     broken = [link for link in links if not ((ROOT / document).parent / link).exists()]
     assert not broken
+
+
+def test_the_recipes_name_files_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = [name for name in re.findall(r"`([\w/.]+(?:/|\.py))`", text) if "NAME" not in name]
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "sfumato", ROOT / "src" / "sfumato" / "methods" / "mondrian")
+    assert len(named) > 30
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
 
 
 def test_the_reference_of_the_command_line_is_what_help_says():

@@ -60,7 +60,7 @@ def choose(
     """The engine for a table that takes about ``needed`` bytes in memory, of which nobody knows if it ``is_endless``.
 
     >>> choose("auto", 1000, lambda: 2000)
-    Choice(budget=1000, limit=1000, only_in_memory='')
+    EngineChoice(budget=1000, limit=1000, only_in_memory='')
     >>> choose("auto", 1000, lambda: 500).budget
     """
     if only_in_memory and asked not in (AUTO, MEMORY):
