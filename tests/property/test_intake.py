@@ -81,7 +81,7 @@ def taken(source: Source, policy: Any, *, rows: int = 1000, memory: int = 1 << 2
         patch.setattr(intake, "BLOCK_ROWS", rows)
         found = Intake(source, policy, spill=spill, memory=memory)
         found.scan(**scan)
-        problem = problem_of(found, policy)
+        problem = problem_of(found, policy, policy.method)
         blocks = list(found.blocks())
         matrix = np.concatenate([block.rows for block in blocks])
         assert all(len(block.rows) <= rows for block in blocks)
@@ -291,6 +291,7 @@ def test_declared_bounds_and_steps(column, declared, rows):
 @given(columns("whole", "float", "decimal", "huge"), st.integers(1, 7), st.sampled_from([0.0, 0.1, 5.0]))
 @example(("float", pa.array([2.0**60, 1.0, None, 0.5])), 1, 0.0)
 @example(("whole", pa.array([2**33, 0, None])), 1, 0.0)
+@example(("huge", pa.array([2.0**62, -(2.0**62)])), 1, 0.0)
 @settings(max_examples=200, deadline=None)
 def test_numbers_to_be_predicted_and_to_be_diverse(column, rows, at_least):
     _, cells = column

@@ -130,8 +130,7 @@ class NumberEncoder:
         """Has no number more decimals than that?"""
         if self._waiting is None:
             return self.extent.is_int or self._is_whole_at[digits]
-        present, base = present_cells(self._waiting), self.extent.base
-        return _is_whole_at(present - base if base else present, digits)
+        return _is_whole_at(_above(present_cells(self._waiting), self.extent.base), digits)
 
     def observe_again(self, cells: pa.Array) -> None:
         self.sums.add(_number_codes(present_cells(cells), *self._rest))
@@ -189,9 +188,20 @@ def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Num
 
 def _number_codes(present: NDArray[Any], base: int, scale: NumberScale) -> NDArray[np.int64]:
     """The codes of numbers that are there."""
-    steps = (present - base if base else present) - scale.origin
+    steps = _above(present, base) - scale.origin
     steps /= scale.unit
     return np.rint(steps, out=steps).astype(np.int64)
+
+
+def _above(present: NDArray[Any], base: int) -> NDArray[Any]:
+    """How far numbers lie above the least of them, ``base``: exactly, also where 64 bits with a sign would overflow.
+
+    >>> _above(np.array([2**62, -(2**62)]), -(2**62)).tolist() == [2**63, 0]
+    True
+    """
+    if not base:
+        return present
+    return np.asarray(present.astype(np.uint64) - np.uint64(base % 2**64))
 
 
 def _mean_code(total: int, n: int) -> int:
