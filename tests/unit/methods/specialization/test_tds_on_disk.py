@@ -15,6 +15,7 @@ from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.specialization import tds
 from sfumato.methods.specialization.tds import grow_on_disk, partition
 from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -118,7 +119,7 @@ def intake_of(given_table: pa.Table, given: Policy, spill: Spill) -> Any:
     """The table as the engine reads it."""
     intake = Intake(open_table(given_table), given, spill=spill, memory=10**8)
     intake.scan()
-    intake.problem = problem_of(intake, given)
+    intake.problem = problem_of(intake, given, MondrianOptions())
     return intake
 
 
