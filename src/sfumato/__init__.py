@@ -9,7 +9,7 @@ The one path
 
 What to say in a policy
     :class:`Schema` of the columns; requirements :class:`KAnonymity`, :class:`EntropyDiversity`,
-    :class:`RecursiveDiversity`, :class:`VarianceDiversity`, :class:`DistinctDiversity`; tasks
+    :class:`RecursiveDiversity`, :class:`VarianceDiversity`, :class:`DistinctDiversity`, :class:`TCloseness`; tasks
     :class:`Classify`, :class:`Regress`, :class:`Select`, :class:`Aggregate`.
 
 For models and pipelines
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         EntropyDiversity,
         KAnonymity,
         RecursiveDiversity,
+        TCloseness,
         VarianceDiversity,
     )
     from sfumato.policy.schema import Attribute, Schema
@@ -74,6 +75,7 @@ _HOMES = {
     "Release": "release.release",
     "Schema": "policy.schema",
     "Select": "policy.workload",
+    "TCloseness": "policy.requirements",
     "VarianceDiversity": "policy.requirements",
     "compare": "comparison",
     "evaluate": "evaluation.protocol",
@@ -100,6 +102,7 @@ __all__ = [
     "Release",
     "Schema",
     "Select",
+    "TCloseness",
     "VarianceDiversity",
     "compare",
     "evaluate",

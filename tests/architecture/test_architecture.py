@@ -56,6 +56,7 @@ PUBLIC_NAMES: tuple[str, ...] = (
     "Release",
     "Schema",
     "Select",
+    "TCloseness",
     "VarianceDiversity",
     "compare",
     "evaluate",

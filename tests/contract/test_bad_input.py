@@ -194,6 +194,7 @@ BAD_POLICIES = {
     "k of true": (SMALL.replace("k-anonymity: 2", "k-anonymity: true"), "k-anonymity"),
     "an infinite k": (SMALL.replace("k-anonymity: 2", "k-anonymity: .inf"), "finite"),
     "l below 1": (SMALL.replace("k-anonymity: 2", "entropy-diversity: {l: 0.5, of: disease}"), "l"),
+    "t above 1": (SMALL.replace("k-anonymity: 2", "t-closeness: {t: 2, of: disease}"), "t: must be a number from 0 to 1"),
     "diversity of a column that is not sensitive": (
         SMALL.replace("k-anonymity: 2", "entropy-diversity: {l: 2, of: sex}"),
         "sensitive",
@@ -272,7 +273,6 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
 
 LATER = {"unit": "unit: disease\n", "suppress": "suppress: {at-most: 1%}\n"}
 LATER_REQUIREMENTS = {
-    "t-closeness": "{t: 0.2, of: disease}",
     "alpha-k": "{alpha: 0.5, k: 2, of: disease}",
     "beta-likeness": "{beta: 1, of: disease}",
     "delta-disclosure": "{delta: 1, of: disease}",

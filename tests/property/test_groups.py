@@ -20,6 +20,7 @@ from sfumato.policy.requirements import (
     EntropyDiversity,
     KAnonymity,
     RecursiveDiversity,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.workload import Classify, Regress, Select
@@ -85,6 +86,8 @@ BIG_CASES = {
     "median": ([], [KAnonymity(3)]),
     "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
     "median, distinct": ([], [DistinctDiversity(3, of="disease"), DistinctDiversity(2, of="job")]),
+    "median, close": ([], [TCloseness(0.3, of="disease"), TCloseness(0.1, of="salary", distance="ordered")]),
+    "one label, close": ([Classify("class")], [TCloseness(0.35, of="disease"), KAnonymity(2)]),
     "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
     "one label": ([Classify("class")], [KAnonymity(2)]),
     "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),

@@ -91,6 +91,7 @@ def policy_with(draw, schema, category, number):
         {"k-anonymity": draw(st.integers(1, 5))},
         {"entropy-diversity": {"l": draw(st.sampled_from([1, 1.5, 2, 2.0000001, 3])), "of": draw(of)}},
         {"distinct-diversity": {"l": draw(st.integers(1, 4)), "of": draw(of)}},
+        {"t-closeness": {"t": draw(st.sampled_from([0, 0.1, 0.25, 0.5, 2 / 3, 1])), "of": draw(of)}},
         {
             "recursive-diversity": {
                 "c": draw(st.sampled_from([0.1, 0.5, 1, 1.5, 2, 3, 1e-3, 1e12])),

@@ -8,6 +8,7 @@ Levels are per part: a split at alpha = .05 into two parts tests each at .025.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -268,3 +269,34 @@ def test_recursive_diversity_is_a_rule_of_thumb_that_may_err_four_times_as_often
         line.append(f"n={n} errs {n_errors / DRAWS:.4f}, power at 1.5 c {power:.3f}")
         assert is_at_most(n_errors, 4 * LEVEL)
     print(f"recursive, {name}: {'; '.join(line)} (level {LEVEL})")
+
+
+# ---- closeness -------------------------------------------------------------------------------------
+
+
+def group_away_from(whole, t):
+    """A group of as many rows as the table, farther than t from it by as little as whole rows can be."""
+    group, moved = np.array(whole), math.floor(t * sum(whole)) + 1
+    group[0] += moved
+    for v in range(len(group) - 1, 0, -1):
+        gone = min(moved, group[v])
+        group[v] -= gone
+        moved -= gone
+    return group
+
+
+@pytest.mark.parametrize("n", [20, 200, 2000])
+@pytest.mark.parametrize("n_values", [2, 5, 12])
+@pytest.mark.parametrize("t", [0.1, 0.3])
+def test_t_closeness_errs_at_most_at_its_level_and_is_found_in_the_end(n_values, n, t):
+    whole = (np.ones(n_values, dtype=np.int64) * 120_000 // n_values).tolist()
+    random = np.random.default_rng(20070415)
+    sample = Sample(n, 10**6, n_values, whole=tuple(whole))
+
+    def passes(group):
+        drawn = random.multivariate_hypergeometric(group, n, DRAWS, method="marginals")
+        return int(sample.closeness_passes(Fraction(str(t)), drawn, PARTS).sum())
+
+    assert is_at_most(passes(group_away_from(whole, t)), LEVEL)
+    if n * t * t > 10 * n_values:
+        assert passes(np.array(whole)) > DRAWS // 2

@@ -21,6 +21,7 @@ from sfumato.policy.requirements import (
     EntropyDiversity,
     KAnonymity,
     RecursiveDiversity,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -295,7 +296,7 @@ class Case:
         return replace(self, requirements=requirements)
 
     def is_reachable(self) -> bool:
-        return all(naive.satisfies(self.rows, requirement) for requirement in self.requirements)
+        return all(naive.satisfies(self.rows, requirement, self.rows) for requirement in self.requirements)
 
 
 def cut(column: Sequence[Any], target: Sequence[Any], is_number: bool) -> list[int]:  # noqa: FBT001
@@ -320,6 +321,8 @@ REQUIREMENTS = st.one_of(
         of=SENSITIVE,
     ),
     st.builds(DistinctDiversity, st.integers(1, 4), of=SENSITIVE),
+    st.builds(TCloseness, st.sampled_from([0, 0.1, 0.25, 0.3, 0.5, 1]), of=SENSITIVE),
+    st.builds(TCloseness, st.sampled_from([0.05, 0.1, 0.2, 0.5]), of=st.just("salary"), distance=st.just("ordered")),
     st.builds(VarianceDiversity, st.sampled_from([0.0, 0.25, 1.0, 6.0, 20.0]), of=st.just("salary")),
 )  # fmt: skip
 

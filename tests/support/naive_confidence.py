@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import stats
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import (
+    CLOSENESS,
     DISTINCT,
     ENTROPY,
     LOWEST_RATE,
     RATES_PER_OCTAVE,
     RECURSIVE,
+    SET,
     VALUES,
     VARIANCE,
     Rules,
     table,
 )
 from sfumato.methods.mondrian.sample_tests import ORDERS
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    TCloseness,
+    VarianceDiversity,
+)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """n of N rows; ``n_values`` sensitive values exist."""
+    """n of N rows; ``n_values`` sensitive values exist, ``whole`` says how often in all rows."""
 
     n: int
     N: int
     n_values: int
     alpha: float = 0.05
     tests: bool = True
+    whole: tuple[int, ...] = ()
 
     def passes(self, requirement, values, numbers, n_parts: int) -> bool:
         """Does a part with these sensitive values and numbers, one of ``n_parts``, pass?"""
@@ -44,6 +54,8 @@ class Sample:
         counts = np.bincount(values, minlength=self.n_values)[None, :]
         if isinstance(requirement, EntropyDiversity):
             return bool(n > 0 and self.entropy_passes(requirement.l, counts, n_parts)[0])
+        if isinstance(requirement, TCloseness):
+            return bool(n > 0 and self.closeness_passes(requirement.exact_t, counts, n_parts)[0])
         if requirement.l == 1:
             return True
         return bool(n > 0 and self.recursive_passes(float(requirement.c), requirement.l, counts, n_parts)[0])
@@ -83,6 +95,16 @@ class Sample:
                 (c * c * tail * (1 - tail) + first * (1 - first)) / (n - 1) * (self.N - self.n) / self.N
             )
             return c * tail - first > stats.norm.isf(self.share(n_parts)) * error + 1e-12
+
+    def closeness_passes(self, t: Fraction, counts, n_parts: int):
+        """For lines of counts, by the equal distance."""
+        n, whole = counts.sum(axis=1).astype(object), np.array(self.whole, dtype=object)
+        gaps = np.abs(counts * whole.sum() - n[:, None] * whole).sum(axis=1)
+        if self.n == self.N or not self.tests:
+            return gaps * t.denominator <= 2 * n * whole.sum() * t.numerator
+        distance = (gaps / (2 * n * whole.sum())).astype(np.float64)
+        doubt = self.n_values * math.log(2) + math.log(2 / self.share(n_parts))
+        return distance <= float(t) - np.sqrt(doubt / (2 * n.astype(np.float64)))
 
     def entropy_passes(self, l: float, counts, n_parts: int):  # noqa: E741 - the letter of the definition
         """For lines of counts."""
@@ -139,9 +161,9 @@ def most_renyi(log_l: float, n_values: int) -> np.ndarray:
     return _RENYI[log_l, n_values]
 
 
-def rules_of(requirements, *, values_column: int, numbers_column: int, n_values: int) -> Rules:
+def rules_of(requirements, *, values_column: int, numbers_column: int, n_values: int, whole=()) -> Rules:
     """The definitions, for rows with one sensitive category and one sensitive number."""
-    least, entropy, recursive, variance = 1, [], [], []
+    least, entropy, recursive, variance, closeness = 1, [], [], [], []
     for asked in requirements:
         if isinstance(asked, KAnonymity):
             least = max(least, asked.k)
@@ -151,6 +173,9 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
         elif isinstance(asked, EntropyDiversity):
             entropy.append((0, math.log(asked.l)))
             least = max(least, math.ceil(asked.l - 1e-9))
+        elif isinstance(asked, TCloseness):
+            t = 2 * asked.exact_t
+            closeness.append((0, 0, n_values, n_values, sum(whole), t.numerator, t.denominator, asked.t, 2))
         else:
             assert isinstance(asked, RecursiveDiversity)
             least = max(least, asked.l)
@@ -159,10 +184,12 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
     return Rules(
         least_rows=least,
         diverse_rows=max((asked.fewest_rows for asked in requirements if asked.of is not None), default=1),
-        count_only=not (entropy or recursive or variance),
-        values=table(VALUES, [(values_column, 0, n_values)] if entropy or recursive else []),
+        count_only=not (entropy or recursive or variance or closeness),
+        values=table(VALUES, [(values_column, 0, n_values)] if entropy or recursive or closeness else []),
         distinct=table(DISTINCT, []),
         entropy=table(ENTROPY, entropy),
         recursive=table(RECURSIVE, recursive),
         variance=table(VARIANCE, variance),
+        closeness=table(CLOSENESS, closeness),
+        sets=table(SET, [(v, v, v + 1, 1, n_rows) for v, n_rows in enumerate(whole)]),
     )

@@ -20,6 +20,7 @@ from sfumato.policy.requirements import (
     EntropyDiversity,
     KAnonymity,
     RecursiveDiversity,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.workload import Classify
@@ -123,14 +124,18 @@ def common(paths: Iterable[Path]) -> Path:
 # ---- requirements, by their definitions ------------------------------------------------------------
 
 
-def satisfies(rows: Sequence[Row], requirement: Any) -> bool:
-    """Do these rows, as one group, satisfy the requirement?"""
+def satisfies(rows: Sequence[Row], requirement: Any, table: Sequence[Row] = ()) -> bool:
+    """Do these rows of a table, as one group, satisfy the requirement?"""
     if isinstance(requirement, KAnonymity):  # definition 2.1
         return len(rows) >= requirement.k
     cells = [row[requirement.of] for row in rows]
     if isinstance(requirement, VarianceDiversity):  # definition 2.4; a missing number has no part in it
         return variance([exact(cell) for cell in cells if cell is not None]) >= exact(requirement.at_least)
     counts = sorted(Counter(cells).values(), reverse=True)  # a missing value is a value
+    if isinstance(requirement, TCloseness):  # of values without a hierarchy
+        return distance(cells, [row[requirement.of] for row in table], requirement.distance) <= exact(
+            requirement.t
+        )
     if isinstance(requirement, DistinctDiversity):
         return len(counts) >= requirement.l
     if isinstance(requirement, EntropyDiversity):  # definition 2.2
@@ -138,6 +143,19 @@ def satisfies(rows: Sequence[Row], requirement: Any) -> bool:
         return -math.fsum(p * math.log(p) for p in shares) >= math.log(requirement.l) - 1e-12
     assert isinstance(requirement, RecursiveDiversity)  # definition 2.3
     return requirement.l == 1 or counts[0] < exact(requirement.c) * sum(counts[requirement.l - 1 :])
+
+
+def distance(cells: Sequence[Any], table: Sequence[Any], kind: str) -> Fraction:
+    """The earth mover's distance of some cells from those of the table, all values being 1 apart or numbers by rank."""
+    values = sorted(set(table), key=lambda value: (value is None, value))
+    extra = [
+        Fraction(cells.count(value), len(cells)) - Fraction(table.count(value), len(table))
+        for value in values
+    ]
+    if kind == "equal":
+        return sum(map(abs, extra), Fraction(0)) / 2
+    carried = [abs(sum(extra[: i + 1])) for i in range(len(extra))]  # from each place to the next
+    return sum(carried, Fraction(0)) / max(len(values) - 1, 1)
 
 
 def exact(number: Any) -> Fraction:
@@ -403,7 +421,7 @@ class Mondrian:
 
     def is_allowed(self, members: Sequence[int]) -> bool:
         rows = [self.rows[i] for i in members]
-        return all(satisfies(rows, requirement) for requirement in self.requirements)
+        return all(satisfies(rows, requirement, self.rows) for requirement in self.requirements)
 
     # -- candidates --------------------------------------------------------------------------------
 

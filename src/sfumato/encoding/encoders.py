@@ -26,6 +26,7 @@ from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import HierarchyError, InputError, number_of
 from sfumato.policy.hierarchy.declarations import Balanced
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.requirements import Needs, Reference, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, Numbers, places
@@ -43,16 +44,17 @@ def encode_axis(source: Source, attribute: Attribute) -> tuple[Domain, Codes]:
     return encoder.domain, codes
 
 
-def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, int]:
-    """Codes of a class label or sensitive category, and how many there are; missing is a value of its own.
+def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, LabelEncoder]:
+    """Codes of a class label or sensitive category, and what is known of them; missing is a value of its own.
 
     >>> from sfumato.table.opening import open_table
     >>> table = open_table(pa.table({"x": ["b", None, "a", "b"]}))
-    >>> encode_label(table, Attribute("x", role="sensitive"))
-    (array([1, 2, 0, 1], dtype=uint32), 3)
+    >>> codes, known = encode_label(table, Attribute("x", role="sensitive"))
+    >>> codes, known.count
+    (array([1, 2, 0, 1], dtype=uint32), array([1, 2, 1]))
     """
     encoder = LabelEncoder(attribute)
-    return encode_whole(encoder, WholeTable(source, Schema((attribute,)))), len(encoder.count)
+    return encode_whole(encoder, WholeTable(source, Schema((attribute,)))), encoder
 
 
 def axis_encoder(
@@ -335,6 +337,7 @@ class LabelEncoder(OnePass):
         self.dictionary = Dictionary(attribute, memory)
         self.count: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._code: Codes = np.zeros(0, dtype=np.uint32)
+        self._known: pa.Array = pa.nulls(0)
 
     def observe(self, column: pa.Array, first_row: int) -> None:
         self.dictionary.add(column, first_row)
@@ -345,11 +348,19 @@ class LabelEncoder(OnePass):
             cells = _label_cells(known.column(), self.attribute)
         except table_cells.UnreadableCells as fault:
             raise fault.among(known.count, known.first) from None
+        self._known = cells.dictionary
         ranks = pc.rank(cells.dictionary, sort_keys="ascending", tiebreaker="dense").to_numpy()
         n_values = len(ranks)
         self._code = spread_codes(cells, ranks.astype(np.int64) - 1, missing=n_values)
         self.count = np.zeros(n_values + (cells.null_count > 0), dtype=np.int64)
         np.add.at(self.count, self._code, known.count)
+
+    def reference_for(self, requirement: Requirement) -> Reference | None:
+        """What a requirement compares groups with, if it does: the values of the whole table."""
+        if Needs.REFERENCE not in requirement.needs:
+            return None
+        values = [*self._known.take(pc.sort_indices(self._known)).to_pylist(), None]
+        return requirement.reference(self.attribute, dict(zip(values, self.count.tolist(), strict=False)))
 
     def codes(self, column: pa.Array) -> Codes:
         return self.dictionary.codes(column, self._code)

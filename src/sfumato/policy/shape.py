@@ -237,7 +237,6 @@ def _asked(kind: type[Requirement]) -> Rule:
 
 
 LATER = {
-    "t-closeness": "The sensitive values of every group are distributed nearly as in the table: {t: 0.2, of: disease}.",
     "alpha-k": "k-anonymity, and no sensitive value above a share alpha of a group: {alpha: 0.5, k: 5, of: disease}.",
     "beta-likeness": "No sensitive value gains more than a factor beta in a group: {beta: 1, of: disease}.",
     "delta-disclosure": "The frequency of a sensitive value in a group is near that in the table: "

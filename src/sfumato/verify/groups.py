@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.table.cells import as_stored, dates, numbers, texts
+from sfumato.table.cells import as_stored, numbers, ordered, texts
 
 Ints = NDArray[np.int64]
 
@@ -87,15 +87,20 @@ class Groups:
 
 def codes_of(column: Any, attribute: Attribute) -> Codes:
     """The values of a column as its kind reads them: ``1`` and ``1.0`` are one number, but two texts."""
+    return with_missing(values_of(column, attribute))
+
+
+def values_of(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+    """The same, with the values themselves; null where missing."""
     if attribute.kind is Kind.NUMBER:
         encoded = pc.add(numbers(column, attribute), 0).dictionary_encode()  # -0.0 + 0 is 0.0
     elif attribute.kind is Kind.DATE:
-        encoded = dates(column, attribute).dictionary_encode()
+        encoded = ordered(column, attribute).dictionary_encode()
     else:
         encoded = texts(column, attribute)
         if attribute.role is Role.SENSITIVE:
             encoded = folded(encoded)
-    return with_missing(encoded)
+    return encoded
 
 
 def cells_of(column: Any, name: str) -> Codes:

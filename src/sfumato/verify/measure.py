@@ -44,7 +44,7 @@ from sfumato.verify.columns import box_columns, group_columns
 from sfumato.verify.groups import codes_of, folded
 from sfumato.verify.opening import allowed_memory, is_small, open_rows
 from sfumato.verify.portions import SHARE, Evidence, Judged, Portions, collected, rows_at_once
-from sfumato.verify.requirements import measure_groups
+from sfumato.verify.requirements import count_references, measure_groups
 from sfumato.verify.statistics import Finding
 
 BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
@@ -139,17 +139,26 @@ def examine_source(
     judged = columns_to_check(source.names, policy, with_statistics=with_statistics)
     if fits_in_memory(source, judged, memory):
         source = replace(source, read=cache(source.read))  # columns are looked at more than once
-        evidence = Evidence.of_rows(source, judged)
+        whole = count_references(policy, lambda name: [source.column(name)])
+        evidence = replace(Evidence.of_rows(source, judged), whole=whole)
         return _merge(
             [_examine_groups(evidence, policy, with_statistics=with_statistics, beside=beside)], source
         )
+    n_rows = rows_at_once(memory, len(judged.names))
+
+    def read(*names: str) -> Iterator[Any]:
+        return source.batches(names, rows=n_rows, memory=memory // SHARE)
+
+    whole = count_references(policy, lambda name: (batch.column(name) for batch in read(name)))
     portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
     try:
-        n_rows = rows_at_once(memory, len(judged.names))
-        collected(source.batches(judged.names, rows=n_rows, memory=memory // SHARE), portions)
+        collected(read(*judged.names), portions)
         found = [
             _examine_groups(
-                Evidence.of(lines, judged), policy, with_statistics=with_statistics, beside=beside
+                replace(Evidence.of(lines, judged), whole=whole),
+                policy,
+                with_statistics=with_statistics,
+                beside=beside,
             )
             for lines in portions
         ]

@@ -302,6 +302,8 @@ class Evidence:
     groups: Groups
     moments: Mapping[str, Moments] = field(default_factory=dict)
     cells: Mapping[str, pa.DictionaryArray] = field(default_factory=dict)
+    whole: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
+    """Of columns that groups are compared in with the whole table: the rows of each value there, None for missing."""
 
     @classmethod
     def of_rows(cls, source: Source, judged: Judged, weight: Ints | None = None) -> Evidence:

@@ -24,6 +24,7 @@ from sfumato.policy.requirements import (
     KAnonymity,
     RecursiveDiversity,
     Requirement,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.schema import Attribute, Kind
@@ -44,6 +45,7 @@ HEADER = """\
 -- folds sensitive values and says where that merges some), and 0.0 and -0.0 are one number."""
 
 NO_SQL = "-- The claims of this policy ({}) have no SQL: sfumato verify checks them in the release folder."
+NO_SQL_FOR = "-- requirement: {}\n-- It has no SQL: sfumato verify checks it."
 NOTHING_REQUIRED = "-- The policy requires nothing of the groups."
 
 # ---- the definitions -------------------------------------------------------------------------------
@@ -67,6 +69,27 @@ FROM distinct_values
 GROUP BY {cells}
 HAVING COUNT(*) < {l}
 """
+
+T_CLOSENESS = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+whole AS (SELECT {sensitive_value}, COUNT(*) AS {n_in_table} FROM sensitive GROUP BY {sensitive_value}),
+counts AS (
+  SELECT {cells}, {sensitive_value}, COUNT(*) AS {n_rows}, SUM(COUNT(*)) OVER (PARTITION BY {partition}) AS {n_in_group}
+  FROM sensitive
+  GROUP BY {cells}, {sensitive_value}
+),
+gaps AS (
+  SELECT {cells}, {n_in_group}, (SELECT COUNT(*) FROM release) AS {n_all},
+    ABS({n_rows} * (SELECT COUNT(*) FROM release) - {n_in_group} * whole.{n_in_table})
+      - {n_in_group} * whole.{n_in_table} AS {gap}
+  FROM counts JOIN whole ON counts.{sensitive_value} IS NOT DISTINCT FROM whole.{sensitive_value}
+)
+SELECT {cells}, (SUM({gap}) + MAX({n_in_group} * {n_all})) / (2.0 * MAX({n_in_group} * {n_all})) AS {distance}
+FROM gaps
+GROUP BY {cells}
+HAVING (SUM({gap}) + MAX({n_in_group} * {n_all})) * {denominator} > 2 * MAX({n_in_group} * {n_all}) * {numerator}
+"""
+"""Half of the sum of |p - q|, times the rows of group and table; a value that a group lacks adds q."""
 
 ENTROPY_DIVERSITY = """
 WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
@@ -133,11 +156,16 @@ def _fraction(requirement: RecursiveDiversity) -> dict[str, Any]:
     return {"l": requirement.l, "numerator": numerator, "denominator": denominator}
 
 
+def _limit(requirement: TCloseness) -> dict[str, Any]:
+    return {"numerator": requirement.exact_t.numerator, "denominator": requirement.exact_t.denominator}
+
+
 DEFINITIONS: Mapping[type[Requirement], tuple[str, Callable[[Any], Mapping[str, Any]]]] = {
     KAnonymity: (K_ANONYMITY, lambda it: {"k": it.k}),
     DistinctDiversity: (DISTINCT_DIVERSITY, lambda it: {"l": it.l}),
     EntropyDiversity: (ENTROPY_DIVERSITY, lambda it: {"l": it.l, "tolerance": ENTROPY_TOLERANCE}),
     RecursiveDiversity: (RECURSIVE_DIVERSITY, _fraction),
+    TCloseness: (T_CLOSENESS, _limit),
     VarianceDiversity: (
         VARIANCE_DIVERSITY,
         lambda it: {"at_least": it.at_least, "almost_one": 1 - VARIANCE_TOLERANCE},
@@ -187,18 +215,27 @@ def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
         return f"{HEADER}\n{NO_SQL.format('risk and utility of single rows')}"
     if not policy.requirements:
         return f"{HEADER}\n{NOTHING_REQUIRED}"
+    notes = [NO_SQL_FOR.format(_words(item)) for item in policy.requirements if not has_sql(item)]
     printed = [f"-- requirement: {name}\n{text}" for name, text in statements(policy, names, dialect)]
-    return f"{HEADER}\n\n" + ";\n\n".join(printed)  # none after the last: dbt takes a statement without
+    listed = (
+        [";\n\n".join(printed)] if printed else []
+    )  # no semicolon after the last: dbt takes a statement without
+    return "\n\n".join([HEADER, *notes, *listed])
+
+
+def has_sql(requirement: Requirement) -> bool:
+    """Is the requirement printed as SQL? A distance along an order or a hierarchy is not."""
+    return not isinstance(requirement, TCloseness) or requirement.distance == "equal"
 
 
 def statements(policy: Policy, names: Sequence[str], dialect: str) -> Iterator[tuple[str, str]]:
-    """Each requirement as a line of words, and its statement."""
+    """Each requirement that has SQL as a line of words, and its statement."""
     import sqlglot  # noqa: PLC0415 - takes a fifth of a second, and only --sql needs it
 
     cells = group_columns(policy, names)
     quoted = [_quote(name) for name in cells]
     parts = [f"CAST({name} AS TEXT)" for name in quoted] if dialect == "bigquery" else quoted
-    for requirement in policy.requirements:
+    for requirement in filter(has_sql, policy.requirements):
         text, numbers = DEFINITIONS[type(requirement)]
         fields = {word: _quote(_free(word, cells)) for word in re.findall(r"\{(\w+)\}", text)}
         fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **numbers(requirement)}

@@ -45,6 +45,8 @@ require:
   - k-anonymity: 3
   - entropy-diversity: {l: 2, of: disease}
   - recursive-diversity: {c: 2, l: 2, of: rank}
+  - t-closeness: {t: 0.3, of: disease}
+  - t-closeness: {t: 0.2, of: rank, distance: ordered}
   - variance-diversity: {at-least: 0.5, of: salary}
 output: {values: summary}
 """)

@@ -146,6 +146,16 @@ def test_claims_without_sql_have_a_comment_that_says_so(policy, what):
     assert all(line.startswith("--") for line in printed.splitlines())
 
 
+def test_a_distance_without_sql_has_a_comment_before_the_statements():
+    asked = {"t-closeness": {"t": 0.2, "of": "charge", "distance": "ordered"}}
+    printed = sql_of(policy_of(require=[*REQUIRE, asked]), list(ATTRIBUTES), "duckdb")
+    words = '-- requirement: t-closeness t 0.2, of "charge", distance "ordered"\n-- It has no SQL'
+    assert printed.index(words) < printed.index("-- requirement: k-anonymity 10")
+    assert len(sqlglot.parse(printed, read="duckdb")) == len(REQUIRE)
+    alone = sql_of(policy_of(require=[asked]), list(ATTRIBUTES), "duckdb")
+    assert all(line.startswith("--") or not line for line in alone.splitlines())
+
+
 def test_what_is_no_release_is_said(tmp_path):
     with pytest.raises(InputError, match="certificate"):
         sql_of_folder(tmp_path, "duckdb")

@@ -30,16 +30,19 @@ from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import (
     CELL,
+    CLOSENESS,
     DISTINCT,
     ENTROPY,
     FIXED_POINT,
     RECURSIVE,
+    SET,
     TARGET,
     VALUES,
     VARIANCE,
     Cells,
     Queries,
     Rules,
+    Table,
     Targets,
     table,
 )
@@ -53,11 +56,15 @@ from sfumato.policy.requirements import (
     Needs,
     RecursiveDiversity,
     Requirement,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Predict, Regress, Select, Task
 from sfumato.release.query.select import code_ranges
+
+FINEST = 10**9
+"""More digits of t than nine are rounded down, which asks for a little more: products with counts fit in 124 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +226,7 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
     at = {label.name: i for i, label in enumerate(dict.fromkeys(counted))}
     ends = np.cumsum([0, *(len(columns.count(Label(name))) for name in at)]).tolist()
     places = [columns.place(Label(name)) for name in at]
-    distinct, entropy, recursive, variance = [], [], [], []
+    closeness, distinct, entropy, recursive, variance = [], [], [], [], []
     for item in requirements:
         if isinstance(item, EntropyDiversity):
             entropy.append((at[item.of], math.log(item.l)))
@@ -227,18 +234,44 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
             recursive.append((at[item.of], item.l, item.exact_c.numerator, item.exact_c.denominator))
         elif isinstance(item, DistinctDiversity):
             distinct.append((at[item.of], item.l))
+        elif isinstance(item, TCloseness):
+            closeness.append((at[item.of], item))
         elif isinstance(item, VarianceDiversity):
             variance.append(_variance(item, columns))
+    close, sets = _compile_closeness(closeness, columns)
     return Rules(
         least_rows=max((item.fewest_rows for item in requirements), default=1),
         diverse_rows=max((item.fewest_rows for item in requirements if item.of is not None), default=1),
-        count_only=not (distinct or entropy or recursive or variance),
+        count_only=not (closeness or distinct or entropy or recursive or variance),
         values=table(VALUES, list(zip(places, ends[:-1], ends[1:], strict=True))),
         distinct=table(DISTINCT, distinct),
         entropy=table(ENTROPY, entropy),
         recursive=table(RECURSIVE, recursive),
         variance=table(VARIANCE, variance),
+        closeness=close,
+        sets=sets,
     )
+
+
+def _compile_closeness(asked: Sequence[tuple[int, TCloseness]], columns: Columns) -> tuple[Table, Table]:
+    """The rules of t-closeness, each with the place of its sensitive attribute, and their sets of values."""
+    rules, lines = [], [np.zeros(0, dtype=SET)]
+    for place, item in asked:
+        known = columns.labels[item.of].reference_for(item)
+        assert known is not None
+        n_values, n_sets, first = len(known.order), len(known.first), sum(map(len, lines))
+        own = np.zeros(max(n_values, n_sets), dtype=SET)  # what is left over of either weighs nothing
+        own["code"][:n_values] = known.order
+        before, sets = np.cumsum([0, *known.counts[known.order]]), own[:n_sets]
+        sets["first"], sets["last"], sets["weight"] = known.first, known.last, known.weight
+        sets["rows"] = before[known.last] - before[known.first]
+        lines.append(own)
+        limit = Fraction(math.floor(item.exact_t * FINEST), FINEST) * known.scale
+        end, n_rows = first + len(own), columns.n_rows
+        rules.append(
+            (place, first, end, n_values, n_rows, limit.numerator, limit.denominator, item.t, known.scale)
+        )
+    return table(CLOSENESS, rules), np.concatenate(lines).view(np.recarray)
 
 
 def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, float]:
@@ -268,7 +301,9 @@ def _whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
     if column is None:
         return GroupStats(count)
     if isinstance(column, Label):
-        return GroupStats(count, values=columns.count(column)[None, :])
+        counts = columns.count(column)
+        reference = columns.labels[column.name].reference_for(requirement)
+        return GroupStats(count, values=counts[None, :], reference=reference)
     variance = _variance_of(columns.sums(column)) * columns.scale(column).exact_unit ** 2
     return GroupStats(count, variance=np.array([float(variance)]))
 

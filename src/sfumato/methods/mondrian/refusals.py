@@ -105,16 +105,16 @@ class _Parts:
 
 def _statistics(item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]) -> Statistics:
     """What a requirement needs of parts of these rows."""
-    if item.needs is Needs.VALUES and item.of is not None:
-        codes, n = encode_label(source, policy.schema[item.of])
-        own = codes[rows].astype(np.int64)
+    if Needs.VALUES in item.needs and item.of is not None:
+        codes, known = encode_label(source, policy.schema[item.of])
+        own, n, reference = codes[rows].astype(np.int64), len(known.count), known.reference_for(item)
 
         def with_values(at: Ints, n_parts: int) -> GroupStats:
             values = np.bincount(at * n + own, minlength=n_parts * n).reshape(n_parts, n)
-            return GroupStats(values.sum(axis=1), values=values)
+            return GroupStats(values.sum(axis=1), values=values, reference=reference)
 
         return with_values
-    if item.needs is Needs.MOMENTS and item.of is not None:
+    if Needs.MOMENTS in item.needs and item.of is not None:
         scale, codes = encode_number(source, policy.schema[item.of])
         number = scale.unit * codes[rows].astype(np.float64)
 

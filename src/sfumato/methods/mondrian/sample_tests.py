@@ -28,6 +28,13 @@ entropy l-diversity (ours; the paper has none)
     :func:`frequency_bound` by a margin; each at half of the level. Sound for all values and sizes:
     see these functions.
 
+t-closeness (ours)
+    The distance of the sample from the whole table, whose values were all counted, is at most
+    :math:`t - \sqrt{(m \log 2 + \log(2 / chance)) / 2 n_i}`, m being the number of values. Sound: by the triangle
+    inequality the distance of all rows of the part is larger by their distance from the sample at most, and that is
+    no larger than the total variation, since no two values are more than 1 apart. Total variation is the largest
+    :math:`p(S) - \hat p(S)` over :math:`2^m` sets, each above x with chance :math:`e^{-2 n_i x^2}` at most [H63].
+
 distinct l-diversity (ours)
     The definition as it stands: a value of the sample is a value of all rows.
 

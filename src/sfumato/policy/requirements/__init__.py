@@ -10,20 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sfumato.policy.requirements.closeness import TCloseness
 from sfumato.policy.requirements.diversity import (
     DistinctDiversity,
     EntropyDiversity,
     RecursiveDiversity,
     VarianceDiversity,
 )
-from sfumato.policy.requirements.group_stats import GroupStats, Needs
+from sfumato.policy.requirements.group_stats import GroupStats, Needs, Reference
 from sfumato.policy.requirements.k_anonymity import KAnonymity
 from sfumato.policy.requirements.promise import Promise
 from sfumato.policy.requirements.requirement import Requirement
 
 REQUIREMENTS: Mapping[str, type[Requirement]] = {
     kind.word: kind
-    for kind in (KAnonymity, EntropyDiversity, RecursiveDiversity, VarianceDiversity, DistinctDiversity)
+    for kind in (
+        KAnonymity,
+        EntropyDiversity,
+        RecursiveDiversity,
+        VarianceDiversity,
+        DistinctDiversity,
+        TCloseness,
+    )
 }
 """Every requirement, by its word in a policy."""
 
@@ -36,6 +44,8 @@ __all__ = [
     "Needs",
     "Promise",
     "RecursiveDiversity",
+    "Reference",
     "Requirement",
+    "TCloseness",
     "VarianceDiversity",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
-from sfumato.policy.requirements.group_stats import GroupStats, Needs
+from sfumato.policy.requirements.group_stats import GroupStats, Needs, Reference
 from sfumato.policy.requirements.parameter import Parameter, parameters_of
 from sfumato.policy.requirements.promise import Promise
 from sfumato.policy.schema import Attribute, Role
@@ -58,6 +58,13 @@ class Requirement(ABC):
     @abstractmethod
     def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
         """The figure of each group."""
+
+    def reference(self, attribute: Attribute, rows: Mapping[Any, int]) -> Reference | None:  # noqa: ARG002 - most need none
+        """What groups are compared with, of the rows that each value has in the whole table, in the order of its codes.
+
+        Missing is None, the last one.
+        """
+        return None
 
     @abstractmethod
     def is_met_by(self, figure: float) -> bool:
@@ -148,7 +155,7 @@ def _read(parameter: Parameter, given: Mapping[str, Any]) -> Any:
 def _spell(given: object) -> str:
     """A number as YAML reads it.
 
-    >>> _spell(1e8), _spell(3), _spell("disease")
-    ('1.0e+8', '3', 'disease')
+    >>> _spell(1e8), _spell(0.2), _spell(3), _spell("disease")
+    ('1.0e+8', '0.2', '3', 'disease')
     """
-    return f"{given:.1e}".replace("e+0", "e+") if isinstance(given, float) else str(given)
+    return f"{given:.1e}".replace("e+0", "e+") if isinstance(given, float) and given >= 1e6 else str(given)

@@ -26,7 +26,13 @@ from sfumato.methods.mondrian.sample_tests import (
     least_rows,
     rules_on_sample,
 )
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
+from sfumato.policy.requirements import (
+    EntropyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    TCloseness,
+    VarianceDiversity,
+)
 
 # ---- quantiles -------------------------------------------------------------------------------------
 
@@ -71,6 +77,7 @@ REQUIREMENTS = st.lists(
         st.integers(1, 30).map(KAnonymity),
         st.builds(EntropyDiversity, st.sampled_from([1, 1.2, 2, 2.5, 3]), of=st.just("s")),
         st.builds(RecursiveDiversity, st.sampled_from([0.5, 1, 2.5, 5]), st.integers(1, 4), of=st.just("s")),
+        st.builds(TCloseness, st.sampled_from([0, 0.1, 0.3, 0.5, 0.7, 0.9]), of=st.just("s")),
         st.builds(VarianceDiversity, st.sampled_from([0.0, 1.0, 4.0, 9.0]), of=st.just("x")),
     ),
     min_size=1,
@@ -94,14 +101,15 @@ EIGHT = [[], [], [], [], [], [], [], []]
 def test_every_part_is_judged_as_the_formulas_say_it_one_by_one_and_along_a_walk(
     requirements, n, times, tests, n_values, skew, seed, n_parts
 ):
-    sample = Sample(n, round(n * times), n_values, tests=tests)
     random = np.random.default_rng(seed)
+    whole = tuple(random.integers(1, 100, n_values).tolist())
+    sample = Sample(n, round(n * times), n_values, tests=tests, whole=whole)
     rows = np.zeros((n, 4), dtype=np.uint32)
     rows[:, 1] = (n_values * random.random(n) ** skew).astype(np.uint32)
     rows[:, 2] = random.integers(0, 12, n)
     rows[random.random(n) < 0.1, 2] = NO_NUMBER
     axes = axes_from([EIGHT])
-    plain = rules_of(requirements, values_column=1, numbers_column=2, n_values=n_values)
+    plain = rules_of(requirements, values_column=1, numbers_column=2, n_values=n_values, whole=whole)
     rules = rules_on_sample(plain, axes, n_sample=n, n_rows=sample.N, tests=tests)
     assert (rules is plain) == (sample.n == sample.N)
     scratch = new_scratch(rows, rows[:, :1].copy(), axes, NO_TARGETS, rules)

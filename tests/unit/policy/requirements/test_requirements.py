@@ -22,6 +22,7 @@ from sfumato.policy.requirements import (
     GroupStats,
     KAnonymity,
     RecursiveDiversity,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.schema import Schema
@@ -199,6 +200,7 @@ def test_the_worst_figure_is_the_least_or_the_greatest_as_the_requirement_says()
         (RecursiveDiversity(2, 3, of="d"), 1.999, 2.001),
         (RecursiveDiversity(2, 1, of="d"), 9.0, None),
         (DistinctDiversity(3, of="d"), 3.0, 2.0),
+        (TCloseness(0.2, of="d"), 0.2 + 1e-10, 0.2001),
         (VarianceDiversity(1e8, of="s"), 1e8 * (1 - 1e-10), 0.999e8),
     ],
 )
@@ -321,6 +323,12 @@ def test_a_requirement_that_the_whole_table_fails_says_by_how_much(requirement, 
         f"{words} cannot be met: even one single group of all 4 rows has only {best}. Ask for less, or add rows."
     )
     assert not any(cell in message for cell in ("flu", "gout", "1001", "1003"))
+
+
+def test_the_whole_table_is_as_close_to_itself_as_any_t_asks_for():
+    table = pa.table({"age": [1, 2], "disease": ["flu", "gout"], "salary": [1, 3]})
+    for asked in (TCloseness(0, of="disease"), TCloseness(0, of="salary", distance="ordered")):
+        assert partition(open_table(table), SCHEMA, [asked]).size.tolist() == [2]
 
 
 def test_a_requirement_that_the_whole_table_just_meets_is_met_by_one_group():

@@ -44,6 +44,15 @@ CELL = np.dtype(
     [("cell", np.int64), ("value", np.int64), ("weight", np.float64), ("scale", np.float64)], align=True
 )
 VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)], align=True)
+CLOSENESS = np.dtype(
+    [("of", np.int64), ("first", np.int64), ("last", np.int64), ("n_values", np.int64), ("n_rows", np.int64),
+     ("up", np.int64), ("down", np.int64), ("t", np.float64), ("scale", np.float64)],
+    align=True,
+)  # fmt: skip
+SET = np.dtype(
+    [("code", np.int64), ("first", np.int64), ("last", np.int64), ("weight", np.int64), ("rows", np.int64)],
+    align=True,
+)
 DISTINCT = np.dtype([("of", np.int64), ("l", np.int64)], align=True)
 ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
 RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
@@ -132,6 +141,12 @@ class Rules(NamedTuple):
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
     recursive: Table  # (rules,) RECURSIVE: which sensitive attribute, l, and c = up / down, exactly
     variance: Table  # (rules,) VARIANCE: column of the row matrix, least in squared units of that column
+    closeness: Table = table(CLOSENESS, [])
+    """(rules,) CLOSENESS: which sensitive attribute, its lines of ``sets``, its values, rows of the whole table, t as
+    ``up / down / scale``."""
+    sets: Table = table(SET, [])
+    """SET: line j of a rule has the code of the value at place j of an order; and the j-th set, which are the values at
+    places first to last of that order, with its weight and its rows in the whole table."""
     tests: NDArray[np.float64] = np.zeros((0, 0))
     """(lines, numbers) of tests on a sample, see LEAST_ROWS and so on; no line: these are all rows. One array, since
     each costs time wherever it is handed on."""
@@ -174,4 +189,5 @@ class Scratch(NamedTuple):
 
 def work_of(rules: Rules) -> NDArray[np.int64]:
     """Working space in which a requirement is decided."""
-    return np.zeros(len(rules.recursive) + int(rules.recursive["l"].max(initial=1)), dtype=np.int64)
+    room = int(rules.recursive["l"].max(initial=1)) + int(rules.closeness["n_values"].max(initial=0)) + 1
+    return np.zeros(len(rules.recursive) + room, dtype=np.int64)

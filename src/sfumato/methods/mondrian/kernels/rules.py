@@ -6,9 +6,10 @@ statistics: ``part_holds`` of one set of rows; ``fill_walk`` of every prefix of 
 which Median and the scored criteria need to find the nearest allowable threshold; ``counts_hold`` of rows that were
 counted elsewhere.
 
-The definitions are ``distinct_holds``, ``entropy_holds``, ``recursive_holds`` and ``variance_holds``. Where the rows
-are a sample, ``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure`` and ``variance_is_sure`` ask for more:
-enough to say of all rows, with few errors, that the definition holds [LDR08, section 5.2.1]; see ``sample_tests``.
+The definitions are ``distinct_holds``, ``entropy_holds``, ``recursive_holds``, ``closeness_holds`` and
+``variance_holds``. Where the rows are a sample, ``entropy_limit``, ``no_value_is_frequent``, ``recursive_is_sure``,
+``closeness_is_sure`` and ``variance_is_sure`` ask for more: enough to say of all rows, with few errors, that the
+definition holds [LDR08, section 5.2.1]; see ``sample_tests``.
 """
 
 from __future__ import annotations
@@ -75,6 +76,37 @@ def product(a, b):
     low = a0 * b0 + ((middle & mask) << 31)
     carry = low >> 62
     return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
+
+
+@inner
+def distance_of(values, start, n, rule, sets, work):
+    """How far n rows, counts values[start:], are from the whole table, times n * rule.n_rows * rule.scale.
+
+    In words as ``product`` has them; exact as long as the whole table has fewer than 2^31 rows.
+
+    work    its end is room for the values, and one more
+    """
+    base = work.shape[0] - rule.n_values - 1
+    work[base] = 0
+    for j in range(rule.n_values):
+        work[base + j + 1] = work[base + j] + values[start + sets[rule.first + j].code]
+    high, low = np.int64(0), np.int64(0)
+    for j in range(rule.first, rule.last):
+        inside = work[base + sets[j].last] - work[base + sets[j].first]
+        more, less = product(abs(rule.n_rows * inside - n * sets[j].rows), sets[j].weight)
+        low += less
+        high += more + (low >> 62)
+        low &= (np.int64(1) << 62) - 1
+    return high, low
+
+
+@inner
+def closeness_holds(high, low, n, rule):
+    """Is that distance at most t? [LLV07]"""
+    high1, low1 = product(low, rule.down)
+    high1 += high * rule.down
+    high2, low2 = product(n * rule.n_rows, rule.up)
+    return high1 < high2 or (high1 == high2 and low1 <= low2)
 
 
 @kernel
@@ -154,6 +186,13 @@ def recursive_is_sure(most, top_rest, n, up, down, z, correction):
 
 
 @inner
+def closeness_is_sure(high, low, n, rule, doubt):
+    """Is ``closeness_holds`` of all rows? By the triangle inequality, see ``sample_tests``."""
+    distance = (float(high) * 4611686018427387904.0 + float(low)) / (float(n) * rule.n_rows * rule.scale)
+    return distance + math.sqrt((rule.n_values * math.log(2.0) + doubt) / (2.0 * n)) <= rule.t
+
+
+@inner
 def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests):
     """Is ``variance_holds`` of all rows? By a quantile of chi-square [LDR08, section 5.2.1]."""
     if n < 2:
@@ -180,6 +219,14 @@ def values_hold(values, s, n, most, inner, sums, n_parts, rules):
     for r in range(rules.distinct.shape[0]):
         if rules.distinct[r].of == s and not distinct_holds(values, start, end, rules.distinct[r].l):
             return False
+    for r in range(rules.closeness.shape[0]):
+        if rules.closeness[r].of == s:
+            rule = rules.closeness[r]
+            high, low = distance_of(values, start, n, rule, rules.sets, sums)
+            if not closeness_holds(high, low, n, rule):
+                return False
+            if is_tested and not closeness_is_sure(high, low, n, rule, rules.tests[DOUBT, n_parts]):
+                return False
     for r in range(rules.entropy.shape[0]):
         if rules.entropy[r].of == s:
             limit = rules.entropy[r].log

@@ -46,6 +46,7 @@ from sfumato.policy.requirements import (
     GroupStats,
     KAnonymity,
     RecursiveDiversity,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.policy.schema import Schema
@@ -243,6 +244,7 @@ REQUIREMENTS = st.lists(
             of=st.sampled_from(["disease", "job"]),
         ),
         st.builds(DistinctDiversity, st.integers(1, 4), of=st.sampled_from(["disease", "job"])),
+        st.builds(TCloseness, st.sampled_from([0, 0.1, 0.25, 0.5]), of=st.sampled_from(["disease", "job"])),
         st.builds(VarianceDiversity, st.sampled_from([0.0, 1.0, 2.25]), of=st.just("salary")),
     ),
     max_size=3,
@@ -279,15 +281,20 @@ def test_every_prefix_and_every_rest_is_judged_alike_at_once_row_by_row_and_by_d
             first, last = (end, len(sample)) if backward else (0, end)
             part = [sample[i] for i in order[first:last].tolist()]
             assert holds_of(matrix, order, first, last, rules, scratch) == found
-            assert found == (bool(part) and all(naive.satisfies(part, asked) for asked in requirements))
-            assert found == (bool(part) and all(judged(asked, part) for asked in requirements))
+            assert found == (bool(part) and all(naive.satisfies(part, asked, rows) for asked in requirements))
+            assert found == (bool(part) and all(judged(asked, part, rows) for asked in requirements))
     assert not scratch.values.any()
     assert not scratch.is_top.any()
 
 
-def judged(requirement, rows):
+def judged(requirement, rows, every):
     """What the requirement itself says of the group, as ``verify`` asks it."""
     counts = Counter(row.get(requirement.of) for row in rows)
+    if isinstance(requirement, TCloseness):
+        whole = Counter(row[requirement.of] for row in every)
+        values = np.array([[counts[value] for value in whole]])
+        reference = requirement.reference(SCHEMA[requirement.of], whole)
+        return requirement.holds(GroupStats(np.array([len(rows)]), values=values, reference=reference))[0]
     numbers = [row["salary"] for row in rows if row["salary"] is not None]
     groups = GroupStats(
         np.array([len(rows)]),
