@@ -28,6 +28,7 @@ lint: dev  ## ruff, formatting, types
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/python -m mypy --config-file tests/mypy.ini
 
 format: dev  ## mend what ruff can mend
 	$(BIN)/python -m ruff check --fix .

@@ -54,7 +54,8 @@ def by_prefix_sums(problem: LatticeProblem, objective: Threshold, which: Ints) -
         problem.lattice, problem.rows, problem.factor, np.int64(problem.floor), problem.own, problem.side,
         problem.side_count, problem.need(objective.at_least), which, levels, measures,
     )  # fmt: skip
-    return Solution(which, levels, *measures.T, np.ones(len(which), dtype=np.bool_))
+    covered, weight, utility = measures.T
+    return Solution(which, levels, covered, weight, utility, np.ones(len(which), dtype=np.bool_))
 
 
 @njit(cache=True, nogil=True)

@@ -126,7 +126,7 @@ def agrawal_pair(
             if 0 < found.sum() < n_rows:
                 break
         classes[column] = (as_column(found), as_column(labels(function, test, constants)))
-    return tuple(  # type: ignore[return-value] - two
+    return tuple(  # type: ignore[return-value]  # two
         Study(
             "Agrawal",
             pa.table({**rows, **{column: pair[i] for column, pair in classes.items()}}),

@@ -124,7 +124,8 @@ def assert_same(rows, policy, engines):
 @ANY
 @given(case=tables())
 def test_sql_finds_the_failing_groups_of_any_table(case, engines):
-    assert_same(*case, engines)
+    rows, policy = case
+    assert_same(rows, policy, engines)
 
 
 @ANY
