@@ -67,7 +67,7 @@ def test_scripts_ask_modules_for_what_they_have(path):
 
 
 def test_what_a_module_lacks_is_found():
-    assert lacking(tods_fig09, "points.Numbers(1)\ntrials.tables.open_table(2)\n") == [
+    assert lacking(tods_fig09, "points.NumberColumn(1)\ntrials.tables.open_table(2)\n") == [
         "tods_fig09, line 2: lab.trials has no tables"
     ]
 
