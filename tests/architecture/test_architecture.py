@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.policy.options import OPTIONS
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "sfumato"
 
@@ -97,6 +99,22 @@ PRIVATE = (
     "sfumato.policy.options.sampling_plan",
 )
 """Modules of the private release: what is random in them is drawn by Mechanisms, and in no other way."""
+
+METHODS = ("mondrian", "tds", "diffgen", "risk-utility")
+"""The methods, as a policy names them."""
+
+HOMES_OF_METHODS = (
+    "sfumato.policy.options",
+    "sfumato.methods",
+    "sfumato.verify.diffgen",
+    "sfumato.verify.risk_utility",
+    "sfumato.report.diffgen",
+    "sfumato.report.risk_utility",
+    "sfumato.report.sampled",
+    "sfumato.cli.promises",
+)
+"""Where a method may be known by its name: it itself, its options, and who checks and shows its releases. All others
+find those in a table, by the form of a release, or ask the options a question."""
 
 # ---- reading sources ------------------------------------------------------------------------------
 
@@ -319,6 +337,55 @@ def raw_declarations(sources: dict[str, str]) -> list[str]:
     ]
 
 
+def known_methods(sources: dict[str, str]) -> list[str]:
+    """Places that ask which method a policy names, where its options should be asked what they want to know."""
+
+    def is_kind(text: str) -> bool:
+        kinds = (name.replace("-", "") + "options" for name in METHODS)
+        return text.rpartition(".")[2].lower() in kinds
+
+    def has_kind(node: ast.AST) -> bool:
+        return any(
+            is_kind(ast.unparse(inner))
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Name | ast.Attribute)
+        )
+
+    def has_name(*nodes: ast.AST | None) -> bool:
+        return any(
+            isinstance(inner, ast.Constant) and inner.value in METHODS
+            for node in nodes
+            if node is not None
+            for inner in ast.walk(node)
+        )
+
+    def is_known(node: ast.AST) -> bool:
+        match node:
+            case ast.Call(func=ast.Name("isinstance" | "issubclass"), args=[_, kinds]):
+                return has_kind(kinds)
+            case ast.Call(func=ast.Attribute(attr="options_for"), args=[kind]):
+                return has_kind(kind)
+            case ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]):
+                return has_name(key)
+            case ast.Attribute(value=kind, attr="name"):
+                return is_kind(ast.unparse(kind))
+            case ast.Compare(left=left, comparators=rights):
+                return has_name(left, *rights) or any(is_kind(ast.unparse(side)) for side in (left, *rights))
+            case ast.MatchClass(cls=kind):
+                return is_kind(ast.unparse(kind))
+            case ast.MatchValue(value=found) | ast.Subscript(slice=found):
+                return has_name(found)
+        return False
+
+    return [
+        f"{module}, line {node.lineno}: asks which method it is; ask its options, or find it by its form."
+        for module, text in sources.items()
+        if not within(module, *HOMES_OF_METHODS)
+        for node in ast.walk(ast.parse(text))
+        if is_known(node)
+    ]
+
+
 def prints(sources: dict[str, str]) -> list[str]:
     return [
         f"{module}, line {node.lineno}: prints; only cli does."
@@ -427,6 +494,14 @@ def test_kernels_import_numpy_and_numba_only():
 
 def test_hierarchies_are_asked_and_not_taken_apart():
     report(raw_declarations(SOURCES))
+
+
+def test_nobody_asks_which_method_it_is():
+    report(known_methods(SOURCES))
+
+
+def test_the_methods_are_these():
+    assert tuple(OPTIONS) == METHODS
 
 
 def test_the_library_never_prints():
@@ -635,6 +710,36 @@ def test_questions_to_a_hierarchy_are_fine():
         "attribute.hierarchy is None\nisinstance(attribute.hierarchy, Mask)\nattribute.hierarchy.as_policy()"
     )
     assert raw_declarations(package(table=text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(policy.method, DiffGenOptions)",
+        "isinstance(policy.method, options.TdsOptions | MondrianOptions)",
+        "isinstance(policy.method, (TdsOptions, int))",
+        "type(policy.method) is RiskUtilityOptions",
+        "policy.options_for(DiffGenOptions)",
+        "PRIVATE = DiffGenOptions.name",
+        "policy.method.name == 'diffgen'",
+        "name in ('tds', 'diffgen')",
+        "'diffgen' in document.get('method', {})",
+        "document['method']['risk-utility']",
+        "document.get('mondrian')",
+        "match policy.method:\n    case TdsOptions():\n        pass",
+        "match policy.method.name:\n    case 'tds':\n        pass",
+    ],
+)
+def test_a_question_which_method_it_is_is_found(text):
+    assert len(known_methods(package(table=text, methods__mondrian__method=text))) == 1
+
+
+def test_questions_to_options_are_fine():
+    text = (
+        "isinstance(method, MethodOptions)\npolicy.method.is_private\nPAGES[policy.method.form]\n"
+        "METHODS[policy.method.name]\n{'diffgen': {'epsilon': 1}}\nDiffGenOptions(epsilon)"
+    )
+    assert known_methods(package(table=text)) == []
 
 
 def test_an_unknown_citation_is_found():

@@ -16,7 +16,6 @@ from sfumato.cli.options import (
 )
 from sfumato.errors import InputError, number_of
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.recoding.tree_file import apply_to_file
 from sfumato.table.reading import Reading
 
@@ -52,7 +51,7 @@ def apply(
         raise InputError(f"{release} is not a release folder.")
     check_own_file(out, table, side_table)
     policy = Policy.of_release(release / "policy.yaml")
-    if isinstance(policy.method, RiskUtilityOptions):
+    if not policy.method.has_recoding:
         n_rows = _generalize_anew(
             policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite
         )

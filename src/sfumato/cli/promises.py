@@ -9,7 +9,7 @@ from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
 from sfumato.release.certificate import Privacy, Sampling
 from sfumato.release.release import Release
-from sfumato.verify.risk_utility.boxes import TRADEOFF, options_of
+from sfumato.verify.risk_utility.boxes import TRADEOFF
 
 ALL_OR_NOTHING = 0.95
 """A share of the rows so large that hardly any has a generalization between raw and suppressed."""
@@ -32,7 +32,7 @@ def promises(release: Release) -> Iterator[str]:
 
 def _tradeoff_lines(release: Release) -> Iterator[str]:
     """What each row was given, what it is worth, and what is not so good about it."""
-    options, found = options_of(release.policy), release.certificate.figures[TRADEOFF]
+    options, found = release.policy.options_for(RiskUtilityOptions), release.certificate.figures[TRADEOFF]
     if options.private is not None:
         study = found["published"]
         yield (

@@ -6,23 +6,19 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TypeGuard
 
 from sfumato.errors import InputError, did_you_mean
 from sfumato.evaluation.experiment import check_method
 from sfumato.policy.document import Policy
-from sfumato.policy.options import MethodOptions
-from sfumato.policy.options.diffgen import DiffGenOptions
-from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.options.tds import TdsOptions
+from sfumato.policy.options import OPTIONS
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.workload import Aggregate, Select
 
-PRIVATE = DiffGenOptions.name
-METHODS: dict[str, MethodOptions] = {"mondrian": MondrianOptions(), "tds": TdsOptions()}
+METHODS = tuple(name for name, options in OPTIONS.items() if options.has_recoding)
+"""The methods that can be compared: their recoding says what held-out rows would have been published as."""
 OF_GROUPS = ("k", "l")
 """Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
 
@@ -86,7 +82,7 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
     found: dict[tuple[tuple[str, str], ...], None] = {}
     for chosen in itertools.product(*vary.values()):
         choices = dict(zip(vary, chosen, strict=True))
-        if choices.get("method", policy.method.name) == PRIVATE:
+        if OPTIONS[choices.get("method", policy.method.name)].spends_epsilon:
             choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
             choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
         else:
@@ -100,14 +96,15 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
     methods = vary.get("method", (policy.method.name,))
     for name in methods:
         check_method(name)
-    if "epsilon" in vary and PRIVATE not in methods:
+    others = [name for name in methods if not OPTIONS[name].spends_epsilon]
+    has_private = len(others) < len(methods)
+    if "epsilon" in vary and not has_private:
         raise InputError(
             "epsilon is what the method diffgen spends, and no setting has that method; "
             "add --vary method=diffgen, or name it in the policy."
         )
-    if PRIVATE in methods and "epsilon" not in vary and not policy.is_private:
+    if has_private and "epsilon" not in vary and not policy.is_private:
         raise InputError("The method diffgen needs an epsilon; say --vary epsilon=0.1,0.5,1, for example.")
-    others = [name for name in methods if name != PRIVATE]
     for word in OF_GROUPS:
         if word in vary and not others:
             raise InputError(
@@ -121,7 +118,7 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
 
 
 def _epsilon_of(policy: Policy) -> str:
-    return str(policy.method.as_policy()[PRIVATE]["epsilon"])
+    return str(policy.method.as_policy()[policy.method.name]["epsilon"])
 
 
 # ---- policies --------------------------------------------------------------------------------------------
@@ -130,27 +127,30 @@ def _epsilon_of(policy: Policy) -> str:
 def variant(policy: Policy, choices: Mapping[str, str]) -> Policy:
     """The policy with these choices made."""
     name = choices.get("method", policy.method.name)
-    policy = _private(policy, choices["epsilon"]) if name == PRIVATE else _of_groups(policy, name)
+    is_private = OPTIONS[name].spends_epsilon
+    policy = _private(policy, name, choices["epsilon"]) if is_private else _of_groups(policy, name)
     for word, choice in choices.items():
         if word in _CHANGES:
             policy = _CHANGES[word](policy, choice)
     return policy
 
 
-def _private(policy: Policy, epsilon: str) -> Policy:
+def _private(policy: Policy, name: str, epsilon: str) -> Policy:
     """What the same table and class become under differential privacy: nothing but boxes and the class is published.
 
     Requirements, tasks without a target and columns other than these do not apply there.
     """
-    if isinstance(policy.method, DiffGenOptions):
-        return replace(policy, method=replace(policy.method, epsilon=Fraction(epsilon)))
+    given = policy.method.as_policy().get(name, {})
+    options = OPTIONS[name].of({**given, "epsilon": float(epsilon)}, policy.schema, None)
+    if policy.method.name == name:
+        return replace(policy, method=options)
     kept = {name for task in policy.predictions for name in task.targets}
     return replace(
         policy,
         schema=Schema(tuple(_drop_unless(attribute, kept) for attribute in policy.schema)),
         requirements=(),
         workload=tuple(task for task in policy.workload if not isinstance(task, Select | Aggregate)),
-        method=DiffGenOptions(Fraction(epsilon)),
+        method=options,
         output=Output.LABELS if policy.output is Output.SUMMARY else policy.output,
     )
 
@@ -164,7 +164,7 @@ def _drop_unless(attribute: Attribute, kept: set[str]) -> Attribute:
 def _of_groups(policy: Policy, name: str) -> Policy:
     if policy.method.name == name:
         return policy
-    return replace(policy, method=METHODS[name], rows="counts")
+    return replace(policy, method=OPTIONS[name].of({}, policy.schema, None), rows="counts")
 
 
 def _with_k(policy: Policy, choice: str) -> Policy:
@@ -209,9 +209,8 @@ def _check_l(choice: str) -> None:
 
 def _check_method(choice: str) -> None:
     check_method(choice)
-    known = (*METHODS, PRIVATE)
-    if choice not in known:
-        hint = did_you_mean(choice, known) or f" Known are {', '.join(known)}."
+    if choice not in METHODS:
+        hint = did_you_mean(choice, METHODS) or f" Known are {', '.join(METHODS)}."
         raise InputError(f"--vary method knows no {choice!r}.{hint}")
 
 

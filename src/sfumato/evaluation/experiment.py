@@ -15,8 +15,7 @@ from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
 from sfumato.evaluation.result import ACCURACY, ERROR
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
-from sfumato.policy.options.tds import TdsOptions
+from sfumato.policy.options import kinds_in
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
@@ -163,7 +162,7 @@ class Experiment:
 
 def check_method(name: str) -> None:
     """Raise if releases of a method cannot be tested on rows that they were not made of."""
-    if name == RiskUtilityOptions.name:
+    if not all(options.has_recoding for options in kinds_in({name: {}})):
         raise InputError(
             "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
             "Publish instead: the certificate says what its rows risk and are worth."
@@ -209,11 +208,7 @@ def _names(goals: Sequence[Goal]) -> list[str]:
 
 def points_of(policy: Policy, learn_from: str | None) -> str:
     """How boxes of this policy become points, if the user does not say."""
-    return points.VALUES if _shares_cuts(policy) else learn_from or points.LEARN_FROM[0]
-
-
-def _shares_cuts(policy: Policy) -> bool:
-    return policy.is_private or isinstance(policy.method, TdsOptions)
+    return points.VALUES if policy.method.shares_cuts else learn_from or points.LEARN_FROM[0]
 
 
 def _check_points(policy: Policy, learn_from: str | None) -> None:
@@ -224,7 +219,7 @@ def _check_points(policy: Policy, learn_from: str | None) -> None:
         raise InputError(
             f"Boxes are learned from by {', '.join(points.LEARN_FROM)}, not {learn_from!r}.{hint}"
         )
-    if _shares_cuts(policy):
+    if policy.method.shares_cuts:
         raise InputError(
             f"The method {policy.method.name} gives each column one set of values, which are learned from as they are; "
             f"{learn_from} is for boxes. Leave it out."

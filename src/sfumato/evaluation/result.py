@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from sfumato import notebook
 from sfumato.errors import InputError, number_of
+from sfumato.policy.options import kinds_in
 from sfumato.release.strict_json import (
     ABSENT,
     DocumentError,
@@ -220,7 +221,7 @@ class Evaluation:
     @property
     def is_private(self) -> bool:
         """Is it of a differentially private method? Then its figures are outside the privacy budget."""
-        return "diffgen" in self.policy.get("method", {})
+        return any(options.spends_epsilon for options in kinds_in(self.policy.get("method")))
 
     def score(self, target: str, model: str, data: str) -> ModelScore:
         """The one score of these names."""

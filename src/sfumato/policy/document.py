@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato import notebook
-from sfumato.errors import PolicyError, nearest, number_of
+from sfumato.errors import InternalError, PolicyError, nearest, number_of
 from sfumato.policy import checks, yaml
 from sfumato.policy import file as policy_file
 from sfumato.policy.days import as_date
@@ -34,6 +34,8 @@ MISSING = "own-value"
 
 MOST_NAMED = 10
 """Columns that an error names; of more, the number is said."""
+
+Options = TypeVar("Options", bound=MethodOptions)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,6 +97,15 @@ class Policy:
         """What its releases promise, in a few words."""
         required = ", ".join(map(str, self.requirements))
         return self.method.promise or required or "nothing"
+
+    def options_for(self, kind: type[Options]) -> Options:
+        """What the policy tells one method, for the method itself and for whoever checks or shows its releases.
+
+        All others ask ``method`` their questions.
+        """
+        if not isinstance(self.method, kind):
+            raise InternalError(f"The policy names another method than {kind.name}.")
+        return self.method
 
     @property
     def is_private(self) -> bool:

@@ -20,7 +20,7 @@ from sfumato.policy.file import Document
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, PolicyMistakes
-from sfumato.policy.options import OPTIONS, MethodOptions
+from sfumato.policy.options import DEFAULT_METHOD, OPTIONS, MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import COUNTS, KEEP, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
@@ -76,16 +76,16 @@ def make_policy(make: Callable[..., P], document: Document, folder: Path | None)
 
 def _sound_method(document: Document) -> str | Mapping[str, Any]:
     """The method with those of its options that fit, so that the rest of the policy is checked against it."""
-    given, mistakes = document.data.get("method", MondrianOptions.name), document.mistakes
+    given, mistakes = document.data.get("method", DEFAULT_METHOD), document.mistakes
     if not mistakes.is_broken("method"):
         return given  # type: ignore[no-any-return]  # the schema holds of it
     name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else ""
     if name not in OPTIONS or not isinstance(given[name], dict):
-        return MondrianOptions.name
+        return DEFAULT_METHOD
     if mistakes.is_unreadable("method") or mistakes.is_unreadable("method", name):
-        return MondrianOptions.name
+        return DEFAULT_METHOD
     sound = OPTIONS[name].keep_sound(given[name], mistakes.broken("method", name))
-    return MondrianOptions.name if sound is None else {name: sound}
+    return DEFAULT_METHOD if sound is None else {name: sound}
 
 
 def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:

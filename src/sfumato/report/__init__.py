@@ -5,7 +5,7 @@ Nothing here looks at the table that the release was made from. The same release
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -13,13 +13,13 @@ import jinja2
 import numpy as np
 
 from sfumato.errors import number_of
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.form import Form
 from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
 from sfumato.release.release import Release
-from sfumato.report.diffgen import render_private
+from sfumato.report.diffgen import render_counts
 from sfumato.report.distribution_picture import draw, remark
 from sfumato.report.distributions import distributions_of
 from sfumato.report.groups import (
@@ -53,11 +53,11 @@ from sfumato.verify.cells import Detail
 
 def render(release: Release) -> str:
     """The report of a release, as HTML."""
-    privacy = release.certificate.privacy
-    if privacy is not None:
-        return (render_private if privacy.sampling is None else render_sampled)(release, privacy)
-    if isinstance(release.policy.method, RiskUtilityOptions):
-        return render_tradeoff(release)
+    return PAGES[release.policy.method.form](release)
+
+
+def render_groups(release: Release) -> str:
+    """The report of a release whose rows form groups, as HTML."""
     view = view_of(release.rows, release.policy, release.format)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
@@ -264,5 +264,13 @@ def _facts(
         for fact in facts
     ]
 
+
+PAGES: Mapping[Form, Callable[[Release], str]] = {
+    Form.GROUPS: render_groups,
+    Form.COUNTS: render_counts,
+    Form.BOXES: render_tradeoff,
+    Form.SAMPLE: render_sampled,
+}
+"""The pages of the report, by what the rows of a release are."""
 
 __all__ = ["render"]

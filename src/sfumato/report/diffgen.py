@@ -45,8 +45,11 @@ KINDS = {
 UNSPENT = "unspent"
 
 
-def render_private(release: Release, privacy: Privacy) -> str:
-    """The report of a differentially private release, as HTML."""
+def render_counts(release: Release) -> str:
+    """The report of counts in the cells of a grid, as HTML."""
+    privacy = release.certificate.privacy
+    if privacy is None:
+        raise InternalError("Counts are differentially private.")
     if not isinstance(release.recoding, Cuts):
         raise InternalError("A differentially private release has a recoding by cuts.")
     lines = GridLines.of(release.recoding, release.policy)
@@ -331,4 +334,4 @@ def cells_of(lines: GridLines, counts: Ints, attributes: Sequence[AttributeCount
     )
 
 
-__all__ = ["render_private"]
+__all__ = ["render_counts"]

@@ -39,7 +39,6 @@ from sfumato.report.risk_utility_pictures import (
     shares_histogram,
 )
 from sfumato.verify.risk_utility.boxes import TRADEOFF, Boxes, Figures, Utilities, promised_share
-from sfumato.verify.risk_utility.boxes import options_of as method_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +51,7 @@ ALIKE = ((1, 1), (2, 4), (5, 9), (10, 49), (50, None))
 def render_tradeoff(release: Release) -> str:
     """The report of a risk-utility release, as HTML."""
     claims, figures = release.certificate.claims, Figures.of(release.certificate.figures[TRADEOFF])
-    options = method_of(release.policy)
+    options = release.policy.options_for(RiskUtilityOptions)
     missing = claims.utility.missing if claims.utility is not None else ()
     boxes = Boxes.of(release.rows, release.policy, missing)
     utilities = Utilities.of(boxes)

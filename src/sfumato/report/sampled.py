@@ -25,10 +25,10 @@ MOST_BOXES = 12
 """So many are shown one by one."""
 
 
-def render_sampled(release: Release, privacy: Privacy) -> str:
+def render_sampled(release: Release) -> str:
     """The report of a private risk-utility release, as HTML."""
-    options = release.policy.method
-    if not isinstance(options, RiskUtilityOptions) or options.private is None:
+    options, privacy = release.policy.options_for(RiskUtilityOptions), release.certificate.privacy
+    if options.private is None or privacy is None:
         raise InternalError("Rows are drawn by private risk-utility alone.")
     return _template().render(
         release=release,

@@ -88,10 +88,9 @@ def _find_boxes(given: Unverified) -> DraftFinding:
 
 def _find_sample(given: Unverified) -> DraftFinding:
     found = single_boxes.Boxes.of(given.rows, given.policy, given.missing)
-    options = single_boxes.options_of(given.policy)
 
     def checks(certificate: Certificate) -> Iterable[Check]:
-        return sampling.checks(found, given.rows, certificate, options)
+        return sampling.checks(found, given.rows, certificate)
 
     return DraftFinding(single_boxes.claims_of(found), checks)
 

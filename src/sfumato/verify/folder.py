@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from sfumato.errors import InputError, number_of
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.form import Form
 from sfumato.release.certificate import Certificate, Claims, missing_rule
 from sfumato.release.folder import (
     CERTIFICATE,
@@ -108,8 +108,7 @@ def _folder_checks(
     except InputError as error:
         yield Check("the certificate is readable and complete", False, without_stop(error))
         return
-    has_boxes = isinstance(policy.method, RiskUtilityOptions)
-    if side_table is not None and not has_boxes:
+    if side_table is not None and not policy.method.is_row_by_row:
         raise InputError("Only a risk-utility release has a risk against a side table; leave it out.")
     yield _check_certificate(certificate)
     yield _check_policy(folder, certificate, policy)
@@ -125,14 +124,36 @@ def _folder_checks(
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
-            if has_boxes:
-                yield from _check_boxes(folder, folder / name, word, certificate, policy, side_table)
-                continue
-            if policy.is_private:
-                yield from _check_private(folder, folder / name, word, certificate, policy)
-                continue
-            path, found = folder / name, known if is_known else None
-            yield from _check_rows(path, word, certificate.claims, policy, found, memory, scratch)
+            found = known if is_known else None
+            rows = CertifiedRows(folder / name, word, certificate, policy, found, memory, scratch, side_table)
+            yield from ROW_CHECKS[policy.method.form](rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertifiedRows:
+    """A file of rows in a release folder, and all that it is checked with."""
+
+    path: Path
+    word: str
+    """csv or parquet."""
+    certificate: Certificate
+    policy: Policy
+    known: Examined | None
+    """What was just found in the very same rows."""
+    memory: int
+    scratch: Path | None
+    side_table: Any
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def names(self) -> Sequence[str]:
+        """The columns, as the file says."""
+        return read_header(self.path) if self.word == "csv" else stored_names(self.path)
+
+    def filed(self) -> FiledRows:
+        return FiledRows(self.path, self.word, is_escaped=self.policy.escapes_formulas)
 
 
 def _check_certificate(certificate: Certificate) -> Check:
@@ -243,53 +264,49 @@ def _check_file(
     return Check(claim, True)
 
 
-def _check_private(
-    folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy
-) -> Iterator[Check]:
-    """The claims of a differentially private release."""
-    yield _check_file(path, word)
+def _check_counts(given: CertifiedRows) -> Iterator[Check]:
+    """The claims of counts in the cells of a grid."""
+    yield _check_file(given.path, given.word)
     claim = "recoding and rows can be read"
     try:
-        document = verify_files.read_json(read_piece(folder, RECODINGS[0]))
-        names = read_header(path) if word == "csv" else stored_names(path)
+        document = verify_files.read_json(read_piece(given.folder, RECODINGS[0]))
+        names = given.names()
     except InputError as error:
         yield Check(claim, False, without_stop(error))
         return
     except (OSError, ValueError, RecursionError, csv.Error):
         yield Check(claim, False, "they are damaged")
         return
-    rows = FiledRows(path, word, is_escaped=policy.escapes_formulas)
-    yield from verify_private.checks(policy, certificate, document, rows, names)
+    yield from verify_private.checks(given.policy, given.certificate, document, given.filed(), names)
 
 
-def _check_boxes(
-    folder: Path, path: Path, word: str, certificate: Certificate, policy: Policy, side_table: Any
-) -> Iterator[Check]:
-    """The claims of a risk-utility release."""
-    has_recoding = any((folder / name).exists() for name in RECODINGS)
+def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
+    """The claims of boxes that were chosen row by row; of all rows, or of those that were drawn."""
+    policy, certificate, side_table = given.policy, given.certificate, given.side_table
+    has_recoding = any((given.folder / name).exists() for name in RECODINGS)
     detail = "there is one, and it would map raw rows to boxes" if has_recoding else ""
     yield Check("the folder holds no recoding", not has_recoding, detail)
-    yield _check_file(path, word)
+    yield _check_file(given.path, given.word)
     claim = "the rows can be read and measured"
     claimed = certificate.claims
     try:
-        columns = _check_published_columns(read_header(path) if word == "csv" else stored_names(path), policy)
+        published = [n for a in policy.schema.published for n in verify_tradeoff.published_names(a, policy)]
+        columns = _check_columns(given.names(), published)
         yield columns
         if not columns.passed:
             return
         missing = claimed.utility.missing if claimed.utility is not None else ()
-        rows = FiledRows(path, word, is_escaped=policy.escapes_formulas)
+        rows = given.filed()
         boxes = verify_tradeoff.Boxes.of(rows, policy, missing)
         if policy.is_private:
-            options = verify_tradeoff.options_of(policy)
-            found = list(sampling.checks(boxes, rows, certificate, options, side_table))
+            found = list(sampling.checks(boxes, rows, certificate, side_table))
         else:
             found = list(verify_tradeoff.checks(boxes, claimed, certificate.figures))
     except InputError as error:
         yield Check(claim, False, without_stop(error))
         return
     except (OSError, ValueError, csv.Error, pa.ArrowException):
-        yield Check(claim, False, f"{path.name} cannot be read")
+        yield Check(claim, False, f"{given.path.name} cannot be read")
         return
     yield from found
     if policy.is_private:
@@ -301,21 +318,15 @@ def _check_boxes(
         yield from risk.checks(boxes, figures, side_table)
 
 
-def _check_rows(
-    path: Path,
-    word: str,
-    claimed: Claims,
-    policy: Policy,
-    known: Examined | None,
-    memory: int,
-    scratch: Path | None,
-) -> Iterator[Check]:
-    claim = "the rows can be read and measured"
+def _check_groups(given: CertifiedRows) -> Iterator[Check]:
+    """The claims of rows in groups."""
+    path, word, policy, known, memory = given.path, given.word, given.policy, given.known, given.memory
+    claimed, claim = given.certificate.claims, "the rows can be read and measured"
     beside = None if known else _read_recoding(path, word, policy, memory)
     held = beside if isinstance(beside, verify_recoding.Held) else None
     try:
         source = open_stored_rows(path, word, 0 if known else memory)
-        columns = _check_published_columns(read_header(path) if word == "csv" else stored_names(path), policy)
+        columns = _check_columns(given.names(), published_names(policy))
         yield columns
         if not known and columns.passed:
             judged = columns_to_check(source.names, policy, with_statistics=True)
@@ -326,7 +337,7 @@ def _check_rows(
             source = _with_columns(source, kept)
         source = read_escaped(source) if policy.escapes_formulas else source
         held = held if columns.passed else None
-        examined = known or examine_source(source, policy, memory, scratch, beside=held)
+        examined = known or examine_source(source, policy, memory, given.scratch, beside=held)
     except NoRoom:  # that is not the release's fault
         raise
     except InputError as error:
@@ -390,12 +401,8 @@ def _check_suppressed(claimed: int) -> Check:
     )
 
 
-def _check_published_columns(names: Sequence[str], policy: Policy) -> Check:
+def _check_columns(names: Sequence[str], expected: Sequence[str]) -> Check:
     """Exactly the columns that the policy publishes, in the form that its output says, in any order."""
-    if isinstance(policy.method, RiskUtilityOptions):
-        expected = [n for a in policy.schema.published for n in verify_tradeoff.published_names(a, policy)]
-    else:
-        expected = published_names(policy)
     lacking = [name for name in expected if name not in names]
     extra = len(names) - len(expected) + len(lacking)
     details = [
@@ -409,3 +416,12 @@ def _check_figure(item: Measured, claimed: float) -> Check:
     is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
     claim = f"the {item.requirement.figure} is {claimed:.12g} for {item.requirement}"
     return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")
+
+
+ROW_CHECKS: Mapping[Form, Callable[[CertifiedRows], Iterator[Check]]] = {
+    Form.GROUPS: _check_groups,
+    Form.COUNTS: _check_counts,
+    Form.BOXES: _check_boxes,
+    Form.SAMPLE: _check_boxes,
+}
+"""How the rows in a folder are checked, by what they are."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.form import Form
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -46,6 +46,12 @@ HEADER = """\
 
 NO_SQL = "-- The claims of this policy ({}) have no SQL: sfumato verify checks them in the release folder."
 NO_SQL_FOR = "-- requirement: {}\n-- It has no SQL: sfumato verify checks it."
+WITHOUT_SQL: Mapping[Form, str] = {
+    Form.COUNTS: "differential privacy",
+    Form.SAMPLE: "differential privacy",
+    Form.BOXES: "risk and utility of single rows",
+}
+"""What is claimed of releases that no statement about groups can check, by what their rows are."""
 NOTHING_REQUIRED = "-- The policy requires nothing of the groups."
 
 # ---- the definitions -------------------------------------------------------------------------------
@@ -209,10 +215,8 @@ def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
     HAVING
       COUNT(*) < 2
     """
-    if policy.is_private:
-        return f"{HEADER}\n{NO_SQL.format('differential privacy')}"
-    if isinstance(policy.method, RiskUtilityOptions):
-        return f"{HEADER}\n{NO_SQL.format('risk and utility of single rows')}"
+    if policy.method.form in WITHOUT_SQL:
+        return f"{HEADER}\n{NO_SQL.format(WITHOUT_SQL[policy.method.form])}"
     if not policy.requirements:
         return f"{HEADER}\n{NOTHING_REQUIRED}"
     notes = [NO_SQL_FOR.format(_words(item)) for item in policy.requirements if not has_sql(item)]

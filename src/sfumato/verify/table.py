@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.form import Form
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.table.cells import as_stored
 from sfumato.table.reading import AS_USUAL, Reading, open_as
@@ -16,6 +16,20 @@ from sfumato.verify.checks import Check, Verdict, name_columns
 from sfumato.verify.columns import check_columns, raw_names
 from sfumato.verify.measure import check_promises, check_statistics, examine_source
 from sfumato.verify.opening import allowed_memory, is_small, stored_names
+
+NOT_SEEN_IN_ROWS = (
+    "No table shows by itself that it is differentially private: that lies in how it was drawn. "
+    "Verify the release folder, whose certificate holds the ledger."
+)
+FOLDER_NEEDED: Mapping[Form, str] = {
+    Form.COUNTS: NOT_SEEN_IN_ROWS,
+    Form.SAMPLE: NOT_SEEN_IN_ROWS,
+    Form.BOXES: (
+        "A table alone does not show the risk and utility of its rows: a certificate says what they are counted by. "
+        "Verify the release folder, with --side-table for the risk."
+    ),
+}
+"""Why rows of these forms cannot be checked without their folder."""
 
 
 def verify_table(
@@ -30,16 +44,8 @@ def verify_table(
     compared as they stand all the same.
     """
     policy = Policy.of(policy)
-    if policy.is_private:
-        raise InputError(
-            "No table shows by itself that it is differentially private: that lies in how it was drawn. "
-            "Verify the release folder, whose certificate holds the ledger."
-        )
-    if isinstance(policy.method, RiskUtilityOptions):
-        raise InputError(
-            "A table alone does not show the risk and utility of its rows: a certificate says what they are counted by. "
-            "Verify the release folder, with --side-table for the risk."
-        )
+    if policy.method.form in FOLDER_NEEDED:
+        raise InputError(FOLDER_NEEDED[policy.method.form])
     memory = allowed_memory(memory)
     compared = Schema(
         tuple(Attribute(a.name, a.role) if a.role is Role.QUASI_IDENTIFIER else a for a in policy.schema)

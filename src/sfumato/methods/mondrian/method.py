@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from sfumato.engines.engine import Engine
 from sfumato.engines.scan import Intake
-from sfumato.errors import InternalError
 from sfumato.methods import groups
 from sfumato.methods.mondrian import grow
 from sfumato.methods.mondrian.memory_plan import MemoryPlan
@@ -79,17 +78,11 @@ def partition(
         policy.schema,
         policy.requirements,
         workload=policy.workload,
-        options=_options(policy),
+        options=policy.options_for(MondrianOptions),
         output=policy.output,
         threads=threads,
         progress=progress,
     )
-
-
-def _options(policy: Policy) -> MondrianOptions:
-    if not isinstance(policy.method, MondrianOptions):
-        raise InternalError("The policy names another method than Mondrian.")
-    return policy.method
 
 
 def _draft_on_disk(
@@ -101,7 +94,10 @@ def _draft_on_disk(
     extras: Extras,
     progress: Progress,
 ) -> Draft:
-    options, draw = _options(policy), seeded(SAMPLE_SEED if chance.number is None else chance.number)
+    options, draw = (
+        policy.options_for(MondrianOptions),
+        seeded(SAMPLE_SEED if chance.number is None else chance.number),
+    )
     before = groups.plan_memory(policy, engine.memory, max_rows=options.rows_in_memory)
     n_sample = _most_to_sample(source, options, before, engine.memory)
     intake = groups.take_in(source, policy, engine, spill, draw=draw, sample=n_sample, progress=progress)

@@ -126,8 +126,8 @@ class Rothko:
         tree: AnyTree,
         progress: Progress = no_progress,
     ) -> None:
-        assert isinstance(policy.method, MondrianOptions)
-        self.table, self.problem, self.policy, self.options = table, problem, policy, policy.method
+        self.table, self.problem, self.policy = table, problem, policy
+        self.options = policy.options_for(MondrianOptions)
         self.plan, self.spill, self.threads = resources.plan, resources.spill, resources.threads
         self.counters = self.spill.counters
         self.chance, self.tree, self.progress = chance, tree, progress

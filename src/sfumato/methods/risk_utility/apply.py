@@ -49,7 +49,7 @@ def generalize_rows(
     [{'age': '[20, 22)', 'id': 1}, {'age': '[22, 23]', 'id': 2}]
     """
     rules = Policy.of(policy)
-    if not isinstance(rules.method, RiskUtilityOptions):
+    if not rules.method.is_row_by_row:
         raise InputError("Only a risk-utility release generalizes further rows against a side table.")
     if side_table is None:
         raise InputError(
@@ -65,8 +65,7 @@ def generalize_rows(
         *(Attribute(name, Role.OTHER) for name in source.names if name not in rules.schema),
     )
     rules = replace(rules, schema=Schema(known))
-    method = rules.method
-    assert isinstance(method, RiskUtilityOptions)
+    method = rules.options_for(RiskUtilityOptions)
     found = generalize.encode_tables(source, rules.schema, method, side.source)
     optimum = optimize(found.problem, method, threads=threads, progress=progress)
     return generalize.publish_rows(source, rules, found, optimum.solution.levels)

@@ -12,8 +12,9 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import InputError, InternalError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
 from sfumato.methods.risk_utility.private import release as sampling
-from sfumato.methods.risk_utility.release import TRADEOFF, options_of, outcome_of, with_side_table
+from sfumato.methods.risk_utility.release import TRADEOFF, outcome_of, with_side_table
 from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.schema import Role
 from sfumato.privacy import mechanisms
 from sfumato.progress import Progress
@@ -29,7 +30,7 @@ class RiskUtility:
         """That a side table is public is the owner's word; but it is not the table itself."""
         if policy.is_private:
             given = extras.side_table
-            _check_public(options_of(policy).side_path if given is None else given, table)
+            _check_public(policy.options_for(RiskUtilityOptions).side_path if given is None else given, table)
 
     def draft(
         self,

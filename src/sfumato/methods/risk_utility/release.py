@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InternalError, PaperCannotPublish, of_side_table
+from sfumato.errors import PaperCannotPublish, of_side_table
 from sfumato.methods.risk_utility import generalize
 from sfumato.methods.risk_utility.generalize import Encoded
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
@@ -59,7 +59,7 @@ class Outcome:
 
 def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTable | None]:
     """The policy, and its side table opened; one that is ``given``, a path or a frame, takes its place."""
-    options = options_of(policy)
+    options = policy.options_for(RiskUtilityOptions)
     if given is not None:
         is_path = isinstance(given, Path) or (isinstance(given, str) and not is_address(given))
         name = Path(given).name if is_path else options.side_table or FRAME
@@ -88,7 +88,7 @@ def outcome_of(
     other = None if side is None else side.source
     policy = generalize.close_policy(policy, source, other)
     check_names(policy)
-    options = options_of(policy)
+    options = policy.options_for(RiskUtilityOptions)
     found = generalize.encode_tables(source, policy.schema, options, other)
     if options.private is not None:
         return _published_variant(source, policy, options.private, found, random, progress)
@@ -107,7 +107,7 @@ def _published_variant(
     progress: Progress,
 ) -> Outcome:
     """Algorithm 3 of the paper, with Algorithm 4 if asked for [FEB12, section 3]: a study, which promises no privacy."""
-    problem, objective = found.problem, generalize.objective_of(options_of(policy))
+    problem, objective = found.problem, generalize.objective_of(policy.options_for(RiskUtilityOptions))
     chance = private.sample or plan(private.epsilon, private.delta).s
     given = exponential.parameters(
         problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - chance)
@@ -151,13 +151,6 @@ def _published_variant(
         "nats": given.spread,
     }
     return Outcome(policy, rows, figures, found, Optimum(here, "sampling", reason))
-
-
-def options_of(policy: Policy) -> RiskUtilityOptions:
-    """What the policy tells the method."""
-    if not isinstance(policy.method, RiskUtilityOptions):
-        raise InternalError("Only risk-utility generalizes single rows.")
-    return policy.method
 
 
 def check_names(policy: Policy) -> None:
@@ -221,7 +214,6 @@ __all__ = [
     "SideTable",
     "check_names",
     "figures_of",
-    "options_of",
     "outcome_of",
     "raw_risk",
     "with_side_table",

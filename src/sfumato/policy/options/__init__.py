@@ -2,15 +2,20 @@
 
 Each class of options answers the same questions: ``name``, ``form`` (what its published rows are), ``has_recoding``
 (are further rows recoded as these were?), ``is_private`` (is the release differentially private?),
-``publishes_counts`` (may a row stand for many?), ``promise`` (what it promises by itself, None if the requirements
-say), ``promises_itself`` (may a policy leave out its requirements?), ``reads_workload`` (does it ask anything of the
-tasks?); it is made by ``of`` from what a policy says, ``check`` collects what is wrong with it and with the rest of
-the policy, and ``as_policy`` writes it down. ``sampling_plan`` belongs to the private form of ``risk_utility``.
+``spends_epsilon`` (does every release spend one, which a comparison may vary?), ``public`` (what a private release takes
+from the options and not from the table, a sentence each), ``publishes_counts`` (may a row stand for many?),
+``shares_cuts`` (is a column cut in one way for all rows?), ``is_row_by_row`` (has each row a box of its own, whose risk
+is counted against a side table?), ``promise`` (what it promises by itself, None if the requirements say),
+``promises_itself`` (may a policy leave out its requirements?), ``reads_workload`` (does it ask anything of the tasks?).
+It is made by ``of`` from what a policy says, ``check`` collects what is wrong with it and with the rest of the policy,
+and ``as_policy`` writes it down. Whoever wants to know asks such a question, and not which method it is.
+``sampling_plan`` belongs to the private form of ``risk_utility``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sfumato.policy.model import ChoiceRule, Either, OneOf, OrNothing
 from sfumato.policy.options.diffgen import DiffGenOptions
@@ -24,6 +29,20 @@ OPTIONS: Mapping[str, type[MethodOptions]] = {
     options.name: options for options in (MondrianOptions, TdsOptions, DiffGenOptions, RiskUtilityOptions)
 }
 """The options of each method, by its name in a policy."""
+
+DEFAULT_METHOD = MondrianOptions.name
+"""The method of a policy that names none."""
+
+
+def kinds_in(document: Any) -> Iterator[type[MethodOptions]]:
+    """The options of the methods that a document names under ``method``; none of what is no such document.
+
+    >>> [kind.__name__ for kind in kinds_in({"tds": {}})], list(kinds_in(5))
+    (['TdsOptions'], [])
+    """
+    names = document if isinstance(document, Mapping) else ()
+    return (OPTIONS[name] for name in names if name in OPTIONS)
+
 
 _SAYS = (
     "must be the name of one method, such as mondrian, or that name with its options, such as {mondrian: {standardize: "

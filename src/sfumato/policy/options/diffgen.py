@@ -123,12 +123,20 @@ class DiffGenOptions(Part):
     form: ClassVar[Form] = Form.COUNTS
     is_private: ClassVar[bool] = True
     publishes_counts: ClassVar[bool] = True
+    spends_epsilon: ClassVar[bool] = True
+    shares_cuts: ClassVar[bool] = True
+    is_row_by_row: ClassVar[bool] = False
     reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = True
 
     @property
     def promise(self) -> str:
         return f"epsilon {self.epsilon}"
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        cuts = () if self.cuts is None else ("the cuts: all of them",)
+        return (*cuts, f"the cells of the grid: at most {self.max_cells:,}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any], schema: Schema, _folder: str | None) -> DiffGenOptions:

@@ -483,6 +483,13 @@ class RiskUtilityOptions(Part):
     name: ClassVar[str] = "risk-utility"
     has_recoding: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
+    spends_epsilon: ClassVar[bool] = False
+    shares_cuts: ClassVar[bool] = False
+    is_row_by_row: ClassVar[bool] = True
+    public: ClassVar[tuple[str, ...]] = (
+        "the side table: all of it",
+        "the options of the method: all of them",
+    )
     reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = True
     promise: ClassVar[str | None] = "a utility and a risk for each row"

@@ -29,6 +29,10 @@ class TdsOptions(Part):
     form: ClassVar[Form] = Form.GROUPS
     is_private: ClassVar[bool] = False
     publishes_counts: ClassVar[bool] = False
+    spends_epsilon: ClassVar[bool] = False
+    shares_cuts: ClassVar[bool] = True
+    is_row_by_row: ClassVar[bool] = False
+    public: ClassVar[tuple[str, ...]] = ()
     reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = False
     promise: ClassVar[str | None] = None

@@ -25,7 +25,8 @@ from pydantic import (
     model_validator,
 )
 
-from sfumato.policy.options.risk_utility import Absolute, AtLeast, RiskUtilityOptions
+from sfumato.policy.options import kinds_in
+from sfumato.policy.options.risk_utility import Absolute, AtLeast
 from sfumato.release.certificate.claims import CellsClaim, Claim, Claims, UtilityClaim
 from sfumato.release.certificate.privacy import (
     DEFINITION,
@@ -296,7 +297,7 @@ def claims_document(claims: Claims) -> ClaimsDocument:
 
 def kind_of_claims(method: Any, *, is_private: bool) -> type[ClaimsDocument]:
     """What must be claimed of the releases of a method, whose options stand under its name."""
-    if isinstance(method, dict) and RiskUtilityOptions.name in method:
+    if any(options.is_row_by_row for options in kinds_in(method)):
         return BoxClaims
     return CountClaims if is_private else GroupClaims
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sfumato.policy.days import as_date
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.form import Form
 from sfumato.policy.schema import Attribute, Kind
 
 MISSING = "own-value: a missing quasi-identifier matches only missing"
@@ -18,24 +20,23 @@ MISSING_OR_UNDECLARED_BOXES = (
 )
 """The same of a differentially private release, where no cell may be an error."""
 
+MISSING_RULES: Mapping[Form, str] = {
+    Form.GROUPS: MISSING,
+    Form.COUNTS: MISSING_OR_UNDECLARED,
+    Form.BOXES: MISSING,
+    Form.SAMPLE: MISSING_OR_UNDECLARED_BOXES,
+}
+
 
 def missing_rule(policy: Policy) -> str:
     """How missing values are matched, in words."""
-    if not policy.is_private:
-        return MISSING
-    has_boxes = isinstance(policy.method, RiskUtilityOptions)
-    return MISSING_OR_UNDECLARED_BOXES if has_boxes else MISSING_OR_UNDECLARED
+    return MISSING_RULES[policy.method.form]
 
 
 def public_of(policy: Policy) -> tuple[str, ...]:
     """What a differentially private release takes from the policy and not from the table, a sentence each."""
-    sentences = [f"{attribute.name}: {_declaration(attribute)}" for attribute in policy.schema.published]
-    if isinstance(policy.method, RiskUtilityOptions):
-        return (*sentences, "the side table: all of it", "the options of the method: all of them")
-    options = policy.method.as_policy()[policy.method.name]
-    if "cuts" in options:
-        sentences.append("the cuts: all of them")
-    return (*sentences, f"the cells of the grid: at most {options['max-cells']:,}")
+    columns = (f"{attribute.name}: {_declaration(attribute)}" for attribute in policy.schema.published)
+    return (*columns, *policy.method.public)
 
 
 def _declaration(attribute: Attribute) -> str:

@@ -69,7 +69,7 @@ def cuts_of(policy: Policy, document: Any) -> list[Cut]:
     names = [entry.get("name") if isinstance(entry, dict) else None for entry in entries]
     if names != [attribute.name for attribute in quasi]:
         raise Illegal("its attributes are not the quasi-identifiers")
-    given = policy.method.cuts if isinstance(policy.method, DiffGenOptions) else None
+    given = policy.options_for(DiffGenOptions).cuts
     found = []
     for attribute, entry, points in zip(quasi, entries, thresholds, strict=True):
         try:

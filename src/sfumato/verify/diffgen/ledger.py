@@ -34,8 +34,7 @@ class StatedDraw:
 
 def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -> Iterator[Check]:
     """Does the ledger account for all of epsilon, and for the cuts as they are?"""
-    options = policy.method
-    assert isinstance(options, DiffGenOptions)
+    options = policy.options_for(DiffGenOptions)
     draws = [
         StatedDraw(
             line["draw"],

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError
 from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.files import Label
@@ -64,12 +64,6 @@ NO_SIDE_TABLE = Check(
 )
 
 
-def options_of(policy: Policy) -> RiskUtilityOptions:
-    if not isinstance(policy.method, RiskUtilityOptions):
-        raise InternalError("Only a risk-utility policy has boxes of single rows.")
-    return policy.method
-
-
 def measure_word(options: RiskUtilityOptions) -> str:
     """The measure of utility, as a certificate calls it."""
     return options.utility if isinstance(options.utility, str) else BY_DEPTH
@@ -102,7 +96,7 @@ class Boxes:
         if not {*missing} <= {attribute.name for attribute in quasi}:
             raise InputError("A leaf for missing cells is claimed of a column that is no quasi-identifier.")
         names = [name for attribute in quasi for name in published_names(attribute, policy)]
-        factors = dict.fromkeys(name for _, name in options_of(policy).weights.columns())
+        factors = dict.fromkeys(name for _, name in policy.options_for(RiskUtilityOptions).weights.columns())
         is_published = all(policy.schema[name].role.is_published for name in factors)
         lines, count = distinct_lines(rows, [*names, *(factors if is_published else ())])
         cells = [_cells(lines, attribute, policy) for attribute in quasi]
@@ -221,7 +215,7 @@ def _factors(lines: pa.Table, policy: Policy) -> Floats:
     """The personal factors of each line for each quasi-identifier."""
     names = policy.schema.names(Role.QUASI_IDENTIFIER)
     found = np.ones((lines.num_rows, len(names)))
-    for quasi, name in options_of(policy).weights.columns():
+    for quasi, name in policy.options_for(RiskUtilityOptions).weights.columns():
         own = numbers(lines.column(name), policy.schema[name]).fill_null(1).to_numpy(zero_copy_only=False)
         for a in range(len(names)):
             if quasi in (None, names[a]):
@@ -250,7 +244,7 @@ class Utilities:
     @classmethod
     def of(cls, boxes: Boxes) -> Utilities | str:
         """The utilities; or the name of a column whose utility is not known."""
-        options = options_of(boxes.policy)
+        options = boxes.policy.options_for(RiskUtilityOptions)
         promised = options.promised
         share = 0.0 if promised is None or isinstance(promised, Absolute) else float(promised)
         asked = float(promised.value) if isinstance(promised, Absolute) else 0.0
@@ -303,7 +297,7 @@ def _readings(column: LabelColumn, utility: Floats, nodes: Sequence[int], share:
 
 def claims_of(boxes: Boxes) -> Claims:
     """What a certificate may claim of published boxes: what ``verify`` will find, to twelve digits."""
-    options, utilities = options_of(boxes.policy), Utilities.of(boxes)
+    options, utilities = boxes.policy.options_for(RiskUtilityOptions), Utilities.of(boxes)
     if isinstance(utilities, str) or not boxes.n_rows:
         mean, least = None, None
     else:
@@ -339,7 +333,7 @@ def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterato
         return
     yield Check(claim, True)
     assert claimed.utility is not None
-    options, utilities = options_of(boxes.policy), Utilities.of(boxes)
+    options, utilities = boxes.policy.options_for(RiskUtilityOptions), Utilities.of(boxes)
     found = claims_of(boxes)
     yield equal("the release holds {}", claimed.rows, found.rows, of="row")
     if not found.rows:
@@ -491,7 +485,7 @@ def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
     except (KeyError, TypeError, ValueError, OverflowError):
         yield Check(claim, False, "some are not there, or are no such numbers")
         return
-    options = options_of(boxes.policy)
+    options = boxes.policy.options_for(RiskUtilityOptions)
     faults = [
         *([f"they speak of {figures.rows:,} rows"] if figures.rows != found.rows else []),
         *([f"they say {figures.suppressed:,} are suppressed"]
@@ -546,7 +540,6 @@ __all__ = [
     "checks",
     "claims_of",
     "measure_word",
-    "options_of",
     "promise_checks",
     "promised_share",
     "published_names",

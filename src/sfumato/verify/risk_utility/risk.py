@@ -21,20 +21,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import TableError, did_you_mean, of_side_table
-from sfumato.policy.options.risk_utility import DEPTH
+from sfumato.policy.options.risk_utility import DEPTH, RiskUtilityOptions
 from sfumato.release.folder import sha256_of
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, equal
 from sfumato.verify.groups import Codes, group
-from sfumato.verify.risk_utility.boxes import (
-    Boxes,
-    Figures,
-    Utilities,
-    options_of,
-    promise_checks,
-    share_faults,
-)
+from sfumato.verify.risk_utility.boxes import Boxes, Figures, Utilities, promise_checks, share_faults
 from sfumato.verify.risk_utility.coverage import covered
 from sfumato.verify.risk_utility.labels import LabelColumn, cells_of, values_of
 
@@ -110,7 +103,7 @@ class Readings:
     @classmethod
     def of(cls, boxes: Boxes, side: VerifiedSideTable) -> Readings | str:
         """The readings; or why there are none."""
-        options = options_of(boxes.policy)
+        options = boxes.policy.options_for(RiskUtilityOptions)
         if boxes.factor is None:
             return "personal weights stand in columns that are not published"
         weights = []
@@ -214,7 +207,7 @@ def _greatest_sum(values: Floats, n: int) -> float:
 
 def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> tuple[float, float]:
     """Mean and greatest risk of the rows of the table itself as they are: each covers those that are alike."""
-    options = options_of(boxes.policy)
+    options = boxes.policy.options_for(RiskUtilityOptions)
     weight = np.full(len(side.codes), float(options.floor))
     for a, column in enumerate(side.columns):
         own = column.weight(options.weights, len(side.columns))
@@ -280,7 +273,7 @@ def _risk_checks(
         is_so = between.has(said, slack)
         is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
         yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
-    if figures.is_own and not any(options_of(boxes.policy).weights.columns()):
+    if figures.is_own and not any(boxes.policy.options_for(RiskUtilityOptions).weights.columns()):
         for word, said, number in zip(words, figures.raw_risk, raw_risks(boxes, side), strict=True):
             is_so = Between(number, number).has(said, readings.rounding)
             detail = "" if is_so else f"it is {number:.12g}"
@@ -294,7 +287,7 @@ def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
         column.attribute.declaration.is_open(column.attribute) for column in boxes.columns
     ) or isinstance(utilities, str):
         return
-    options = options_of(boxes.policy)
+    options = boxes.policy.options_for(RiskUtilityOptions)
     if not isinstance(options.utility, str) or options.utility == DEPTH:  # checked already
         return
     yield from promise_checks(utilities, options)

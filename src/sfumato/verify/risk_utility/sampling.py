@@ -47,13 +47,10 @@ NO_SIDE_TABLE = Check(
 
 
 def checks(
-    boxes: Boxes,
-    rows: pa.Table | FiledRows,
-    certificate: Certificate,
-    options: RiskUtilityOptions,
-    side_table: Any = None,
+    boxes: Boxes, rows: pa.Table | FiledRows, certificate: Certificate, side_table: Any = None
 ) -> Iterator[Check]:
     """Every claim of a private risk-utility release: ``boxes`` are those of its ``rows``."""
+    options = boxes.policy.options_for(RiskUtilityOptions)
     privacy, private = certificate.privacy, options.private
     if privacy is None or privacy.sampling is None or private is None:
         yield Check("the certificate says how rows were drawn", False, "it does not")

@@ -108,8 +108,8 @@ def drawn_from(
 
 
 def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
-    options = policy.method
-    if not isinstance(options, RiskUtilityOptions) or options.private is None:
+    options = policy.options_for(RiskUtilityOptions)
+    if options.private is None:
         raise InternalError("Only private risk-utility draws rows.")
     return options, options.private
 

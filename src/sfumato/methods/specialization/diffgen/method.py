@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.engines.engine import Engine
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.diffgen import release
 from sfumato.methods.specialization.diffgen.release import Drawn
@@ -44,9 +44,7 @@ class DiffGen:
         progress: Progress,
     ) -> Draft:
         """Counts of cells, the cuts as a recoding, and what they cost."""
-        options = policy.method
-        if not isinstance(options, DiffGenOptions):
-            raise InternalError("The policy names another method than DiffGen.")
+        options = policy.options_for(DiffGenOptions)
         check_names(policy)
         if not policy.keeps_recoding:
             raise InputError(

@@ -65,7 +65,7 @@ def drawn_from(
 
     All that is random is drawn by ``chance``.
     """
-    assert isinstance(policy.method, DiffGenOptions)
+    options = policy.options_for(DiffGenOptions)
     progress("encoding", 0, 1)
     if spill is None:
         table: HeldRows | DeclaredRows = hold_rows(source, policy)
@@ -77,7 +77,7 @@ def drawn_from(
         rows,
         table.domains,
         len(table.class_values),
-        policy.method,
+        options,
         chance,
         spill=spill,
         memory=memory,
