@@ -318,9 +318,9 @@ def outward(facts: ColumnFacts) -> Bounds:
     An end that at least one row in a hundred shares may stay where it is if it is round already. Round
     means a multiple of the largest of ..., 1, 2, 5, 10, 20, ... that fits five times between the ends.
 
-    >>> outward(Facts("children", 1473, Shape.NUMBER, is_whole=True, ends=(0, 16), n_at_ends=(97, 1)))
+    >>> outward(ColumnFacts("children", 1473, Shape.NUMBER, is_whole=True, ends=(0, 16), n_at_ends=(97, 1)))
     (0.0, 18.0)
-    >>> outward(Facts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
+    >>> outward(ColumnFacts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
     (0.0, 0.7)
     """
     low, high = map(read_exactly, facts.ends)  # as written: 0.7 is seven tenths

@@ -76,7 +76,7 @@ def hidden_of(details: Mapping[str, Detail]) -> list[tuple[str, str]]:
 def list_names(names: list[str], most: int = 6) -> str:
     """The first few names.
 
-    >>> list_names(["a", "b"]), listed(list("abcdefgh"), most=2)
+    >>> list_names(["a", "b"]), list_names(list("abcdefgh"), most=2)
     ('a, b', 'a, b and 6 more')
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
@@ -94,7 +94,7 @@ def options_of(release: Release) -> list[tuple[str, str]]:
 def write_setting(value: Any) -> str:
     """A setting, about as a policy writes it.
 
-    >>> write_setting({"model": "model-1", "attributes": {"zip": 2.0}}), written([0, 1.5]), written(True), written(1e-06)
+    >>> write_setting({"model": "model-1", "attributes": {"zip": 2.0}}), write_setting([0, 1.5]), write_setting(True), write_setting(1e-06)
     ('{model: model-1, attributes: {zip: 2}}', '[0, 1.5]', 'yes', '1e-06')
     """
     if isinstance(value, Mapping):

@@ -101,6 +101,7 @@ def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measure
     does not fit in ``memory`` (bytes; half of what is free if not given) is judged in portions.
 
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
+    >>> import pyarrow as pa
     >>> found = measure(pa.table({"age": ["[0, 9]", "[10, 19]", "[0, 9]"]}), policy)
     >>> found.groups, found.requirements
     (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))

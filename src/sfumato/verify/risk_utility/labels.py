@@ -66,7 +66,7 @@ class LabelColumn:
     ) -> LabelColumn:
         """The column of published ``labels``; of an open one also some ``values``, which may be all that there are.
 
-        >>> column = Column.of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 3}), has_missing=False,
+        >>> column = LabelColumn.of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 3}), has_missing=False,
         ...                    labels=["53*", "7", "*"])
         >>> [column.tree.depth[list(column.nodes(label))].tolist() for label in ("53*", "7", "*", "6**")]
         [[2], [1], [0], []]
@@ -88,7 +88,7 @@ class LabelColumn:
         """All nodes that a cell may stand for; a missing label is the leaf for it.
 
         >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 3), hierarchy={"balanced": 2})
-        >>> column = Column.of(age, has_missing=True)
+        >>> column = LabelColumn.of(age, has_missing=True)
         >>> column.nodes("[0, 2)"), column.nodes((0, 1)), column.nodes(("[0, 2)", 2, 3)), column.nodes((None, 3))
         ((1,), (1,), (), (0,))
         """
