@@ -272,7 +272,7 @@ def test_ctrl_c_leaves_an_earlier_release_as_it_was(sfumato, here, release, inte
 
 
 def test_ctrl_c_during_verification_leaves_nothing(sfumato, here, table, policy, monkeypatch):
-    def interrupted(_):
+    def interrupted(_folder, **_known):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules["sfumato.publishing"], "verify_folder", interrupted)
