@@ -119,8 +119,8 @@ def decimal(number: Fraction) -> str:
 def round_for_people(number: Fraction) -> str:
     """A fraction for people: as it is if a few digits say it, else about. The certificate has it exactly.
 
-    >>> round_for_people(Fraction(1, 10)), round_for_people(Fraction(4194304000, 231)), round_for_people(Fraction(99, 700))
-    ('0.1', 'about 18,157,160', 'about 0.1414')
+    >>> [round_for_people(number) for number in (Fraction(1, 10), Fraction(4194304000, 231), Fraction(99, 700))]
+    ['0.1', 'about 18,157,160', 'about 0.1414']
     """
     text = decimal(number)
     if "/" not in text:

@@ -94,8 +94,10 @@ def options_of(release: Release) -> list[tuple[str, str]]:
 def write_setting(value: Any) -> str:
     """A setting, about as a policy writes it.
 
-    >>> write_setting({"model": "model-1", "attributes": {"zip": 2.0}}), write_setting([0, 1.5]), write_setting(True), write_setting(1e-06)
-    ('{model: model-1, attributes: {zip: 2}}', '[0, 1.5]', 'yes', '1e-06')
+    >>> write_setting({"model": "model-1", "attributes": {"zip": 2.0}})
+    '{model: model-1, attributes: {zip: 2}}'
+    >>> write_setting([0, 1.5]), write_setting(True), write_setting(1e-06)
+    ('[0, 1.5]', 'yes', '1e-06')
     """
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {write_setting(own)}" for key, own in value.items()) + "}"
