@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.encoding.blocks import Block
+from sfumato.encoding.batches import Block
 from sfumato.encoding.domain import Domain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.engines.rows import RowLayout

@@ -1,9 +1,13 @@
-"""Rows as they are stored, on their way to an encoder: a batch of a file, or a whole table as one batch."""
+"""Rows on their way: batches of stored cells to an encoder, and blocks of encoded rows from it.
+
+A table in memory is one batch.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -180,3 +184,29 @@ def encode_whole(encoder: Encoder, table: WholeTable) -> Codes:
     codes = encoder.codes(table.of(encoder))
     table.forget(encoder.attribute.name)
     return codes
+
+
+BLOCK_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some encoded rows.
+
+    rows      (n, axes + extra) uint32, C order   codes of the quasi-identifiers, then targets and sensitive values
+    payload   what is published of them as it is; None where nobody asks for it
+    """
+
+    rows: Codes
+    payload: pa.RecordBatch | None
+
+
+class Rows(Protocol):
+    """The rows of one node, wherever they are."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def blocks(self, *, payload: bool = True) -> Iterator[Block]:
+        """One pass over them, by blocks of at most 65,536 rows."""
+        ...

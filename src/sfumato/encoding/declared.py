@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import BLOCK_ROWS, Block
+from sfumato.encoding.batches import BLOCK_ROWS, Block
 from sfumato.encoding.cells import distinct_cells, is_null, spread_codes
 from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.policy.document import Policy

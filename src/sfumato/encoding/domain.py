@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Attribute
 from sfumato.table.distinct import at
 

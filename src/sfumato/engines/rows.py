@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import BLOCK_ROWS, Block, Codes, Rows
+from sfumato.encoding.batches import BLOCK_ROWS, Block, Rows
+from sfumato.encoding.domain import Codes
 from sfumato.table.spill import Spill, spilling
 
 MOST_FILES = 200

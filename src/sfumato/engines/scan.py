@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Batch, Encoder, FileBatch, observe_again
-from sfumato.encoding.blocks import BLOCK_ROWS, Block
+from sfumato.encoding.batches import BLOCK_ROWS, Batch, Block, Encoder, FileBatch, observe_again
 from sfumato.encoding.domain import Codes, Domain, axes_of
 from sfumato.encoding.encoders import LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
 from sfumato.encoding.targets import Columns, columns_for
@@ -28,8 +27,8 @@ from sfumato.engines.rows import RowLayout
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
 from sfumato.policy import predicate
-from sfumato.policy.column_names import MEAN
 from sfumato.policy.document import Policy
+from sfumato.policy.output import MEAN
 from sfumato.policy.schema import Attribute
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random

@@ -6,25 +6,26 @@ What must hold of a single value, whatever the others are, stands in its model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, nearest
 from sfumato.policy import model, predicate
-from sfumato.policy.columns import BrokenAttribute, declared_column
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.declarations import Given
-from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
+from sfumato.policy.kinds import read_exactly
+from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.model import is_number
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.output import OutputForm
 from sfumato.policy.requirements import Requirement
-from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Schema, declared_column
 from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
 from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
 from sfumato.policy.yaml import Where, short
 
+MOST_NAMED = 10
+"""Columns that an error names; of more, the number is said."""
 MAX_HEIGHT = 90
 """Levels of a hierarchy: the policy of a release holds the tree itself, and YAML is not read any deeper."""
 
@@ -231,3 +232,50 @@ def _check_output(policy: UncheckedPolicy) -> None:
             f"an aggregate task publishes labels with a summary beside them, not {policy.output}; "
             "leave out one of the two.",
         )
+
+
+def check_columns(schema: Schema, origin: Origin, names: Iterable[str]) -> None:
+    """Raise unless the policy names exactly these columns of a table, with the lines of those that it lacks."""
+    table, named = tuple(names), schema.names()
+    in_table, in_policy = frozenset(table), frozenset(named)
+    lacking = [name for name in named if name not in in_table]
+    near = {name: nearest(name, table) for name in lacking[:MOST_NAMED]}
+    missing = [_lacking(name, near.get(name, [])) for name in lacking]
+    meant = {word for words in near.values() for word in words}
+    unnamed = [name for name in table if name not in in_policy and name not in meant]
+    if unnamed:
+        missing.append(Mistake((), _unnamed(unnamed)))
+    if len(missing) > 1:
+        raise PolicyMistakes(missing, origin)
+    if lacking:
+        line = origin.line(("attributes", lacking[0]))
+        at = "" if line is None else f" (line {line})"
+        raise PolicyError(
+            f"The table has no column {short(lacking[0])} that the policy names{at}.{_hint(near[lacking[0]])}"
+        )
+    if unnamed:
+        raise PolicyError(_unnamed(unnamed))
+
+
+def _lacking(name: str, near: Sequence[str]) -> Mistake:
+    return Mistake(("attributes", name), f"the table has no such column.{_hint(near)}")
+
+
+def _hint(near: Sequence[str]) -> str:
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return " Check how it is spelled, or leave it out of the policy."
+
+
+def _unnamed(names: Sequence[str]) -> str:
+    """The columns that the policy forgot, up to ten of them, and the way out."""
+    if len(names) == 1:
+        listed = f"column {short(names[0])}"
+    else:
+        more = len(names) - MOST_NAMED
+        shown = [short(name) for name in names[:MOST_NAMED]]
+        listed = f"{len(names):,} columns: {', '.join(shown)}" + (f" and {more:,} more" if more > 0 else "")
+    return (
+        f"The table has {listed}, which the policy does not name. Add each under attributes; the line "
+        '"*": {role: drop} there leaves out all that are not named.'
+    )

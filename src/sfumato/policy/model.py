@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
 from sfumato.errors import NotYet, did_you_mean
-from sfumato.policy.decimals import as_plain, read_exactly
+from sfumato.policy.kinds import as_plain, read_exactly
 from sfumato.policy.mistakes import Mistake, PolicyMistakes, place
 from sfumato.policy.yaml import Where, short
 

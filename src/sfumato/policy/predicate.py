@@ -22,8 +22,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import PolicyError, did_you_mean
-from sfumato.policy.days import read_day
 from sfumato.policy.hierarchy.declarations import Given, Mask
+from sfumato.policy.kinds import read_day
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.yaml import short
 

@@ -14,6 +14,8 @@ from sfumato.errors import PolicyError, did_you_mean
 from sfumato.policy.hierarchy.declarations import Declaration, Flat, declare
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
 from sfumato.policy.kinds import Kind
+from sfumato.policy.mistakes import Misfit, Unsure
+from sfumato.policy.yaml import Where, short
 
 MISSING_TEXTS = (
     "?",
@@ -271,4 +273,29 @@ def _choice(name: str, word: str, given: object, choices: type[C]) -> C:
         ) from None
 
 
-__all__ = ["MISSING_TEXTS", "STAR", "Attribute", "Kind", "Role", "Schema"]
+@dataclass(frozen=True, slots=True)
+class BrokenAttribute(Attribute):
+    """A column whose declaration has mistakes: nothing that refers to it can be judged."""
+
+
+def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
+    """The column of that name; a :class:`Misfit` if the policy declares none."""
+    attribute = schema.find(name)
+    if attribute is None:
+        hint = did_you_mean(name, schema.names())
+        raise Misfit(path, f"column {short(name)} does not stand under attributes.{hint}")
+    if isinstance(attribute, BrokenAttribute):
+        raise Unsure(path, f"column {short(name)} has mistakes of its own.")
+    return attribute
+
+
+__all__ = [
+    "MISSING_TEXTS",
+    "STAR",
+    "Attribute",
+    "BrokenAttribute",
+    "Kind",
+    "Role",
+    "Schema",
+    "declared_column",
+]

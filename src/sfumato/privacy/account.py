@@ -41,8 +41,7 @@ from sfumato.release.strict_json import (
     wrong,
     wrong_as_a_whole,
 )
-from sfumato.table.files import replace_atomically
-from sfumato.table.locks import hold_lock, open_plain
+from sfumato.table.files import hold_lock, open_plain, replace_atomically
 
 _NUMBER = re.compile(
     r"\d{1,4000}(/\d{1,4000})?|\d{0,400}(\.\d{0,400})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE

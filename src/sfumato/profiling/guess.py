@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.declarations import Dates, Declaration, Flat, Mask
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
 from sfumato.profiling.names import Hint, NameMeaning, hint_of

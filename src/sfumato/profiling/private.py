@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from sfumato import notebook
 from sfumato.errors import InputError, TableError, number_of
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
 from sfumato.profiling.draft import PolicyDraft, comment, count_roles, entry_lines, look

@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.policy.column_names import COUNT
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import class_values, target_of
-from sfumato.policy.output import EXPANDED
+from sfumato.policy.output import COUNT, EXPANDED
 from sfumato.recoding.cuts import Cuts
 from sfumato.table.stored import FiledRows
 

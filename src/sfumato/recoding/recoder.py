@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
-from sfumato.policy.column_names import bound_names
-from sfumato.policy.output import Output
+from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,

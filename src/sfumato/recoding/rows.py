@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
+from sfumato.policy.output import bound_names
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
 from sfumato.recoding.recoder import passed_on

@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.policy.column_names import MAX, MEAN, MIN, statistic_names
 from sfumato.policy.document import Policy
+from sfumato.policy.output import MAX, MEAN, MIN, statistic_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.groups import Partition
 from sfumato.table import cells as table_cells

@@ -26,7 +26,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sfumato.errors import InputError, TableError, number_of
-from sfumato.table.renames import exchange, rename_new
+from sfumato.table.files import exchange, rename_new
 from sfumato.table.spill import Spill
 
 CERTIFICATE = "certificate.json"

@@ -13,7 +13,7 @@ import jinja2
 import numpy as np
 
 from sfumato.errors import number_of
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts

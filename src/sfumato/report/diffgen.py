@@ -19,7 +19,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
-from sfumato.policy.column_names import COUNT
+from sfumato.policy.output import COUNT
 from sfumato.recoding.counts import GridLines
 from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Privacy

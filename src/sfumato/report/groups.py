@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
+from sfumato.policy.output import bound_names
 from sfumato.policy.requirements import Promise
 from sfumato.policy.schema import Attribute, Role
 from sfumato.recoding.axis import Axis, TreeAxis

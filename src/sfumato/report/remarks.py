@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.release.certificate import Claims, percent
 from sfumato.verify.cells import Detail
 

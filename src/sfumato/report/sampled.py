@@ -12,8 +12,8 @@ import jinja2
 import numpy as np
 
 from sfumato.errors import InternalError
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.policy.output import bound_names
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
 from sfumato.release.release import Release

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.policy.days import count_days
+from sfumato.policy.kinds import count_days
 
 READINGS = pa.struct({"words": pa.string(), "text": pa.string(), "number": pa.float64(), "day": pa.date32()})
 """What each object says: its words if it is text, else its text, its number and its day, if it has them."""

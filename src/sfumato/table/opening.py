@@ -24,8 +24,7 @@ from sfumato.errors import TableError
 from sfumato.table import databases, spreadsheets
 from sfumato.table.allowance import Gauge
 from sfumato.table.arrow_files import open_ipc, open_ipc_lazily, open_parquet
-from sfumato.table.csv_file import BLOCK_BYTES, NO_HEADER, SAMPLE_ROWS, open_csv
-from sfumato.table.csv_header import lacks_header
+from sfumato.table.csv_file import BLOCK_BYTES, NO_HEADER, SAMPLE_ROWS, lacks_header, open_csv
 from sfumato.table.files import while_writing
 from sfumato.table.frames import open_frame
 from sfumato.table.source import (

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.policy.days import read_day
 from sfumato.policy.hierarchy.files import ROOT
+from sfumato.policy.kinds import read_day
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
 from sfumato.table.cells import texts

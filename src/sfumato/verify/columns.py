@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sfumato.policy.column_names import HIGH, LOW, bound_names
 from sfumato.policy.document import Policy
+from sfumato.policy.output import HIGH, LOW, bound_names
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.verify import statistics
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sfumato.errors import InternalError
 from sfumato.policy.document import Policy
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail

@@ -22,7 +22,7 @@ from sfumato.errors import InputError, number_of
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.release.certificate import Certificate, Claims, missing_rule
 from sfumato.release.folder import (
     CERTIFICATE,

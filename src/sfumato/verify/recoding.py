@@ -26,10 +26,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Given
-from sfumato.policy.output import Output
+from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered

@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,

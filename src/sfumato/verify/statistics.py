@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.policy.column_names import statistic_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.output import statistic_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
 from sfumato.table.source import Source

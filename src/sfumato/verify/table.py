@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.form import Form
+from sfumato.policy.output import Form
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.table.cells import as_stored
 from sfumato.table.reading import AS_USUAL, Reading, open_as

@@ -358,7 +358,7 @@ def test_everything_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
 
 def without_system_calls(monkeypatch):
     """As where neither Linux nor macOS renames."""
-    monkeypatch.setattr("sfumato.table.renames.ctypes.CDLL", lambda *_, **__: object())
+    monkeypatch.setattr("sfumato.table.files.ctypes.CDLL", lambda *_, **__: object())
 
 
 @pytest.mark.parametrize("is_linux", [True, False])

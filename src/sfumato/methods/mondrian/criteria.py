@@ -47,7 +47,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     table,
 )
 from sfumato.policy import predicate
-from sfumato.policy.decimals import read_exactly
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     DistinctDiversity,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Block, Rows
+from sfumato.encoding.batches import Block, Rows
 from sfumato.engines.reservoir import sample_codes
 from sfumato.engines.rows import KeptRows, Partitions, RowLayout, StoredRows
 from sfumato.kernels.nodes import Nodes

@@ -37,7 +37,6 @@ from sfumato.methods.risk_utility.problem import (
     Threshold,
     problem_of,
 )
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import (
     DAYS_TO_YEARS,
@@ -50,7 +49,7 @@ from sfumato.policy.hierarchy.declarations import (
 )
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.options.risk_utility import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
-from sfumato.policy.output import Output
+from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import TreeAxis

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows
 from sfumato.methods.specialization.kernels.cuts import CLASS_BITS, add_counts
 from sfumato.table.sorted_runs import SortedRun, merge
 from sfumato.table.spill import Spill

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.errors import InputError
 from sfumato.methods.specialization.gains import CandidateFacts, Gains

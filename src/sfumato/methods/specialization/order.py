@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows
 from sfumato.engines.rows import MOST_FILES, Partitions, RowLayout, StoredRows
 from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, in_order
 from sfumato.randomness import Random

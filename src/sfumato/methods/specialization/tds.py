@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import WholeTable
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows, WholeTable
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, Target, targets_of

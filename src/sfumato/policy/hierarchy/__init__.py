@@ -1,7 +1,7 @@
 """How the values of a column are generalized, step by step: from one value to all of them.
 
 ``declarations`` has what a policy can say (flat, mask, dates, intervals, balanced, or a given tree) as values that build
-a tree and answer questions about it; ``tree`` has the tree, :class:`Hierarchy`; ``grid`` and ``periods`` the leaves of
-numbers and dates; ``leaf_ranges`` the numbers or days that each leaf stands for; ``files`` reads a tree from a file;
+a tree and answer questions about it; ``tree`` has the tree, :class:`Hierarchy`; ``grid`` the leaves of
+numbers; ``leaf_ranges`` the numbers or days that each leaf stands for; ``files`` reads a tree from a file;
 ``declared`` gives a place to every cell, for differentially private releases, which must not depend on the rows.
 """

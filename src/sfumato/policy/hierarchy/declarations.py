@@ -26,9 +26,8 @@ from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.policy.hierarchy import grid
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, Label
 from sfumato.policy.hierarchy.grid import NumberGrid
-from sfumato.policy.hierarchy.periods import DATE_LEVELS, name_periods, sort_days
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes
-from sfumato.policy.kinds import Kind
+from sfumato.policy.kinds import DATE_LEVELS, Kind, name_periods, sort_days
 
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d")
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, as_text
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import read_exactly
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -14,13 +14,9 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.column_names import COUNT, bound_names
-from sfumato.policy.columns import declared_column
-from sfumato.policy.days import read_day
-from sfumato.policy.decimals import read_exactly
-from sfumato.policy.form import Form
 from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import read_day, read_exactly
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import (
     ChoiceRule,
@@ -35,8 +31,8 @@ from sfumato.policy.model import (
     read,
 )
 from sfumato.policy.options.rest import RestOfPolicy
-from sfumato.policy.output import COUNTS, Output
-from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.output import COUNT, COUNTS, Form, Output, bound_names
+from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
 from sfumato.policy.workload import Aggregate, Classify, Task
 from sfumato.policy.yaml import Where, core, short
 

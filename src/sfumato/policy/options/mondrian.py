@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
-from sfumato.policy.columns import declared_column
-from sfumato.policy.form import Form
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Amount, ChoiceRule, ColumnNames, Flag, NumberRule, Part, Whole, check, read
 from sfumato.policy.options.rest import RestOfPolicy
-from sfumato.policy.schema import Role, Schema
+from sfumato.policy.output import Form
+from sfumato.policy.schema import Role, Schema, declared_column
 from sfumato.policy.yaml import Where, short
 
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"

@@ -15,12 +15,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.columns import declared_column
-from sfumato.policy.decimals import as_plain
-from sfumato.policy.form import Form
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
 from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import as_plain
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
 from sfumato.policy.model import (
     ChoiceRule,
@@ -40,8 +38,8 @@ from sfumato.policy.model import (
 )
 from sfumato.policy.options.rest import RestOfPolicy
 from sfumato.policy.options.sampling_plan import NoPlan, plan
-from sfumato.policy.output import Output
-from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.output import Form, Output
+from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
 from sfumato.policy.yaml import Where, short
 
 AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING = (

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sfumato.policy.form import Form
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import Part, read
 from sfumato.policy.options.rest import RestOfPolicy
+from sfumato.policy.output import Form
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress

@@ -37,8 +37,8 @@ from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError, number_of
-from sfumato.policy.decimals import read_exactly
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.requirements.group_stats import GroupStats, Needs, Reference
 from sfumato.policy.requirements.promise import FIGURE_TOLERANCE, Promise, format_margin
 from sfumato.policy.requirements.requirement import Requirement

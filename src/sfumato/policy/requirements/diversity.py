@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
 from sfumato.errors import number_of
-from sfumato.policy.decimals import read_exactly
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.requirements.group_stats import GroupStats, Needs
 from sfumato.policy.requirements.promise import (
     FIGURE_TOLERANCE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.policy.days import as_date
 from sfumato.policy.document import Policy
-from sfumato.policy.form import Form
+from sfumato.policy.kinds import as_date
+from sfumato.policy.output import Form
 from sfumato.policy.schema import Attribute, Kind
 
 MISSING = "own-value: a missing quasi-identifier matches only missing"

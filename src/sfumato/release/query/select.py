@@ -19,9 +19,9 @@ from sfumato.encoding.cells import read_ordered
 from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import predicate as predicates
-from sfumato.policy.column_names import bound_names, range_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_leaf_ranges
+from sfumato.policy.output import bound_names, range_names
 from sfumato.policy.predicate import MISSING_ALONE, Interval, Labels, Predicate, Rectangle, Side
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis

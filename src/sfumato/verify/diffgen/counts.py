@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, number_of
-from sfumato.policy.column_names import COUNT
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.output import COUNT
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Certificate, Claims, public_of
 from sfumato.table.cells import texts

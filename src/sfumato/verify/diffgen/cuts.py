@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.policy.column_names import bound_names
-from sfumato.policy.days import as_date, read_day
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.kinds import as_date, read_day
 from sfumato.policy.options.diffgen import DiffGenOptions
-from sfumato.policy.output import Output
+from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.verify.risk_utility.labels import declared_tree
 

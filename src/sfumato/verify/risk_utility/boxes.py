@@ -27,10 +27,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.policy.column_names import bound_names
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.files import Label
 from sfumato.policy.options.risk_utility import Absolute, RiskUtilityOptions
+from sfumato.policy.output import bound_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import Claims, UtilityClaim
 from sfumato.table.cells import numbers, ordered

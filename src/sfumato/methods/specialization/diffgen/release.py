@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows
 from sfumato.encoding.declared import DeclaredRows, HeldRows, hold_rows
 from sfumato.engines.rows import KeptRows, Partitions, RowLayout
 from sfumato.methods.specialization.diffgen import draw

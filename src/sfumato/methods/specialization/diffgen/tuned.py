@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.blocks import Rows
+from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
 from sfumato.methods.specialization.diffgen.plan import BudgetPlan

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.encoding.blocks import Block
+from sfumato.encoding.batches import Block
 from sfumato.encoding.domain import OrderedDomain, TreeDomain
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.methods.specialization.diffgen.draw import given_cuts, with_total

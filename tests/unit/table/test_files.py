@@ -6,16 +6,16 @@ import errno
 
 import pytest
 
-from sfumato.table import renames
-from sfumato.table.renames import exchange, rename_new
+from sfumato.table import files as table_files
+from sfumato.table.files import exchange, rename_new
 
 
 @pytest.fixture(params=["the system's call", "no such call", "a file system that cannot"])
 def way(request, monkeypatch):
     if request.param == "no such call":
-        monkeypatch.setattr(renames.ctypes, "CDLL", lambda *_, **__: object())
+        monkeypatch.setattr(table_files.ctypes, "CDLL", lambda *_, **__: object())
     elif request.param == "a file system that cannot":
-        monkeypatch.setattr(renames, "_rename", lambda *_: errno.EINVAL)
+        monkeypatch.setattr(table_files, "_rename", lambda *_: errno.EINVAL)
     return request.param
 
 
@@ -58,7 +58,7 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path, way, kind, other):
 
 
 def test_a_folder_that_is_filled_after_it_was_claimed_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(renames, "_rename", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr(table_files, "_rename", lambda *_: errno.ENOSYS)
     make(tmp_path / "a", "folder")
     mkdir = type(tmp_path).mkdir
 
@@ -89,5 +89,5 @@ def test_names_are_exchanged_in_one_step_where_the_system_can(tmp_path):
 
 
 def test_a_system_without_exchange_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(renames.ctypes, "CDLL", lambda *_, **__: object())
+    monkeypatch.setattr(table_files.ctypes, "CDLL", lambda *_, **__: object())
     assert exchange(tmp_path, tmp_path / "b") is False
