@@ -370,9 +370,11 @@ def new_scratch(
         is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),
+        place=np.empty(0 if rules.count_only else distinct, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
         top=np.zeros((n_recursive, int(rules.recursive["l"].max(initial=1))), dtype=np.int64),
+        n_top=np.zeros(n_recursive, dtype=np.int64),
         work=work_of(rules),
     )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.compile import borrower, inner, kernel
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_row,
@@ -40,7 +40,7 @@ from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, le
 NO_SCORE = -1e300
 
 
-@inner
+@borrower
 def information(x, table):
     """F(x) = x log2 x in fixed point, 0 for 0: a whole number, exact as a float."""
     if x < table.shape[0]:
@@ -59,7 +59,7 @@ def fill_information(out):
         out[x] = information(x, nothing)
 
 
-@inner
+@borrower
 def score_of_part(part, node, targets, single, table):
     """Score of one part of a node, both given by their words."""
     n = part[0]
@@ -85,7 +85,7 @@ def score_of_part(part, node, targets, single, table):
     return score
 
 
-@inner
+@borrower
 def within_limit(totals, n, shift, least_rows):
     """The thresholds [first, last) that leave enough of n rows on both sides; totals are rows << shift | ..."""
     first = first_reaching(totals, least_rows << shift)
@@ -93,7 +93,7 @@ def within_limit(totals, n, shift, least_rows):
     return first, last
 
 
-@inner
+@borrower
 def most_balanced(packed, shift, n):
     """``best_label`` where all rows are of one class, so that no threshold scores anything."""
     after = first_reaching(packed, ((n + 1) >> 1) << shift)  # the first with at least half of the rows
@@ -106,7 +106,7 @@ def most_balanced(packed, shift, n):
     return best, 0.0, least
 
 
-@inner
+@borrower
 def best_label(packed, shift, n, whole, table):
     """The best threshold for one label of two classes.
 
@@ -136,7 +136,7 @@ def best_label(packed, shift, n, whole, table):
     return best, high, np.int64(least)
 
 
-@inner
+@borrower
 def fill_label_scores(rows_to, sum_to, n, x, table, out):
     """Score of each threshold for one label of two classes, x rows of the node being of the second."""
     whole_n, whole_x = np.uint64(n), np.uint64(x)
@@ -151,7 +151,7 @@ def fill_label_scores(rows_to, sum_to, n, x, table, out):
         )
 
 
-@inner
+@borrower
 def fill_number_scores(rows_to, sum_to, n, x, out):
     """Score of each threshold for one number that sums to x over the node."""
     mean = x / n
@@ -166,14 +166,16 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
 def fill_word_scores(total, node, first, last, targets, table, out):
     """Score of each threshold of a node, given by its words, for any targets."""
     words, single = total.shape[0], is_single(targets)
-    parts = np.empty((2, words), dtype=np.int64)
-    left, right = parts[0], parts[1]
+    parts = np.empty((3, words), dtype=np.int64)
+    left, right, whole = parts[0], parts[1], parts[2]
+    for w in range(words):
+        whole[w] = node[w]
     for t in range(first, last):
         for w in range(words):
             left[w] = total[w, t]
-            right[w] = node[w] - left[w]
-        out[t] = score_of_part(left, node, targets, single, table) + score_of_part(
-            right, node, targets, single, table
+            right[w] = whole[w] - left[w]
+        out[t] = score_of_part(left, whole, targets, single, table) + score_of_part(
+            right, whole, targets, single, table
         )
 
 
@@ -192,7 +194,7 @@ def best_score(rows_to, n, score, first):
     return best
 
 
-@inner
+@borrower
 def best_allowable(m, first, last, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
@@ -207,7 +209,7 @@ def best_allowable(m, first, last, scratch):
     return best
 
 
-@inner
+@borrower
 def threshold_holds(part, axis, code, rules, scratch):
     """Is the split at ``code`` allowable?"""
     order = scratch.order
@@ -225,19 +227,17 @@ def threshold_holds(part, axis, code, rules, scratch):
     )
 
 
-@inner
+@borrower
 def fill_allowable(part, axis, m, rules, scratch):
     """Which thresholds of an attribute are allowable, all of them at once.
 
     scratch.code[:m]          IN   the codes that occur
     scratch.is_fine[:, :m]    OUT
     """
-    code, order, key = scratch.code[:m], scratch.order, scratch.key
-    ends = np.empty((2, m), dtype=np.int64)
-    place = ends[1]
+    code, order, key, place = scratch.code[:m], scratch.order, scratch.key, scratch.place
+    ends = scratch.total[0]
     for t in range(m):
-        ends[0, t] = scratch.total[0, t]
-        place[t] = scratch.total[0, t - 1] if t > 0 else 0
+        place[t] = ends[t - 1] if t > 0 else 0
     for i in range(part.shape[0]):
         key[i] = first_reaching(code, np.int64(part[i, axis]))
     for i in range(part.shape[0]):
@@ -245,16 +245,16 @@ def fill_allowable(part, axis, m, rules, scratch):
         order[place[t]] = i
         place[t] += 1
     for side in range(2):
-        fill_walk(part, order, ends[0], m, side == 1, rules, scratch, scratch.is_fine[side])
+        fill_walk(part, order, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
 
 
-@inner
+@borrower
 def beats(score, largest, best, best_largest):
     """A later attribute must be strictly better."""
     return score > best or (score == best and largest < best_largest)
 
 
-@inner
+@borrower
 def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
     fill_allowable(part, axis, m, rules, scratch)
@@ -265,7 +265,7 @@ def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, s
     return t if beats(scratch.score[t], max(left, part.shape[0] - left), best, best_largest) else np.int64(-1)
 
 
-@inner
+@borrower
 def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the incumbent, else -1."""
     rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
@@ -277,7 +277,7 @@ def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scr
     return allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
 
 
-@inner
+@borrower
 def fill_children(part, axis, node, grid, scratch):
     """Group the rows by the child of ``node`` they belong to.
 
@@ -323,7 +323,7 @@ def fill_children(part, axis, node, grid, scratch):
     return m
 
 
-@inner
+@borrower
 def children_are_large(rows_to, least_rows):
     """Has every group that ``fill_children`` made enough rows?"""
     before = np.int64(0)
@@ -334,7 +334,7 @@ def children_are_large(rows_to, least_rows):
     return True
 
 
-@inner
+@borrower
 def children_hold(part, m, rules, scratch):
     """Does every group that ``fill_children`` made satisfy the requirement?"""
     rows_to = scratch.total[0]
@@ -380,7 +380,7 @@ def score_children(part, m, targets, single, table, scratch):
     return score, largest
 
 
-@inner
+@borrower
 def list_axes(first, n_lines, low, high, axis_table, listed, base):
     """The ordered attributes from ``first`` on whose frequency sets fit into ``n_lines`` lines together.
 
@@ -403,7 +403,7 @@ def list_axes(first, n_lines, low, high, axis_table, listed, base):
     return n_listed, axis
 
 
-@inner
+@borrower
 def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     """The best allowable threshold of all ordered attributes by score.
 
@@ -460,7 +460,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
                 if single:
                     fill_number_scores(rows_to[first:last], sum_to[first:last], n, whole, score[first:last])
                 else:
-                    fill_word_scores(total, total[:, m - 1].copy(), first, last, targets, table, score)
+                    fill_word_scores(total, total[:, m - 1], first, last, targets, table, score)
                 t = best_score(rows_to[first:last], n, score[first:last], first)
                 here, largest = score[t], max(rows_to[t], n - rows_to[t])
             if not beats(here, largest, best, best_largest):
@@ -479,7 +479,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     return best_axis, best_code, best, best_largest
 
 
-@inner
+@borrower
 def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets, rules, table, scratch):
     """The best allowable split along a hierarchy, if it beats the best threshold: (axis, score), else axis -1.
 
@@ -516,7 +516,7 @@ def width_of(grid, axis, low, high, cover_node):
     return spanned / here.width
 
 
-@inner
+@borrower
 def best_median(part, axis, low, high, rules, scratch):
     """The best balanced allowable threshold of an ordered attribute: (found, code)."""
     n = part.shape[0]
@@ -539,7 +539,7 @@ def best_median(part, axis, low, high, rules, scratch):
     return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
 
 
-@inner
+@borrower
 def fill_sorted(column, key, code, rows_to):
     """The codes that occur and the running number of rows, by sorting; returns how many codes there are.
 
@@ -558,14 +558,14 @@ def fill_sorted(column, key, code, rows_to):
     return m
 
 
-@inner
+@borrower
 def choose_median(part, bounds, grid, rules, scratch):
     """The Median split of a node: (axis, code), axis -1 if no split is allowable.
 
     bounds   (4, axes) see ``fill_subtree``; made exact only for attributes that may be the widest   IN+OUT
     """
     low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
-    width = scratch.width  # upper bound until exact; negative: out of the race
+    width = scratch.width  # upper bound until exact; negative: has no split
     for a in range(width.shape[0]):
         width[a] = width_of(grid, a, low[a], high[a], cover_of[a]) if grid.axis[a].may_split else -1.0
     while True:

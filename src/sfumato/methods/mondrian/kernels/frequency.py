@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.compile import borrower, kernel
 
 
-@inner
+@borrower
 def is_single(targets):
     """Does one sum per code say everything about the targets?"""
     labels, numbers = targets.label.shape[0], targets.number.shape[0]
@@ -23,7 +23,7 @@ def is_single(targets):
     return labels == 1 and numbers == 0 and targets.label[0].n_classes <= 2
 
 
-@inner
+@borrower
 def single_column(targets):
     """The column that a single target sums."""
     return targets.label[0].column if targets.label.shape[0] == 1 else targets.number[0].column
@@ -39,7 +39,7 @@ def n_words(targets):
     return words
 
 
-@inner
+@borrower
 def add_row(row, at, label, number, out):
     """Add one row to the line of words that starts at out[at]."""
     out[at] += 1
@@ -67,7 +67,7 @@ def packing(n, largest):
     return sum_bits if sum_bits + row_bits <= 62 else 0
 
 
-@inner
+@borrower
 def add_three(part, column, one, first, second, third, at_first, at_second, at_third, out):
     """Three frequency sets of ``add_packed``, their places held in registers."""
     for i in range(part.shape[0]):
@@ -131,7 +131,7 @@ def add_words(part, words, label, number, listed, base, out):
             add_row(row, at, label, number, out)
 
 
-@inner
+@borrower
 def fill_totals(lines, first_code, code, packed):
     """Compact the lines in use into running totals, clear them, and return how many there are.
 
@@ -161,7 +161,7 @@ def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
     return m
 
 
-@inner
+@borrower
 def unpack(packed, shift, rows_to, sum_to):
     """Packed totals as rows and sums, which may take the place of the packed ones."""
     mask = (np.int64(1) << shift) - 1
@@ -188,7 +188,7 @@ def fill_sums(lines, first_code, code, rows_to, sum_to):
     return np.int64(m)
 
 
-@inner
+@borrower
 def fill_words(lines, first_code, code, total):
     """``fill_sums`` for several targets; lines is (lines * words,), total (words, distinct)."""
     words = total.shape[0]
@@ -203,7 +203,7 @@ def fill_words(lines, first_code, code, total):
     return m
 
 
-@inner
+@borrower
 def first_reaching(totals, least):
     """The first of some ascending totals that is at least ``least``; how many there are if none is."""
     first, length = np.uint64(0), np.uint64(totals.shape[0])
@@ -214,7 +214,7 @@ def first_reaching(totals, least):
     return np.int64(first)
 
 
-@inner
+@borrower
 def ones(bits):
     """How many bits of a word are set."""
     bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -282,7 +282,7 @@ def fill_ranges(codes, low, high):
             high[axis] = greatest if block == 0 else max(high[axis], greatest)
 
 
-@inner
+@borrower
 def median_of_few(codes, rank):
     """``select_median`` by comparing all with all, without branches."""
     for i in range(codes.shape[0]):
@@ -339,7 +339,7 @@ def select_median(column, low, high, bins):
         low = new_low
 
 
-@inner
+@borrower
 def sort(values):
     """Ascending, in place: gaps of Knuth's sequence, each a straight insertion (few values, or rarely asked)."""
     gap = 1
@@ -356,7 +356,7 @@ def sort(values):
         gap //= 3
 
 
-@inner
+@borrower
 def child_of(node, grid, code):
     """Which child of a node of a hierarchy, given as its record, holds ``code``."""
     if node.high - node.low == node.n_children:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.compile import borrower, inner, kernel
 from sfumato.methods.mondrian.kernels.borrow import borrowed
 from sfumato.methods.mondrian.kernels.cells import (
     choose_children_by_cells,
@@ -32,7 +32,7 @@ from sfumato.methods.mondrian.kernels.problem import BLOCK
 from sfumato.methods.mondrian.kernels.rules import is_sample
 
 
-@inner
+@borrower
 def swap(part, i, j):
     for w in range(part.shape[1]):
         x = part[i, w]
@@ -40,7 +40,7 @@ def swap(part, i, j):
         part[j, w] = x
 
 
-@inner
+@borrower
 def partition(part, axis, code, places):
     """Move the rows with at most ``code`` to the front; returns how many they are.
 
@@ -83,7 +83,7 @@ def partition(part, axis, code, places):
         swap(part, left, right - one)
 
 
-@inner
+@borrower
 def row_at_border(column, code):
     """A row with the greatest code, which is at most ``code``."""
     border, greatest = np.uint64(0), np.int64(-1)
@@ -118,7 +118,7 @@ def arrange(part, order):
         order[place] = -1
 
 
-@inner
+@borrower
 def prepare(part, bounds, grid, narrow, marks):
     """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps.
 
@@ -159,7 +159,7 @@ def gain_of(part, targets, table, score):
     return worth * targets.gain_scale / n
 
 
-@inner
+@borrower
 def restore_codes(part, codes, bounds, axis_table):
     """Give the rows of a node their own codes back: Median measures width in real values, not in ranks."""
     row_number = part.shape[1] - 1
@@ -171,7 +171,7 @@ def restore_codes(part, codes, bounds, axis_table):
             bounds[3, axis] = 1
 
 
-@inner
+@borrower
 def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
     start, end = nodes[node].start, nodes[node].end
@@ -183,7 +183,7 @@ def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     return np.int64(part[at_border, axis])
 
 
-@inner
+@borrower
 def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
     """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use."""
     m = fill_children(part, axis, parent, grid, scratch)
@@ -198,7 +198,7 @@ def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
     return m
 
 
-@inner
+@borrower
 def append(child, start, end, branch, nodes):
     """A new open node."""
     node = nodes[child]
@@ -211,7 +211,7 @@ def append(child, start, end, branch, nodes):
     node.branch = branch
 
 
-@inner
+@borrower
 def fill_child_bounds(here, axis, branch, border, grid, out):
     """The bounds of a child: its parent's, narrowed on the attribute that was split.
 

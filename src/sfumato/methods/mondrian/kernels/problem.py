@@ -181,9 +181,11 @@ class Scratch(NamedTuple):
     is_fine: NDArray[np.bool_]  # (2, distinct) does the left, the right part satisfy the requirement?
     order: NDArray[np.int64]  # (rows,) row positions sorted by something
     key: NDArray[np.int64]  # (rows,)
+    place: NDArray[np.int64]  # (distinct,) where the next row of a code goes in ``order``
     values: NDArray[np.int64]  # (sensitive values,) all zero between uses
     is_top: NDArray[np.bool_]  # (recursive rules, sensitive values) all False between uses
     top: NDArray[np.int64]  # (recursive rules, largest l)
+    n_top: NDArray[np.int64]  # (recursive rules,) how many of them are in use
     work: NDArray[np.int64]  # see ``work_of``
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.compile import borrower, inner, kernel
 from sfumato.methods.mondrian.kernels.borrow import borrowed
 from sfumato.methods.mondrian.kernels.choose import (
     beats,
@@ -29,7 +29,7 @@ from sfumato.methods.mondrian.kernels.grow import divide_by_threshold, divide_by
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 
 
-@inner
+@borrower
 def fill_tree_regions(part, bounds, grid, narrow, region):
     """Make the covers of the trees exact, if they may be narrowed, and their ranges the region of the node.
 
@@ -47,7 +47,7 @@ def fill_tree_regions(part, bounds, grid, narrow, region):
             region[0, axis], region[1, axis] = node.low - 1, node.high - 1
 
 
-@inner
+@borrower
 def fill_active(queries, region, out):
     """Those queries that overlap the region: (how many, their weight)."""
     n_active, weight = np.int64(0), np.int64(0)
@@ -62,7 +62,7 @@ def fill_active(queries, region, out):
     return n_active, weight
 
 
-@inner
+@borrower
 def is_cut(axis, low, high, active, queries):
     """Can a threshold between these codes leave an active query on one side only?"""
     found = False
@@ -104,7 +104,7 @@ def add_ends(axis, active, queries, m, code, rows_to):
     return m + n_distinct
 
 
-@inner
+@borrower
 def fill_thresholds(part, axis, low, high, active, queries, scratch):
     """The codes of an ordered attribute where the rows may be cut; returns how many there are.
 
@@ -145,7 +145,7 @@ def fill_costs(axis, m, active, queries, scratch):
         score[t] = -float(rows_to[t] * left + (n - rows_to[t]) * right)
 
 
-@inner
+@borrower
 def cost_of_children(axis, parent, m, active, queries, grid, scratch):
     """(minus the cost, largest part) of the split into the groups that ``fill_children`` made."""
     rows_to = scratch.total[0]
@@ -162,7 +162,7 @@ def cost_of_children(axis, parent, m, active, queries, grid, scratch):
     return -float(cost), largest
 
 
-@inner
+@borrower
 def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     """The allowable split of the least cost: (axis, code), axis -1 if none costs less than no split.
 
