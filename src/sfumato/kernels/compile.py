@@ -1,4 +1,9 @@
-"""How kernels are compiled: ``@kernel`` if Python calls them, ``@inner`` or ``@borrower`` if only kernels do.
+"""How kernels are compiled: ``@kernel`` if Python calls them, ``@inner`` if only kernels do.
+
+One that makes no array, but reads and writes those that its caller keeps alive, says ``borrows=True``. numba counts
+the references to every array that a function is handed, and to each that it takes out of a named tuple. A requirement
+is tested for each candidate split with a dozen arrays in three such tuples, and the counting took a third of the time
+(measured). One that borrows counts nothing; if it makes an array all the same, it does not compile.
 
 Compiled code is kept on disk between runs, in a folder named after a hash of all kernel sources. numba
 itself looks only at the file of the function that is called and would go on using old callees; and it
@@ -106,34 +111,19 @@ if cache_folder() is not None:
 njit: Any = numba.njit
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, borrows: bool = False) -> Any:
     """Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business."""
-    _listener.known.add(_name_of(function))
-    return njit(cache=cache_folder() is not None, nogil=True, error_model="numpy", _nrt=True)(function)
+    return _compile(function, borrows=borrows, cache=cache_folder() is not None)
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def inner(function: Callable[..., Any] | None = None, *, borrows: bool = False) -> Any:
     """Without the way in from Python, which takes longer to compile than most of them."""
-    return _compile_inner(function, counts_references=True)
+    return _compile(function, borrows=borrows, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def borrower(function: Callable[..., Any]) -> Any:
-    """An inner kernel that makes no array: it reads and writes those that its caller keeps alive.
-
-    numba counts the references to every array that a function is handed, and to each one that it takes out of a
-    named tuple. A requirement is tested for each candidate split with a dozen arrays in three such tuples, and the
-    counting took a third of the time (measured). A borrower counts nothing; one that makes an array does not compile.
-    """
-    return _compile_inner(function, counts_references=False)
-
-
-def _compile_inner(function: Callable[..., Any], *, counts_references: bool) -> Any:
-    """Compile without a way in from Python. What is not said of references, a callee takes over from its caller."""
+def _compile(function: Callable[..., Any] | None, *, borrows: bool, **options: bool) -> Any:
+    if function is None:
+        return lambda function: _compile(function, borrows=borrows, **options)
     _listener.known.add(_name_of(function))
-    return njit(
-        nogil=True,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        _nrt=counts_references,
-    )(function)
+    # the last option is always said: what is not said, a callee takes over from its caller
+    return njit(nogil=True, error_model="numpy", _nrt=not borrows, **options)(function)

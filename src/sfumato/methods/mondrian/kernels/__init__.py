@@ -12,5 +12,4 @@ descend    send rows of codes down a finished tree
 tally      the requirement on groups that are counted block by block
 quantile   quantiles of chi-square
 trim       trees with fewer splits, or more children
-borrow     arrays handed to kernels without copies
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import borrower, inner
+from sfumato.kernels.compile import inner
 from sfumato.methods.mondrian.kernels.choose import (
     NO_SCORE,
     beats,
@@ -27,7 +27,7 @@ from sfumato.methods.mondrian.kernels.choose import (
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
 
 
-@borrower
+@inner(borrows=True)
 def fill_order(column, low, lines, code, rows_to, order):
     """Sort rows by their codes, by counting; returns how many codes occur.
 
@@ -54,13 +54,13 @@ def fill_order(column, low, lines, code, rows_to, order):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def moved(left, right, table):
     """By how much F(left) + F(right) grows if one row moves from the right to the left."""
     return (table[left + 1] - table[left]) - (table[right] - table[right - 1])
 
 
-@borrower
+@inner(borrows=True)
 def add_information(part, order, rows_to, cell, pair, counts, table, out):
     """Add to each threshold the score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
 
@@ -92,7 +92,7 @@ def add_information(part, order, rows_to, cell, pair, counts, table, out):
         counts[part[i, cell], 2] = 0
 
 
-@borrower
+@inner(borrows=True)
 def squares(n, x, mean, scale):
     """What n rows that sum to x, in a cell of that mean, add to the score: a whole number of 1 / scale."""
     if n == 0:
@@ -101,7 +101,7 @@ def squares(n, x, mean, scale):
     return np.rint(n * (away * away) * scale)
 
 
-@borrower
+@inner(borrows=True)
 def count_sums(part, cell, column, counts):
     """Rows and sum of each cell of the node; counts is (ids, 4): -, -, rows, sum   IN+OUT."""
     for i in range(part.shape[0]):
@@ -110,7 +110,7 @@ def count_sums(part, cell, column, counts):
         row[3] += np.int64(part[i, column])
 
 
-@borrower
+@inner(borrows=True)
 def add_squares(part, order, rows_to, cell, column, scale, counts, out):
     """``add_information`` for a number: out grows by the ``squares`` of each cell on both sides."""
     count_sums(part, cell, column, counts)
@@ -131,7 +131,7 @@ def add_squares(part, order, rows_to, cell, column, scale, counts, out):
         counts[part[i, cell]] = 0
 
 
-@borrower
+@inner(borrows=True)
 def information_of_groups(part, order, rows_to, cell, pair, counts, table):
     """The score of a label in groups of rows."""
     total, before = 0.0, np.int64(0)
@@ -148,7 +148,7 @@ def information_of_groups(part, order, rows_to, cell, pair, counts, table):
     return total
 
 
-@borrower
+@inner(borrows=True)
 def squares_of_groups(part, order, rows_to, cell, column, scale, counts):
     """The sum of ``squares`` over groups of rows and cells."""
     count_sums(part, cell, column, counts)
@@ -169,7 +169,7 @@ def squares_of_groups(part, order, rows_to, cell, column, scale, counts):
     return total
 
 
-@borrower
+@inner(borrows=True)
 def fill_scores(part, rows_to, cells, table, order, out):
     """Score of each threshold; out is (m,)."""
     total = cells.total[: out.shape[0]]
@@ -188,7 +188,7 @@ def fill_scores(part, rows_to, cells, table, order, out):
             out[i] += target.weight * total[i]
 
 
-@borrower
+@inner(borrows=True)
 def score_groups(part, rows_to, cells, table, order):
     """Score of the division into these groups of rows."""
     score = 0.0
@@ -205,7 +205,7 @@ def score_groups(part, rows_to, cells, table, order):
     return score
 
 
-@borrower
+@inner(borrows=True)
 def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scratch):
     """``choose_threshold`` over the feature space."""
     n = part.shape[0]
@@ -229,7 +229,7 @@ def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scr
     return best_axis, best_code, best, best_largest
 
 
-@borrower
+@inner(borrows=True)
 def choose_children_by_cells(
     part, cover_of, best_axis, best, best_largest, grid, cells, rules, table, scratch
 ):

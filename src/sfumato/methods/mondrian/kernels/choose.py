@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import borrower, inner, kernel
+from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_row,
@@ -40,7 +40,7 @@ from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, le
 NO_SCORE = -1e300
 
 
-@borrower
+@inner(borrows=True)
 def information(x, table):
     """F(x) = x log2 x in fixed point, 0 for 0: a whole number, exact as a float."""
     if x < table.shape[0]:
@@ -59,7 +59,7 @@ def fill_information(out):
         out[x] = information(x, nothing)
 
 
-@borrower
+@inner(borrows=True)
 def score_of_part(part, node, targets, single, table):
     """Score of one part of a node, both given by their words."""
     n = part[0]
@@ -85,7 +85,7 @@ def score_of_part(part, node, targets, single, table):
     return score
 
 
-@borrower
+@inner(borrows=True)
 def within_limit(totals, n, shift, least_rows):
     """The thresholds [first, last) that leave enough of n rows on both sides; totals are rows << shift | ..."""
     first = first_reaching(totals, least_rows << shift)
@@ -93,7 +93,7 @@ def within_limit(totals, n, shift, least_rows):
     return first, last
 
 
-@borrower
+@inner(borrows=True)
 def most_balanced(packed, shift, n):
     """``best_label`` where all rows are of one class, so that no threshold scores anything."""
     after = first_reaching(packed, ((n + 1) >> 1) << shift)  # the first with at least half of the rows
@@ -106,7 +106,7 @@ def most_balanced(packed, shift, n):
     return best, 0.0, least
 
 
-@borrower
+@inner(borrows=True)
 def best_label(packed, shift, n, whole, table):
     """The best threshold for one label of two classes.
 
@@ -136,7 +136,7 @@ def best_label(packed, shift, n, whole, table):
     return best, high, np.int64(least)
 
 
-@borrower
+@inner(borrows=True)
 def fill_label_scores(rows_to, sum_to, n, x, table, out):
     """Score of each threshold for one label of two classes, x rows of the node being of the second."""
     whole_n, whole_x = np.uint64(n), np.uint64(x)
@@ -151,7 +151,7 @@ def fill_label_scores(rows_to, sum_to, n, x, table, out):
         )
 
 
-@borrower
+@inner(borrows=True)
 def fill_number_scores(rows_to, sum_to, n, x, out):
     """Score of each threshold for one number that sums to x over the node."""
     mean = x / n
@@ -179,7 +179,7 @@ def fill_word_scores(total, node, first, last, targets, table, out):
         )
 
 
-@kernel
+@kernel(borrows=True)
 def best_score(rows_to, n, score, first):
     """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
     high = score[0]
@@ -194,7 +194,7 @@ def best_score(rows_to, n, score, first):
     return best
 
 
-@borrower
+@inner(borrows=True)
 def best_allowable(m, first, last, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
@@ -209,7 +209,7 @@ def best_allowable(m, first, last, scratch):
     return best
 
 
-@borrower
+@inner(borrows=True)
 def threshold_holds(part, axis, code, rules, scratch):
     """Is the split at ``code`` allowable?"""
     order = scratch.order
@@ -227,7 +227,7 @@ def threshold_holds(part, axis, code, rules, scratch):
     )
 
 
-@borrower
+@inner(borrows=True)
 def fill_allowable(part, axis, m, rules, scratch):
     """Which thresholds of an attribute are allowable, all of them at once.
 
@@ -248,13 +248,13 @@ def fill_allowable(part, axis, m, rules, scratch):
         fill_walk(part, order, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
 
 
-@borrower
+@inner(borrows=True)
 def beats(score, largest, best, best_largest):
     """A later attribute must be strictly better."""
     return score > best or (score == best and largest < best_largest)
 
 
-@borrower
+@inner(borrows=True)
 def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
     fill_allowable(part, axis, m, rules, scratch)
@@ -265,7 +265,7 @@ def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, s
     return t if beats(scratch.score[t], max(left, part.shape[0] - left), best, best_largest) else np.int64(-1)
 
 
-@borrower
+@inner(borrows=True)
 def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
     """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the incumbent, else -1."""
     rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
@@ -277,7 +277,7 @@ def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scr
     return allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
 
 
-@borrower
+@inner(borrows=True)
 def fill_children(part, axis, node, grid, scratch):
     """Group the rows by the child of ``node`` they belong to.
 
@@ -323,7 +323,7 @@ def fill_children(part, axis, node, grid, scratch):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def children_are_large(rows_to, least_rows):
     """Has every group that ``fill_children`` made enough rows?"""
     before = np.int64(0)
@@ -334,7 +334,7 @@ def children_are_large(rows_to, least_rows):
     return True
 
 
-@borrower
+@inner(borrows=True)
 def children_hold(part, m, rules, scratch):
     """Does every group that ``fill_children`` made satisfy the requirement?"""
     rows_to = scratch.total[0]
@@ -380,7 +380,7 @@ def score_children(part, m, targets, single, table, scratch):
     return score, largest
 
 
-@borrower
+@inner(borrows=True)
 def list_axes(first, n_lines, low, high, axis_table, listed, base):
     """The ordered attributes from ``first`` on whose frequency sets fit into ``n_lines`` lines together.
 
@@ -403,7 +403,7 @@ def list_axes(first, n_lines, low, high, axis_table, listed, base):
     return n_listed, axis
 
 
-@borrower
+@inner(borrows=True)
 def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     """The best allowable threshold of all ordered attributes by score.
 
@@ -479,7 +479,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     return best_axis, best_code, best, best_largest
 
 
-@borrower
+@inner(borrows=True)
 def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets, rules, table, scratch):
     """The best allowable split along a hierarchy, if it beats the best threshold: (axis, score), else axis -1.
 
@@ -502,7 +502,7 @@ def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets
     return found, best
 
 
-@kernel
+@kernel(borrows=True)
 def width_of(grid, axis, low, high, cover_node):
     """Normalized width of a node on an attribute: values spanned, or leaves spanned on a tree."""
     here = grid.axis[axis]
@@ -516,7 +516,7 @@ def width_of(grid, axis, low, high, cover_node):
     return spanned / here.width
 
 
-@borrower
+@inner(borrows=True)
 def best_median(part, axis, low, high, rules, scratch):
     """The best balanced allowable threshold of an ordered attribute: (found, code)."""
     n = part.shape[0]
@@ -539,7 +539,7 @@ def best_median(part, axis, low, high, rules, scratch):
     return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
 
 
-@borrower
+@inner(borrows=True)
 def fill_sorted(column, key, code, rows_to):
     """The codes that occur and the running number of rows, by sorting; returns how many codes there are.
 
@@ -558,7 +558,7 @@ def fill_sorted(column, key, code, rows_to):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def choose_median(part, bounds, grid, rules, scratch):
     """The Median split of a node: (axis, code), axis -1 if no split is allowable.
 

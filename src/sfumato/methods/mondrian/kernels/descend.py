@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.nodes import Nodes
-from sfumato.methods.mondrian.kernels.borrow import borrowed
 
 Turns = NDArray[np.uint32]
 """(turns, 4): axis, threshold, the way of codes up to it, the way of the others. A way is the number of the next
@@ -27,7 +26,7 @@ TOGETHER = 512
 """Rows that go down the tree together."""
 
 
-@inner
+@inner(borrows=True)
 def fill_segments(node, axis, threshold, first_child, n_children, branch, way, axes, upto, goal):
     """The ranges of codes that a split tells apart, ascending; returns how many.
 
@@ -114,34 +113,46 @@ def fill_leaves(rows, turns, start, out):
     start   the first turn, or how a tree without turns ends
     out     (n,) int64: node number, -1 where the tree has no leaf    OUT
     """
-    rows, turns, ends = borrowed(rows), borrowed(turns), borrowed(out)
     row_of, at = np.empty(TOGETHER, dtype=np.uint32), np.empty(TOGETHER, dtype=np.uint32)
-    one, first = np.uint64(1), np.uint32(start)
-    is_end = np.uint32(END)
+    first = np.uint32(start)
     for begin in range(0, rows.shape[0], TOGETHER):
-        part, found = rows[begin : begin + TOGETHER], ends[begin : begin + TOGETHER]
-        n_open = np.uint64(0)
-        if first < is_end:
-            n_open = np.uint64(part.shape[0])
-            for i in range(n_open):
-                row_of[i], at[i] = np.uint32(i), first
+        found = out[begin : begin + TOGETHER]
+        if first < np.uint32(END):
+            follow(rows[begin : begin + TOGETHER], turns, first, row_of, at, found)
         else:
-            found[:] = -1 if first == np.uint32(NOWHERE) else np.int64(first & np.uint32(END - 1))
-        while n_open > 0:
-            n_left = np.uint64(0)
-            for j in range(n_open):
-                i = np.uint64(row_of[j])
-                turn = turns[np.uint64(at[j])]
-                right = np.uint64(part[i, np.uint64(turn[0])] > turn[1])
-                way = turn[np.uint64(2) + right]
-                row_of[n_left], at[n_left] = np.uint32(i), way
-                found[i] = way
-                n_left += one - np.uint64(way >= is_end)
-            n_open = n_left
-        if first < is_end:
-            for i in range(np.uint64(part.shape[0])):
-                way = np.uint32(found[i])
-                found[i] = np.int64(-1) if way == np.uint32(NOWHERE) else np.int64(way & np.uint32(END - 1))
+            found[:] = leaf_of(first)
+
+
+@inner(borrows=True)
+def leaf_of(way):
+    """The leaf that a way ends in, -1 if it leads nowhere."""
+    return np.int64(-1) if way == np.uint32(NOWHERE) else np.int64(way & np.uint32(END - 1))
+
+
+@inner(borrows=True)
+def follow(part, turns, first, row_of, at, out):
+    """The leaf of each row of ``part``, from turn ``first`` on: all rows take one turn, then those that go on the next.
+
+    row_of, at   (rows or more,) the rows that go on and their next turn   scratch
+    out          (rows,)                                                    OUT
+    """
+    one, is_end = np.uint64(1), np.uint32(END)
+    n_open = np.uint64(part.shape[0])
+    for i in range(n_open):
+        row_of[i], at[i] = np.uint32(i), first
+    while n_open > 0:
+        n_left = np.uint64(0)
+        for j in range(n_open):
+            i = np.uint64(row_of[j])
+            turn = turns[np.uint64(at[j])]
+            right = np.uint64(part[i, np.uint64(turn[0])] > turn[1])
+            way = turn[np.uint64(2) + right]
+            row_of[n_left], at[n_left] = np.uint32(i), way
+            out[i] = way
+            n_left += one - np.uint64(way >= is_end)
+        n_open = n_left
+    for i in range(np.uint64(part.shape[0])):
+        out[i] = leaf_of(np.uint32(out[i]))
 
 
 class Descent:

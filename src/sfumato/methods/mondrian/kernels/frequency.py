@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import borrower, kernel
+from sfumato.kernels.compile import inner, kernel
 
 
-@borrower
+@inner(borrows=True)
 def is_single(targets):
     """Does one sum per code say everything about the targets?"""
     labels, numbers = targets.label.shape[0], targets.number.shape[0]
@@ -23,7 +23,7 @@ def is_single(targets):
     return labels == 1 and numbers == 0 and targets.label[0].n_classes <= 2
 
 
-@borrower
+@inner(borrows=True)
 def single_column(targets):
     """The column that a single target sums."""
     return targets.label[0].column if targets.label.shape[0] == 1 else targets.number[0].column
@@ -39,7 +39,7 @@ def n_words(targets):
     return words
 
 
-@borrower
+@inner(borrows=True)
 def add_row(row, at, label, number, out):
     """Add one row to the line of words that starts at out[at]."""
     out[at] += 1
@@ -52,7 +52,7 @@ def add_row(row, at, label, number, out):
         word += np.uint64(1)
 
 
-@kernel
+@kernel(borrows=True)
 def packing(n, largest):
     """By how many bits the rows of a line are shifted above its sum, so that both fit into one word.
 
@@ -67,7 +67,7 @@ def packing(n, largest):
     return sum_bits if sum_bits + row_bits <= 62 else 0
 
 
-@borrower
+@inner(borrows=True)
 def add_three(part, column, one, first, second, third, at_first, at_second, at_third, out):
     """Three frequency sets of ``add_packed``, their places held in registers."""
     for i in range(part.shape[0]):
@@ -78,7 +78,7 @@ def add_three(part, column, one, first, second, third, at_first, at_second, at_t
         out[at_third + np.uint64(row[third])] += word
 
 
-@kernel
+@kernel(borrows=True)
 def add_packed(part, column, listed, base, shift, out):
     """Add the rows of ``part`` to the frequency sets of several ordered attributes, in one pass.
 
@@ -109,7 +109,7 @@ def add_packed(part, column, listed, base, shift, out):
             out[rest_base[j] + np.uint64(row[rest[j]])] += word
 
 
-@kernel
+@kernel(borrows=True)
 def add_sums(part, column, listed, base, out):
     """``add_packed`` where rows and sum do not fit one word; out is (2 * lines,), rows and sum by turns."""
     for i in range(part.shape[0]):
@@ -121,7 +121,7 @@ def add_sums(part, column, listed, base, out):
             out[at + np.uint64(1)] += x
 
 
-@kernel
+@kernel(borrows=True)
 def add_words(part, words, label, number, listed, base, out):
     """``add_sums`` for several targets; out is (lines * words,)."""
     for i in range(part.shape[0]):
@@ -131,7 +131,7 @@ def add_words(part, words, label, number, listed, base, out):
             add_row(row, at, label, number, out)
 
 
-@borrower
+@inner(borrows=True)
 def fill_totals(lines, first_code, code, packed):
     """Compact the lines in use into running totals, clear them, and return how many there are.
 
@@ -153,7 +153,7 @@ def fill_totals(lines, first_code, code, packed):
     return np.int64(m)
 
 
-@kernel
+@kernel(borrows=True)
 def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
     """``fill_totals`` as rows and sum up to each code; both (distinct,)."""
     m = fill_totals(lines, first_code, code, sum_to)
@@ -161,7 +161,7 @@ def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def unpack(packed, shift, rows_to, sum_to):
     """Packed totals as rows and sums, which may take the place of the packed ones."""
     mask = (np.int64(1) << shift) - 1
@@ -171,7 +171,7 @@ def unpack(packed, shift, rows_to, sum_to):
         sum_to[t] = here & mask
 
 
-@kernel
+@kernel(borrows=True)
 def fill_sums(lines, first_code, code, rows_to, sum_to):
     """``fill_packed`` of what ``add_sums`` left."""
     m = np.uint64(0)
@@ -188,7 +188,7 @@ def fill_sums(lines, first_code, code, rows_to, sum_to):
     return np.int64(m)
 
 
-@borrower
+@inner(borrows=True)
 def fill_words(lines, first_code, code, total):
     """``fill_sums`` for several targets; lines is (lines * words,), total (words, distinct)."""
     words = total.shape[0]
@@ -203,7 +203,7 @@ def fill_words(lines, first_code, code, total):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def first_reaching(totals, least):
     """The first of some ascending totals that is at least ``least``; how many there are if none is."""
     first, length = np.uint64(0), np.uint64(totals.shape[0])
@@ -214,7 +214,7 @@ def first_reaching(totals, least):
     return np.int64(first)
 
 
-@borrower
+@inner(borrows=True)
 def ones(bits):
     """How many bits of a word are set."""
     bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -226,7 +226,7 @@ def ones(bits):
     return bits & np.uint64(0x7F)
 
 
-@kernel
+@kernel(borrows=True)
 def rank_again(column, low, high, marks):
     """Replace codes by their ranks among themselves; returns how many there are.
 
@@ -253,7 +253,7 @@ def rank_again(column, low, high, marks):
     return rank
 
 
-@kernel
+@kernel(borrows=True)
 def range_of(column, low, high):
     """Least and greatest code, given outer bounds: stops as soon as both bounds have been seen."""
     least = greatest = column[0]
@@ -282,7 +282,7 @@ def fill_ranges(codes, low, high):
             high[axis] = greatest if block == 0 else max(high[axis], greatest)
 
 
-@borrower
+@inner(borrows=True)
 def median_of_few(codes, rank):
     """``select_median`` by comparing all with all, without branches."""
     for i in range(codes.shape[0]):
@@ -296,7 +296,7 @@ def median_of_few(codes, rank):
     return np.int64(-1), np.int64(0), np.int64(0)
 
 
-@kernel
+@kernel(borrows=True)
 def select_median(column, low, high, bins):
     """The lower median m of the codes in [low, high], with the number of rows below m and at m.
 
@@ -339,7 +339,7 @@ def select_median(column, low, high, bins):
         low = new_low
 
 
-@borrower
+@inner(borrows=True)
 def sort(values):
     """Ascending, in place: gaps of Knuth's sequence, each a straight insertion (few values, or rarely asked)."""
     gap = 1
@@ -356,7 +356,7 @@ def sort(values):
         gap //= 3
 
 
-@borrower
+@inner(borrows=True)
 def child_of(node, grid, code):
     """Which child of a node of a hierarchy, given as its record, holds ``code``."""
     if node.high - node.low == node.n_children:
@@ -371,7 +371,7 @@ def child_of(node, grid, code):
     return low
 
 
-@kernel
+@kernel(borrows=True)
 def cover(grid, node, least, greatest):
     """The lowest node at or under ``node`` that holds both codes: chains with one child in use are skipped."""
     while grid.node[node].n_children > 0:

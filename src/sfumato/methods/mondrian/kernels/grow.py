@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import borrower, inner, kernel
-from sfumato.methods.mondrian.kernels.borrow import borrowed
+from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.cells import (
     choose_children_by_cells,
     choose_threshold_by_cells,
@@ -32,7 +31,7 @@ from sfumato.methods.mondrian.kernels.problem import BLOCK
 from sfumato.methods.mondrian.kernels.rules import is_sample
 
 
-@borrower
+@inner(borrows=True)
 def swap(part, i, j):
     for w in range(part.shape[1]):
         x = part[i, w]
@@ -40,7 +39,7 @@ def swap(part, i, j):
         part[j, w] = x
 
 
-@borrower
+@inner(borrows=True)
 def partition(part, axis, code, places):
     """Move the rows with at most ``code`` to the front; returns how many they are.
 
@@ -83,7 +82,7 @@ def partition(part, axis, code, places):
         swap(part, left, right - one)
 
 
-@borrower
+@inner(borrows=True)
 def row_at_border(column, code):
     """A row with the greatest code, which is at most ``code``."""
     border, greatest = np.uint64(0), np.int64(-1)
@@ -118,7 +117,7 @@ def arrange(part, order):
         order[place] = -1
 
 
-@borrower
+@inner(borrows=True)
 def prepare(part, bounds, grid, narrow, marks):
     """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps.
 
@@ -159,7 +158,7 @@ def gain_of(part, targets, table, score):
     return worth * targets.gain_scale / n
 
 
-@borrower
+@inner(borrows=True)
 def restore_codes(part, codes, bounds, axis_table):
     """Give the rows of a node their own codes back: Median measures width in real values, not in ranks."""
     row_number = part.shape[1] - 1
@@ -171,7 +170,7 @@ def restore_codes(part, codes, bounds, axis_table):
             bounds[3, axis] = 1
 
 
-@borrower
+@inner(borrows=True)
 def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     """Carry out a split by threshold and append the children; returns the border, see ``fill_child_bounds``."""
     start, end = nodes[node].start, nodes[node].end
@@ -183,7 +182,7 @@ def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     return np.int64(part[at_border, axis])
 
 
-@borrower
+@inner(borrows=True)
 def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
     """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use."""
     m = fill_children(part, axis, parent, grid, scratch)
@@ -198,7 +197,7 @@ def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
     return m
 
 
-@borrower
+@inner(borrows=True)
 def append(child, start, end, branch, nodes):
     """A new open node."""
     node = nodes[child]
@@ -211,7 +210,7 @@ def append(child, start, end, branch, nodes):
     node.branch = branch
 
 
-@borrower
+@inner(borrows=True)
 def fill_child_bounds(here, axis, branch, border, grid, out):
     """The bounds of a child: its parent's, narrowed on the attribute that was split.
 
@@ -243,6 +242,56 @@ def longer(stack, bounds, n):
     return new_stack, new_bounds
 
 
+@inner(borrows=True)
+def choose_split(part, codes, bounds, grid, targets, cells, rules, table, scratch):
+    """The split of a node: (axis, code), axis -1 if none is allowable; the code is that of a threshold.
+
+    bounds   (4, axes) as in ``fill_subtree``   IN+OUT
+    """
+    by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
+    axis, code = np.int64(-1), np.int64(-1)
+    if not by_median:
+        prepare(part, bounds, grid, not is_sample(rules), scratch.bins)
+        if cells is None:
+            axis, code, score, largest = choose_threshold(
+                part, bounds, grid.axis, targets, rules, table, scratch
+            )
+            tree, score = choose_children(
+                part, bounds[2], axis, score, largest, grid, targets, rules, table, scratch
+            )
+        else:
+            axis, code, score, largest = choose_threshold_by_cells(
+                part, bounds, grid.axis, cells, rules, table, scratch
+            )
+            tree, score = choose_children_by_cells(
+                part, bounds[2], axis, score, largest, grid, cells, rules, table, scratch
+            )
+        axis = tree if tree >= 0 else axis
+        if axis >= 0 and targets.median_below_gain > 0.0:
+            if cells is None:
+                gain = gain_of(part, targets, table, score)
+            else:
+                gain = gain_by_cells(part, cells, table, scratch, score, targets.gain_scale)
+            by_median = gain < targets.median_below_gain
+            if by_median:
+                restore_codes(part, codes, bounds, grid.axis)
+    if by_median:
+        axis, code = choose_median(part, bounds, grid, rules, scratch)
+    return axis, code
+
+
+@inner(borrows=True)
+def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, scratch):
+    """Carry out a split and append the children: (how many there are, the border, see ``fill_child_bounds``)."""
+    m, border = np.int64(2), np.int64(-1)
+    if grid.axis[axis].is_tree:
+        m = divide_by_tree(part, node, nodes, n_nodes, axis, cover_of, grid, scratch)
+    else:
+        border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
+    nodes[node].axis, nodes[node].first_child, nodes[node].n_children = axis, n_nodes, m
+    return m, border
+
+
 @kernel
 def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, table, scratch):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
@@ -255,9 +304,6 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
     cells    Cells or None        IN      numba compiles one kernel for each: without cells, nothing of them
     """
-    rows, codes, table, nodes = borrowed(rows), borrowed(codes), borrowed(table), borrowed(nodes)
-    grid, targets, rules, scratch = borrowed(grid), borrowed(targets), borrowed(rules), borrowed(scratch)
-    own_cells = borrowed(cells)
     stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
     here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)
     depth, n_nodes = 1, np.int64(1)
@@ -267,49 +313,12 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
         start, end = nodes[node].start, nodes[node].end
         if end - start < max(2 * rules.least_rows, 2):
             continue
-        for i in range(here.shape[0]):
-            for a in range(here.shape[1]):
-                here[i, a] = bounds[depth, i, a]
+        here[:] = bounds[depth]
         part = rows[start:end]
-        by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
-        axis, code = np.int64(-1), np.int64(-1)
-        if not by_median:
-            prepare(part, here, grid, not is_sample(rules), scratch.bins)
-            if cells is None:
-                axis, code, score, largest = choose_threshold(
-                    part, here, grid.axis, targets, rules, table, scratch
-                )
-                tree, score = choose_children(
-                    part, here[2], axis, score, largest, grid, targets, rules, table, scratch
-                )
-            else:
-                axis, code, score, largest = choose_threshold_by_cells(
-                    part, here, grid.axis, own_cells, rules, table, scratch
-                )
-                tree, score = choose_children_by_cells(
-                    part, here[2], axis, score, largest, grid, own_cells, rules, table, scratch
-                )
-            axis = tree if tree >= 0 else axis
-            if axis >= 0 and targets.median_below_gain > 0.0:
-                if cells is None:
-                    gain = gain_of(part, targets, table, score)
-                else:
-                    gain = gain_by_cells(part, own_cells, table, scratch, score, targets.gain_scale)
-                by_median = gain < targets.median_below_gain
-                if by_median:
-                    restore_codes(part, codes, here, grid.axis)
-        if by_median:
-            axis, code = choose_median(part, here, grid, rules, scratch)
+        axis, code = choose_split(part, codes, here, grid, targets, cells, rules, table, scratch)
         if axis < 0:
             continue
-        nodes[node].axis = axis
-        nodes[node].first_child = n_nodes
-        m, border = np.int64(2), np.int64(-1)
-        if grid.axis[axis].is_tree:
-            m = divide_by_tree(part, node, nodes, n_nodes, axis, here[2, axis], grid, scratch)
-        else:
-            border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
-        nodes[node].n_children = m
+        m, border = divide(part, codes, node, nodes, n_nodes, axis, code, here[2, axis], grid, scratch)
         if depth + m > stack.shape[0]:
             stack, bounds = longer(stack, bounds, stack.shape[0] + m)
         n_nodes += m
@@ -322,7 +331,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
     return n_nodes
 
 
-@kernel
+@kernel(borrows=True)
 def fill_covers(rows, start, end, grid, out):
     """For each leaf the lowest hierarchy node of each tree attribute that covers its rows.
 

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.kernels.compile import borrower, kernel
+from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.problem import (
     CHANCE,
     DOUBT,
@@ -39,7 +39,7 @@ DOUBTFUL = 1e-7
 """An entropy nearer than this to its limit is summed afresh: far more than the roundoff of a running sum."""
 
 
-@borrower
+@inner(borrows=True)
 def distinct_holds(values, first, last, least):
     """Are at least so many of the counts values[first:last] above 0? Those of a sample are values of all rows."""
     for v in range(first, last):
@@ -50,7 +50,7 @@ def distinct_holds(values, first, last, least):
     return least <= 0
 
 
-@kernel
+@kernel(borrows=True)
 def entropy_holds(values, first, last, n, log_l):
     """Definition 2.2 on counts values[first:last] of n rows; equal up to roundoff counts as equal."""
     inner = 0.0
@@ -60,13 +60,13 @@ def entropy_holds(values, first, last, n, log_l):
     return math.log(n) - inner / n >= log_l - 1e-12
 
 
-@kernel
+@kernel(borrows=True)
 def recursive_holds(most, top_rest, n, up, down):
     """Definition 2.3: x_1 < c (n - (x_1 + ... + x_{l-1})), in whole numbers."""
     return most * down < up * (n - top_rest)
 
 
-@kernel
+@kernel(borrows=True)
 def product(a, b):
     """The product of two non-negative int64 as (high, low) words of 62 bits."""
     mask = (np.int64(1) << 31) - 1
@@ -78,7 +78,7 @@ def product(a, b):
     return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
 
 
-@borrower
+@inner(borrows=True)
 def distance_of(values, start, n, rule, sets, work):
     """How far n rows, counts values[start:], are from the whole table, times n * rule.n_rows * rule.scale.
 
@@ -100,7 +100,7 @@ def distance_of(values, start, n, rule, sets, work):
     return high, low
 
 
-@borrower
+@inner(borrows=True)
 def closeness_holds(high, low, n, rule):
     """Is that distance at most t? [LLV07]"""
     high1, low1 = product(low, rule.down)
@@ -109,7 +109,7 @@ def closeness_holds(high, low, n, rule):
     return high1 < high2 or (high1 == high2 and low1 <= low2)
 
 
-@kernel
+@kernel(borrows=True)
 def variance_holds(n, total, squares_high, squares_low, least):
     """Definition 2.4: (n * sum of squares - total^2) / n^2 >= least, the difference taken exactly.
 
@@ -120,7 +120,7 @@ def variance_holds(n, total, squares_high, squares_low, least):
     return spread_of(n, total, squares_high, squares_low) >= least * float(n) * float(n)
 
 
-@borrower
+@inner(borrows=True)
 def spread_of(n, total, squares_high, squares_low):
     """The difference n * sum of squares - total^2, see ``variance_holds``."""
     high, low = product(n, squares_low)
@@ -142,19 +142,19 @@ def spread_of(n, total, squares_high, squares_low):
 # They take numbers, not ``Rules``: handing on a dozen arrays costs more than the test itself.
 
 
-@borrower
+@inner(borrows=True)
 def is_sample(rules):
     """Are there more rows than these?"""
     return rules.tests.shape[0] > 0
 
 
-@borrower
+@inner(borrows=True)
 def least_rows_of(rules, n_parts):
     """Rows that each of so many parts must have."""
     return np.int64(rules.tests[LEAST_ROWS, n_parts] if is_sample(rules) else rules.least_rows)
 
 
-@borrower
+@inner(borrows=True)
 def entropy_limit(log_l, r, n_parts, n, tests):
     """The entropy that n rows must have for rule r."""
     if log_l <= 0.0:
@@ -167,7 +167,7 @@ def entropy_limit(log_l, r, n_parts, n, tests):
     )
 
 
-@borrower
+@inner(borrows=True)
 def no_value_is_frequent(bound, doubt, most, n):
     """Is the most frequent value of n rows so rare that the entropy of all rows cannot be too low?"""
     share = most / n
@@ -177,7 +177,7 @@ def no_value_is_frequent(bound, doubt, most, n):
     return n * away >= doubt
 
 
-@borrower
+@inner(borrows=True)
 def recursive_is_sure(most, top_rest, n, up, down, z, correction):
     """Is ``recursive_holds`` of all rows? By z standard errors [LDR08, section 5.2.1]."""
     c, first, tail = up / down, most / n, (n - top_rest) / n
@@ -185,14 +185,14 @@ def recursive_is_sure(most, top_rest, n, up, down, z, correction):
     return c * tail - first > z * math.sqrt(error / (n - 1) * correction)
 
 
-@borrower
+@inner(borrows=True)
 def closeness_is_sure(high, low, n, rule, doubt):
     """Is ``closeness_holds`` of all rows? By the triangle inequality, see ``sample_tests``."""
     distance = (float(high) * 4611686018427387904.0 + float(low)) / (float(n) * rule.n_rows * rule.scale)
     return distance + math.sqrt((rule.n_values * math.log(2.0) + doubt) / (2.0 * n)) <= rule.t
 
 
-@borrower
+@inner(borrows=True)
 def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests):
     """Is ``variance_holds`` of all rows? By a quantile of chi-square [LDR08, section 5.2.1]."""
     if n < 2:
@@ -207,7 +207,7 @@ def variance_is_sure(n, total, squares_high, squares_low, least, n_parts, tests)
 # ---- the requirement -------------------------------------------------------------------------------
 
 
-@borrower
+@inner(borrows=True)
 def values_hold(values, s, n, most, inner, sums, n_parts, rules):
     """What is required of sensitive attribute ``s``, on n rows, one of so many parts.
 
@@ -253,7 +253,7 @@ def values_hold(values, s, n, most, inner, sums, n_parts, rules):
     return True
 
 
-@borrower
+@inner(borrows=True)
 def summarize(values, s, rules, work):
     """(largest count, sum of x ln x) of sensitive attribute ``s``, as far as entropy and recursive diversity need them.
 
@@ -274,7 +274,7 @@ def summarize(values, s, rules, work):
     return most, inner
 
 
-@borrower
+@inner(borrows=True)
 def sum_of_top(values, first, last, work, top, end):
     """The sum of the largest of the counts values[first:last]: as many as fit in work[top:end], where they stand."""
     for j in range(top, end):
@@ -293,7 +293,7 @@ def sum_of_top(values, first, last, work, top, end):
     return total
 
 
-@borrower
+@inner(borrows=True)
 def moments_hold(n, total, squares_high, squares_low, r, n_parts, rules):
     """What is required of a sensitive number by rule r of variance; the moments are those of ``moments_of``."""
     least = rules.variance[r].least
@@ -302,7 +302,7 @@ def moments_hold(n, total, squares_high, squares_low, r, n_parts, rules):
     return variance_holds(n, total, squares_high, squares_low, least)
 
 
-@borrower
+@inner(borrows=True)
 def counts_hold(n, values, moments, rules, work):
     """The requirement on n rows that were counted, all there are.
 
@@ -322,13 +322,13 @@ def counts_hold(n, values, moments, rules, work):
     return True
 
 
-@borrower
+@inner(borrows=True)
 def segment_holds(rows, order, first, last, rules, scratch):
     """The requirement on the rows order[first:last], one of two parts; see ``part_holds``."""
     return part_holds(rows, order, first, last, TWO, rules, scratch)
 
 
-@borrower
+@inner(borrows=True)
 def part_holds(rows, order, first, last, n_parts, rules, scratch):
     """The requirement on the rows order[first:last], one of so many parts.
 
@@ -358,7 +358,7 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
     return True
 
 
-@borrower
+@inner(borrows=True)
 def moments_of(rows, order, first, last, column):
     """(rows with a number, their sum, sum of squares in two words) of rows order[first:last]."""
     n, total = np.int64(0), np.int64(0)
@@ -374,7 +374,7 @@ def moments_of(rows, order, first, last, column):
     return n, total, squares_high, squares_low
 
 
-@borrower
+@inner(borrows=True)
 def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
     """Does the requirement hold of each prefix (or with ``backward`` of each rest) of ``order``?
 
@@ -393,7 +393,7 @@ def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
         walk_variance(rows, order, ends, n_ends, backward, r, rules, out)
 
 
-@borrower
+@inner(borrows=True)
 def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     """What is required of sensitive attribute ``s``, for ``fill_walk``; clears what fails.
 
@@ -403,7 +403,7 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     start, end = rules.values[s].start, rules.values[s].end
     column = rules.values[s].column
     values, is_top, top, n_top = scratch.values, scratch.is_top, scratch.top, scratch.n_top
-    n_recursive = rules.recursive.shape[0]
+    needs_entropy, n_recursive = rules.entropy.shape[0] > 0, rules.recursive.shape[0]
     sums = scratch.work
     sums[:n_recursive] = 0
     n_top[:] = 0
@@ -417,7 +417,8 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
             v = start + rows[order[n_rows - 1 - seen if backward else seen], column]
             old = values[v]
             values[v] = old + 1
-            inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
+            if needs_entropy:
+                inner += (old + 1) * math.log(old + 1) - (old * math.log(old) if old > 0 else 0.0)
             most = max(most, old + 1)
             for r in range(n_recursive):
                 if rules.recursive[r].of == s:
@@ -446,7 +447,7 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     is_top[:, start:end] = False
 
 
-@borrower
+@inner(borrows=True)
 def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
     """What is required by rule r of variance, for ``fill_walk``; clears what fails."""
     n_rows = ends[n_ends - 1]

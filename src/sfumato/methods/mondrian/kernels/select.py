@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import borrower, inner, kernel
-from sfumato.methods.mondrian.kernels.borrow import borrowed
+from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.choose import (
     beats,
     children_are_large,
@@ -25,11 +24,11 @@ from sfumato.methods.mondrian.kernels.choose import (
     within_limit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
-from sfumato.methods.mondrian.kernels.grow import divide_by_threshold, divide_by_tree, fill_child_bounds
+from sfumato.methods.mondrian.kernels.grow import divide, fill_child_bounds
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 
 
-@borrower
+@inner(borrows=True)
 def fill_tree_regions(part, bounds, grid, narrow, region):
     """Make the covers of the trees exact, if they may be narrowed, and their ranges the region of the node.
 
@@ -47,7 +46,7 @@ def fill_tree_regions(part, bounds, grid, narrow, region):
             region[0, axis], region[1, axis] = node.low - 1, node.high - 1
 
 
-@borrower
+@inner(borrows=True)
 def fill_active(queries, region, out):
     """Those queries that overlap the region: (how many, their weight)."""
     n_active, weight = np.int64(0), np.int64(0)
@@ -62,7 +61,7 @@ def fill_active(queries, region, out):
     return n_active, weight
 
 
-@borrower
+@inner(borrows=True)
 def is_cut(axis, low, high, active, queries):
     """Can a threshold between these codes leave an active query on one side only?"""
     found = False
@@ -104,7 +103,7 @@ def add_ends(axis, active, queries, m, code, rows_to):
     return m + n_distinct
 
 
-@borrower
+@inner(borrows=True)
 def fill_thresholds(part, axis, low, high, active, queries, scratch):
     """The codes of an ordered attribute where the rows may be cut; returns how many there are.
 
@@ -145,7 +144,7 @@ def fill_costs(axis, m, active, queries, scratch):
         score[t] = -float(rows_to[t] * left + (n - rows_to[t]) * right)
 
 
-@borrower
+@inner(borrows=True)
 def cost_of_children(axis, parent, m, active, queries, grid, scratch):
     """(minus the cost, largest part) of the split into the groups that ``fill_children`` made."""
     rows_to = scratch.total[0]
@@ -162,7 +161,7 @@ def cost_of_children(axis, parent, m, active, queries, grid, scratch):
     return -float(cost), largest
 
 
-@borrower
+@inner(borrows=True)
 def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     """The allowable split of the least cost: (axis, code), axis -1 if none costs less than no split.
 
@@ -215,8 +214,6 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
     region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: above, up to
     """
-    rows, codes, nodes = borrowed(rows), borrowed(codes), borrowed(nodes)
-    grid, queries, rules, scratch = borrowed(grid), borrowed(queries), borrowed(rules), borrowed(scratch)
     part = rows[nodes[0].start : nodes[0].end]
     if part.shape[0] < max(2 * rules.least_rows, 2):
         return np.int64(1)
@@ -229,13 +226,9 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     axis, code = choose_precise(part, here, active[:n_active], weight, queries, grid, rules, scratch)
     if axis < 0:
         return np.int64(1)
-    m, border = np.int64(2), np.int64(-1)
-    if grid.axis[axis].is_tree:
-        m = divide_by_tree(part, 0, nodes, np.int64(1), axis, here[2, axis], grid, scratch)
-    else:
-        border = divide_by_threshold(part, codes, 0, nodes, np.int64(1), axis, code, scratch.places)
+    m, border = divide(part, codes, 0, nodes, np.int64(1), axis, code, here[2, axis], grid, scratch)
+    if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
-    nodes[0].axis, nodes[0].first_child, nodes[0].n_children = axis, 1, m
     for child in range(1, m + 1):
         fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[child])
         region[child] = region[0]

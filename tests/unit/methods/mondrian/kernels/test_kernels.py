@@ -17,15 +17,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 
 from sfumato.kernels import compile as compilation
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.kernels.compile import kernel
+from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.kernels.watch import watch_compiling
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.grow import partition, prepare
-from sfumato.methods.mondrian.kernels.borrow import borrowed
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
@@ -376,11 +376,31 @@ class Pair(NamedTuple):
     limit: int
 
 
+@inner(borrows=True)
+def add_up_borrowed(pair, extra):
+    pair.counts[0] += 1
+    total = pair.limit + pair.weights[0]
+    for count in pair.counts:
+        total += count
+    rest = extra[1:]
+    for i in range(rest.shape[0]):
+        total += rest[i]
+    return total
+
+
 @kernel
 def add_up(pair, extra):
-    lent, more = borrowed(pair), borrowed(extra)
-    lent.counts[0] += 1
-    return lent.counts.sum() + lent.weights.sum() + lent.limit + more[1:].sum()
+    return add_up_borrowed(pair, extra)
+
+
+@inner(borrows=True)
+def make_an_array(n):
+    return np.zeros(n)[0]
+
+
+@kernel
+def call_one_that_makes_an_array(n):
+    return make_an_array(n)
 
 
 def test_borrowed_arrays_are_the_same_arrays_and_stay_with_their_owner():
@@ -391,6 +411,12 @@ def test_borrowed_arrays_are_the_same_arrays_and_stay_with_their_owner():
         assert add_up(pair, extra) == 3 + time + 0.5 + 100 + 6
     assert pair.counts.tolist() == [50, 2]
     assert (sys.getrefcount(pair.counts), sys.getrefcount(extra)) == before
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+def test_a_kernel_that_borrows_but_makes_an_array_does_not_compile():
+    with pytest.raises(TypingError, match="Only accept returning of array passed into the function"):
+        call_one_that_makes_an_array(3)
 
 
 # ---- one answer by whatever way --------------------------------------------------------------------
