@@ -1,10 +1,13 @@
-"""What this machine has."""
+"""What this machine has: memory, cores, and the day."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
+
+from sfumato.errors import InputError
 
 
 def free_memory() -> int:
@@ -29,6 +32,19 @@ def n_cores() -> int:
     True
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def day_of_making(seed: int | None) -> date | None:
+    """The day for certificate and report: that of SOURCE_DATE_EPOCH, or today; none of a run that can be repeated."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if not given:
+        return None if seed is not None else datetime.now(UTC).date()
+    try:
+        return datetime.fromtimestamp(int(given), UTC).date()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            "SOURCE_DATE_EPOCH must be a number of seconds since 1970, such as 1735689600; mend it, or unset it."
+        ) from None
 
 
 def _memory_of_control_group() -> int:

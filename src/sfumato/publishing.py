@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from fractions import Fraction
+from datetime import date
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -17,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import report
-from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose
+from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose, estimate_bytes
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
+from sfumato.machine import day_of_making
 from sfumato.methods import METHODS
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
 from sfumato.policy.document import Policy
-from sfumato.privacy import account
+from sfumato.privacy.account import RunCharge
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.release.certificate import Certificate
@@ -41,11 +40,6 @@ from sfumato.verify.checks import Verdict
 from sfumato.verify.drafts import DraftFinding, Unverified, find
 from sfumato.verify.folder import verify_folder
 
-TEXT_COPIES = 4
-"""Memory that publishing takes for text, in bytes of its file."""
-ZIPPED = 6
-"""How much longer text is than its gzip-ed file."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -61,6 +55,9 @@ class Request:
     side_table: Any = None
     reading: Reading = AS_USUAL
     progress: Progress = no_progress
+
+
+NOTHING_MORE = Request()
 
 
 def publish(
@@ -111,8 +108,8 @@ def publish(
             evaluation=evaluation, seed=seed, threads=threads, file_format=file_format, engine=engine,
             memory=memory, ledger=ledger, side_table=side_table, reading=reading, progress=told,
         )  # fmt: skip
-        run = _Run.of(table, Policy.of(policy), request, _Charge(request.ledger))
-        with run.charge.noted():
+        run = _Run.of(table, Policy.of(policy), request, RunCharge(request.ledger))
+        with run.charge.note_failures():
             if run.choice.budget is not None:
                 return _publish_on_disk(run, run.choice.budget)
             with allowing(memory):
@@ -135,24 +132,21 @@ def publish_to(
     folder: str | PathLike[str],
     table: Any,
     policy: Policy | Mapping[str, Any] | str | Path,
+    request: Request = NOTHING_MORE,
     *,
     overwrite: bool = False,
-    **asked: Any,
 ) -> Release:
-    """``publish`` into a folder, which appears when it is complete and verified, or not at all.
-
-    What may be ``asked`` for is a :class:`Request`.
-    """
-    request, is_free = Request(**asked), partial(check_target, folder, overwrite=overwrite)
+    """``publish`` into a folder, which appears when it is complete and verified, or not at all."""
+    is_free = partial(check_target, folder, overwrite=overwrite)
     is_free()
-    run = _Run.of(table, Policy.of(policy), request, _Charge(request.ledger, str(folder), is_free))
+    run = _Run.of(table, Policy.of(policy), request, RunCharge(request.ledger, str(folder), is_free))
     if run.choice.budget is None:
-        with allowing(request.memory), run.charge.noted():
+        with allowing(request.memory), run.charge.note_failures():
             release = run.in_memory()
             _announce_writing(request.progress)
             release.write(folder, overwrite=overwrite)
         return release
-    with run.charge.noted(), Spill(Path(folder)) as spill:
+    with run.charge.note_failures(), Spill(Path(folder)) as spill:
         release = run.on_disk(run.choice.budget, spill)
         _announce_writing(request.progress)
         release.write(folder, overwrite=overwrite, within=spill.folder)
@@ -166,37 +160,6 @@ def _announce_writing(progress: Progress) -> None:
     progress("writing and verifying", 0, 1)
 
 
-@dataclass(slots=True)
-class _Charge:
-    """Writes the cost of a release into the owner's ledger, if there is one; a run that then fails says so."""
-
-    ledger: str | PathLike[str] | None
-    name: str = "in memory"
-    check_target: Callable[[], None] = lambda: None
-    """Raises if the folder of the release cannot be written any more."""
-    note: str = ""
-
-    def __call__(self, epsilon: Fraction, delta: Fraction = Fraction(0), /) -> None:
-        """Charge the ledger, if there is still a place for the release."""
-        if self.ledger is None:
-            return
-        ledger = Path(self.ledger)
-        self.check_target()
-        account.charge(ledger, self.name, epsilon, delta)
-        cost = f"Epsilon {epsilon}" + (f" and delta {float(delta):.6g}" if delta else "")
-        self.note = f"{cost} of this run stays charged to {ledger}: rows were drawn before this happened."
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Add to an error that ends a run what the run had cost by then."""
-        try:
-            yield
-        except BaseException as error:
-            if self.note:
-                error.add_note(self.note)
-            raise
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
     """One table on its way to a release; ``table`` is a path, or opened already, for some can be read but once."""
@@ -204,13 +167,13 @@ class _Run:
     table: str | Source
     policy: Policy
     request: Request
-    charge: _Charge
+    charge: RunCharge
     method: Method
     choice: EngineChoice
     made: date | None
 
     @classmethod
-    def of(cls, table: Any, policy: Policy, request: Request, charge: _Charge) -> _Run:
+    def of(cls, table: Any, policy: Policy, request: Request, charge: RunCharge) -> _Run:
         """Everything that can be decided, and found fault with, before the table is read."""
         method = METHODS[policy.method.name]
         method.check(table, policy, Extras(request.side_table))
@@ -236,7 +199,7 @@ class _Run:
     def in_memory(self) -> Release:
         """The release of a table that fits, which may turn out to be larger than its file looks."""
         try:
-            source, policy = self._opened()
+            source, policy = self._open_table()
         except TooLarge as error:
             raise TooLarge(error.where, error.most, self.choice.way_out) from None
         self.choice.check(bytes_needed(source.n_rows, len(policy.schema.published)))
@@ -244,10 +207,10 @@ class _Run:
 
     def on_disk(self, budget: int, spill: Spill) -> Release:
         """The release of a table of any size; its rows are in a file of the spill folder."""
-        source, policy = self._opened(lazy=True, spool=spill.path("stdin"))
+        source, policy = self._open_table(lazy=True, spool=spill.path("stdin"))
         return self._release(source, policy, Engine(self.request.threads, spill, budget))
 
-    def _opened(self, **options: Any) -> tuple[Source, Policy]:
+    def _open_table(self, **options: Any) -> tuple[Source, Policy]:
         if isinstance(self.table, Source):
             return self.table, self.policy
         return _open(self.table, self.policy, self.request.reading, **options)
@@ -256,7 +219,10 @@ class _Run:
         request = self.request
         file_format = request.file_format or release_format(source)
         policy.check_columns(source.names)
-        _check_evaluation(request.evaluation, policy, source)
+        if request.evaluation is not None:
+            request.evaluation.check_policy(policy)
+            if source.n_rows != UNKNOWN:
+                request.evaluation.check_rows(source.n_rows)
         draft = self.method.draft(
             source,
             policy,
@@ -267,19 +233,19 @@ class _Run:
         )
         give_back_memory()
         request.progress("verifying", 0, 1)
-        release = self._verified(draft, engine, file_format, source.kind)
+        release = self._verify(draft, engine, file_format, source.kind)
         give_back_memory()
         request.progress("reporting", 0, 1)
         return release.with_report(report.render(release))
 
-    def _verified(self, draft: Draft, engine: Engine, file_format: str, kind: str) -> Release:
+    def _verify(self, draft: Draft, engine: Engine, file_format: str, kind: str) -> Release:
         """The release of a draft of which every claim was found to be true."""
         memory, scratch = (None, None) if engine.spill is None else (engine.memory, engine.spill.folder)
         policy, rows = draft.policy, draft.rows
         found = find(Unverified(rows, policy, draft.recoding, draft.claims, draft.missing, memory, scratch))
         figures = dict(draft.figures)
         if self.request.evaluation is not None:
-            _check_evaluated_rows(self.request.evaluation, found.claims.rows)
+            self.request.evaluation.check_rows(found.claims.rows)
             utility = self.request.evaluation.as_dict().items()
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         is_private = draft.privacy is not None  # then nothing is said that was not drawn, not even the day
@@ -315,11 +281,7 @@ def _bytes_needed(table: str | Source, policy: Policy, reading: Reading) -> int:
             table, lazy=True, may_be_empty=True, any_text=policy.is_private, encoding=reading.encoding
         )
     )
-    if source.n_rows == UNKNOWN:  # of text, which is longer than its codes
-        path = Path(source.where)
-        n_bytes = path.stat().st_size if path.is_file() else 0
-        return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
-    return bytes_needed(source.n_rows, len(policy.schema.published))
+    return estimate_bytes(source, len(policy.schema.published))
 
 
 def _check_folder(folder: Path, **known: Any) -> None:
@@ -330,46 +292,6 @@ def _with_remarks(release: Release, found: DraftFinding, reason: Callable[[str],
     """The release with what the owner should know of it."""
     notices = notices_of(found.claims, found.details, release.policy.method.form, reason)
     return replace(release, remarks=tuple(remarks_of(found.claims, found.details)), notices=tuple(notices))
-
-
-def day_of_making(seed: int | None) -> date | None:
-    """The day for certificate and report: that of SOURCE_DATE_EPOCH, or today; none of a run that can be repeated."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    if not given:
-        return None if seed is not None else datetime.now(UTC).date()
-    try:
-        return datetime.fromtimestamp(int(given), UTC).date()
-    except (ValueError, OverflowError, OSError):
-        raise InputError(
-            "SOURCE_DATE_EPOCH must be a number of seconds since 1970, such as 1735689600; mend it, or unset it."
-        ) from None
-
-
-def _check_evaluation(evaluation: Evaluation | None, policy: Policy, source: Source) -> None:
-    """Raise if figures of an evaluation may not stand in the release."""
-    if evaluation is None:
-        return
-    if policy.is_private:
-        raise InputError(
-            "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
-            "Leave it out, and keep it to yourself."
-        )
-    if not policy.method.has_recoding:
-        raise InputError(
-            f"An evaluation is of a workload, and {policy.method.name} serves none; leave it out."
-        )
-    if Policy.from_dict(evaluation.policy, None) != policy:
-        raise InputError(
-            "The evaluation was made with another policy than this release; evaluate with this one first."
-        )
-    _check_evaluated_rows(evaluation, source.n_rows)
-
-
-def _check_evaluated_rows(evaluation: Evaluation, n_rows: int) -> None:
-    if "folds" in evaluation.protocol and n_rows not in (UNKNOWN, evaluation.protocol.get("rows", n_rows)):
-        raise InputError(
-            "The evaluation was made of another table than this release; evaluate this one first."
-        )
 
 
 __all__ = ["Request", "publish", "publish_to"]

@@ -20,7 +20,7 @@ from sfumato.methods.risk_utility.paper import approximation, genetic
 from sfumato.methods.risk_utility.problem import Threshold
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import Absolute
-from sfumato.publishing import publish_to
+from sfumato.publishing import Request, publish_to
 from sfumato.randomness import seeded
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
@@ -66,7 +66,7 @@ def test_algorithm_1_as_printed_is_asked_for_by_policy_and_promises_sigma_1_of_t
     policy = policy_of(
         f"variant: paper, optimizer: approximation, utility-at-least: 0.3, approximation: {{epsilon: 0.2{sigma}}}"
     )
-    release = publish_to(tmp_path / "out", PEOPLE, policy, seed=1)
+    release = publish_to(tmp_path / "out", PEOPLE, policy, Request(seed=1))
     promised = Fraction(3, 10) * (Fraction(1, 4) if sigma else Fraction(1, 2))
     assert release.certificate.claims.utility.at_least == promised
     kept = [Fraction(depths(box), raw_utility(row)) for row, box in zip(ROWS, boxes(release), strict=True)]
@@ -113,7 +113,7 @@ def test_algorithm_1_repaired_is_called_that_and_reaches_the_threshold():
 @pytest.mark.parametrize("variant", ["paper", "repaired"])
 def test_algorithm_2_is_asked_for_by_policy_as_printed_or_repaired(variant, tmp_path):
     policy = policy_of(f"variant: {variant}, optimizer: genetic, genetic: {{population: 6, generations: 2}}")
-    release = publish_to(tmp_path / "out", PEOPLE, policy, seed=1)
+    release = publish_to(tmp_path / "out", PEOPLE, policy, Request(seed=1))
     problem = problem_of(release)
     wanted, other = (
         genetic.solve(
@@ -178,7 +178,7 @@ def test_algorithm_4_is_asked_for_by_policy_and_called_that(tmp_path):
     for algorithm in (3, 4):
         folder = tmp_path / str(algorithm)
         policy = Policy.parse(MANY.replace("ALGORITHM", str(algorithm)))
-        release = publish_to(folder, table, policy, seed=1)
+        release = publish_to(folder, table, policy, Request(seed=1))
         verify_folder(folder, side_table=table).raise_if_failed()
         study = release.certificate.figures["tradeoff"]["published"]
         assert study["privacy"].startswith("none is claimed")
@@ -221,7 +221,7 @@ REACHABLE = PEOPLE.filter(pa.array([raw_utility(row) >= 5 for row in ROWS]))
 def test_a_utility_that_every_row_has_is_asked_for_by_its_value(optimizer, tmp_path):
     """Definition 1: the least r(x) with u(x) >= c."""
     policy = policy_of(f"optimizer: {optimizer}, utility-at-least: {{value: 5}}")
-    release = publish_to(tmp_path / "out", REACHABLE, policy, seed=1)
+    release = publish_to(tmp_path / "out", REACHABLE, policy, Request(seed=1))
     rows = REACHABLE.to_pylist()
     for row, published in zip(
         rows, sorted(release.rows.to_pylist(), key=lambda r: int(r["row"])), strict=True
@@ -246,7 +246,7 @@ def test_a_utility_of_any_measure_is_asked_for_by_its_value(measure, value, tmp_
     declared = policy_text(f"utility: {measure}, utility-at-least: {{value: {value}}}").replace(
         "{mask: 3}", "{mask: 3}, values: ['531', '533', '571', '589']"
     )
-    release = publish_to(tmp_path / "out", REACHABLE, Policy.parse(declared), seed=1)
+    release = publish_to(tmp_path / "out", REACHABLE, Policy.parse(declared), Request(seed=1))
     least = release.certificate.claims.utility.least
     assert float(Fraction(value)) - 1e-9 <= least < float(Fraction(value)) + 1
     verify_folder(tmp_path / "out", side_table=REACHABLE).raise_if_failed()
@@ -268,7 +268,7 @@ def test_rows_that_cannot_reach_the_value_are_counted(sfumato, here):
 
 
 def test_a_box_below_the_value_is_found(tmp_path):
-    publish_to(tmp_path / "out", REACHABLE, policy_of("utility-at-least: {value: 5}"), seed=1)
+    publish_to(tmp_path / "out", REACHABLE, policy_of("utility-at-least: {value: 5}"), Request(seed=1))
     path, text = tmp_path / "out" / "certificate.json", (tmp_path / "out" / "policy.yaml").read_text()
     (tmp_path / "out" / "policy.yaml").write_text(text.replace("value: 5", "value: 6"))
     document = json.loads(path.read_text())

@@ -21,7 +21,7 @@ from sfumato.errors import InputError, MissingExtra
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.document import Policy
 from sfumato.privacy import mechanisms
-from sfumato.publishing import publish_to
+from sfumato.publishing import Request, publish_to
 from sfumato.release.release import Release
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
@@ -109,8 +109,10 @@ def test_the_release_is_of_the_kind_of_frame_that_came_in(frame, kind):
 def test_both_engines_give_the_same_release(variant, rows, tmp_path):
     policy = the_policy({"rows": rows}, variant=variant)
     write_table(PEOPLE, tmp_path / "people.csv")
-    publish_to(tmp_path / "memory", tmp_path / "people.csv", policy, seed=3, engine="memory")
-    publish_to(tmp_path / "disk", tmp_path / "people.csv", policy, seed=3, engine="disk", memory=LITTLE)
+    publish_to(tmp_path / "memory", tmp_path / "people.csv", policy, Request(seed=3, engine="memory"))
+    publish_to(
+        tmp_path / "disk", tmp_path / "people.csv", policy, Request(seed=3, engine="disk", memory=LITTLE)
+    )
     assert names(tmp_path / "memory") == names(tmp_path / "disk")
     for name in names(tmp_path / "memory"):
         assert (tmp_path / "memory" / name).read_bytes() == (tmp_path / "disk" / name).read_bytes(), name
@@ -149,7 +151,7 @@ def test_certificate_report_and_recoding_say_the_same_of_two_tables_but_for_what
     """Numbers apart, which are counts: no word, line or key depends on the rows."""
     policy = the_policy(columns=("age",), cuts={"age": [40]})
     for name, table in (("one", PEOPLE), ("other", people(50, seed=2))):
-        publish_to(tmp_path / name, table, policy, seed=1)
+        publish_to(tmp_path / name, table, policy, Request(seed=1))
     one, other = told(tmp_path / "one"), told(tmp_path / "other")
     numbers = re.compile(r"[0-9a-f]{64}|\d[\d,.]*")
     assert numbers.sub("0", one) == numbers.sub("0", other)
@@ -173,7 +175,7 @@ def test_a_table_without_rows_is_published_like_any_other(kind, engine, rows, tm
         source = tmp_path / f"none.{kind}"
         write_table(empty, source)
     policy = the_policy({"rows": rows}, epsilon=100, columns=("age", "job"), specializations=2)
-    release = publish_to(tmp_path / "out", source, policy, seed=1, engine=engine, memory=LITTLE)
+    release = publish_to(tmp_path / "out", source, policy, Request(seed=1, engine=engine, memory=LITTLE))
     assert release.certificate.claims.counted == 0
     assert verify_folder(tmp_path / "out").ok
     read = Release.read(tmp_path / "out")
@@ -241,7 +243,7 @@ def test_without_opendp_nothing_is_read_and_nothing_claims_privacy(monkeypatch, 
 
     monkeypatch.setattr(mechanisms, "secret", none)
     with pytest.raises(MissingExtra, match=r"sfumato\[dp\]"):
-        publish_to(tmp_path / "out", PEOPLE, SMALL, ledger=tmp_path / "spent.json")
+        publish_to(tmp_path / "out", PEOPLE, SMALL, Request(ledger=tmp_path / "spent.json"))
     assert names(tmp_path) == []  # and nothing was charged
 
 
@@ -407,5 +409,5 @@ def test_progress_tells_nothing_of_the_table():
 
 
 def test_the_policy_in_the_folder_is_complete(tmp_path):
-    publish_to(tmp_path / "out", PEOPLE, SMALL, seed=1)
+    publish_to(tmp_path / "out", PEOPLE, SMALL, Request(seed=1))
     assert Policy.read(tmp_path / "out" / "policy.yaml") == SMALL

@@ -111,6 +111,16 @@ def test_the_help_of_all_commands_imports_none_of_them():
     assert {"pyarrow", "numpy", "numba"}.isdisjoint(loaded)
 
 
+@pytest.mark.parametrize("arguments", [*([name] for name in COMMANDS), ["generate", "agrawal"]], ids=" ".join)
+def test_the_help_of_a_command_imports_nothing_that_takes_long(arguments):
+    program = f"import sys; from sfumato import cli; cli.run([*{arguments}, '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.startswith("Usage: sfumato")
+    loaded = done.stdout.splitlines()[-1].split()
+    assert f"sfumato.cli.{arguments[0]}" in loaded
+    assert {"pandas", "numba", "pyarrow", "numpy", "pydantic", "pydantic_core"}.isdisjoint(loaded)
+
+
 def test_the_reference_names_every_command_and_option_of_this_version():
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for name in ("demo", "profile", "publish", "verify", "apply", "generate agrawal"):

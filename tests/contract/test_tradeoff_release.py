@@ -31,7 +31,7 @@ from sfumato.cli.promises import promises
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
-from sfumato.publishing import publish_to
+from sfumato.publishing import Request, publish_to
 from sfumato.release.release import Release
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
@@ -61,7 +61,7 @@ def boxes(release: Release) -> list[tuple]:
 @pytest.mark.parametrize(("optimizer", "objective"), FITTING)
 def test_every_optimizer_publishes_ancestors_of_each_row_and_verifies(optimizer, objective, tmp_path):
     policy = policy_of(f"optimizer: {optimizer}, objective: {objective}{PRICES[objective]}")
-    release = publish_to(tmp_path / "out", PEOPLE, policy, seed=1, side_table=OTHERS)
+    release = publish_to(tmp_path / "out", PEOPLE, policy, Request(seed=1, side_table=OTHERS))
     published = by_row(release)
     assert len(published) == len(ROWS)
     for row, box in zip(ROWS, published, strict=True):
@@ -135,7 +135,7 @@ def test_personal_weights_of_model_2_need_no_floor_where_one_divides_by_risk(opt
         f"optimizer: {optimizer}, objective: {objective}, lambda: {price}, "
         "weights: {model: model-2, column: caution}"
     )
-    release = publish_to(tmp_path / "out", PEOPLE, policy, seed=1)
+    release = publish_to(tmp_path / "out", PEOPLE, policy, Request(seed=1))
     verify_folder(tmp_path / "out", side_table=PEOPLE).raise_if_failed()
     figures = release.certificate.figures["tradeoff"]
     for row, box in zip(ROWS, boxes(release), strict=True):
@@ -170,7 +170,7 @@ def test_every_output_in_every_format_is_verified_and_read_again(output, file_fo
     write_table(PEOPLE, table)
     write_table(OTHERS, side)
     policy = policy_of("", f"output: {{values: {output}}}\n")
-    release = publish_to(tmp_path / "out", table, policy, side_table=side)
+    release = publish_to(tmp_path / "out", table, policy, Request(side_table=side))
     ages = {"labels": ["age"], "bounds": ["age_low", "age_high"], "both": ["age", "age_low", "age_high"]}[
         output
     ]
@@ -206,7 +206,7 @@ def test_the_same_table_has_the_same_boxes_and_with_a_seed_the_same_bytes(optimi
     assert boxes(first) == boxes(second)
     assert first.rows.column("row").to_pylist() != second.rows.column("row").to_pylist()
     for name in ("one", "two"):
-        publish_to(tmp_path / name, PEOPLE, policy, seed=3)
+        publish_to(tmp_path / name, PEOPLE, policy, Request(seed=3))
     assert names(tmp_path / "one") == names(tmp_path / "two")
     for name in names(tmp_path / "one"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name

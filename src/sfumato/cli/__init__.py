@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -15,12 +16,17 @@ from sfumato.cli.failures import explain
 from sfumato.cli.group import LazyGroup
 from sfumato.table.spill import remove_kept
 
+MANY_OBJECTS = 100_000
+"""New objects after which Python looks for unused ones. By itself it does so after 700, again and again while modules are
+imported that stay: a tenth of a second of each command."""
+
 CLOSED_PIPE = 141
 """What a shell shows of a program that SIGPIPE ended: neither done nor a verdict."""
 
 
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
+    gc.set_threshold(MANY_OBJECTS)
     _clean_up_when_killed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +16,9 @@ from sfumato.cli.options import (
     table_file_option,
 )
 from sfumato.errors import InputError, number_of
-from sfumato.policy.document import Policy
-from sfumato.recoding.tree_file import apply_to_file
-from sfumato.table.reading import Reading
+
+if TYPE_CHECKING:
+    from sfumato.table.reading import Reading
 
 
 @click.command()
@@ -47,16 +48,25 @@ def apply(
     Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
     Recoded rows carry no promise. A risk-utility release has no recoding and needs a --side-table.
     """
+    from sfumato.policy.document import Policy
+
     if not release.is_dir():
         raise InputError(f"{release} is not a release folder.")
     check_own_file(out, table, side_table)
     policy = Policy.of_release(release / "policy.yaml")
     if not policy.method.has_recoding:
-        n_rows = _generalize_anew(
-            policy, table, out, side_table, reading, has_memory=memory is not None, overwrite=overwrite
-        )
+        from sfumato.methods import generalize_anew
+
+        if memory is not None:
+            raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
+        with progress_bar(quiet=False) as progress:
+            n_rows = generalize_anew(
+                policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
+            )
         say(f"{out}: {number_of(n_rows, 'row')} generalized anew, without a promise.")
         return
+    from sfumato.recoding.tree_file import apply_to_file
+
     if side_table is not None:
         raise InputError(
             "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
@@ -72,23 +82,3 @@ def apply(
         is_escaped=policy.escapes_formulas,
     )
     say(f"{out}: {number_of(n_rows, 'row')} recoded, without a promise.")
-
-
-def _generalize_anew(
-    policy: Policy,
-    table: str,
-    out: Path,
-    side_table: str | None,
-    reading: Reading,
-    *,
-    has_memory: bool,
-    overwrite: bool,
-) -> int:
-    from sfumato.methods.risk_utility.apply import apply_to_file as optimize_to_file  # noqa: PLC0415 - numba
-
-    if has_memory:
-        raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
-    with progress_bar(quiet=False) as progress:
-        return optimize_to_file(
-            policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
-        )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import Learning, learning_options, overwrite_option, policy_option, reading_options
-from sfumato.comparison import as_text, parse_vary
-from sfumato.comparison import compare as try_settings
-from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import PromiseError
-from sfumato.policy.document import Policy
-from sfumato.table.reading import Reading
+
+if TYPE_CHECKING:
+    from sfumato.table.reading import Reading
 
 
 @click.command()
@@ -48,6 +47,11 @@ def compare(
     Writes frontier.csv, frontier.json and frontier.svg, and frontier.png where matplotlib is installed.
     For the owner's eyes: none of it is in a release.
     """
+    from sfumato.comparison import as_text, parse_vary
+    from sfumato.comparison import compare as try_settings
+    from sfumato.comparison.write import check_target, write_comparison
+    from sfumato.policy.document import Policy
+
     chosen, rules = parse_vary(vary), Policy.read(policy)
     check_target(out, overwrite=overwrite)
     with progress_bar(quiet=quiet) as progress:

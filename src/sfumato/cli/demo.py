@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,9 @@ from sfumato.cli.evaluate import measure
 from sfumato.cli.publish import make_release
 from sfumato.cli.verify import check_folder
 from sfumato.errors import InputError, MissingExtra
-from sfumato.examples.demo import write_example
+
+if TYPE_CHECKING:
+    from sfumato.evaluation.result import Evaluation
 
 DEMO_MARK = ".made-by-sfumato-demo"
 
@@ -27,6 +30,9 @@ DEMO_MARK = ".made-by-sfumato-demo"
 )
 def demo(out: Path) -> None:
     """Run the whole job on a generated hospital table."""
+    from sfumato.examples.demo import write_example
+    from sfumato.publishing import Request
+
     _claim_folder(out)
     table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
     say(f"The table: 10,000 generated hospital stays, {table}")
@@ -36,7 +42,7 @@ def demo(out: Path) -> None:
     say("\nWhat will such a release be good for? Measured on held-out rows:")
     measured = _measure(str(table), policy, out / "evaluation.json")
     say("\nThe release, and every claim of it checked again:")
-    make_release(str(table), policy, release, evaluation=measured)
+    make_release(str(table), policy, release, Request(evaluation=measured))
     check_folder(release)
     say(
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
@@ -55,12 +61,15 @@ def _claim_folder(folder: Path) -> None:
     (folder / DEMO_MARK).write_text("sfumato demo may overwrite this folder.\n", encoding="utf-8")
 
 
-def _measure(table: str, policy: Path, out: Path) -> Path | None:
+def _measure(table: str, policy: Path, out: Path) -> Evaluation | None:
     """The demo goes on without an evaluation where scikit-learn is not installed."""
+    from sfumato.evaluation.result import Evaluation
+    from sfumato.table.reading import AS_USUAL
+
     out.unlink(missing_ok=True)
     try:
-        measure(table, policy, folds=3, out=out)
+        measure(table, policy, folds=3, out=out, reading=AS_USUAL)
     except MissingExtra as error:
         say(f"  left out here. {error}")
         return None
-    return out
+    return Evaluation.from_json(out.read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,15 +17,12 @@ from sfumato.cli.options import (
     policy_option,
     reading_options,
 )
-from sfumato.encoding.declared import not_as_declared
 from sfumato.errors import InputError
-from sfumato.evaluation import show
-from sfumato.evaluation.protocol import evaluate as evaluate_table
-from sfumato.evaluation.result import Evaluation
-from sfumato.policy.document import Policy
-from sfumato.table.files import check_file_target, replace_atomically
-from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.write import write_table
+
+if TYPE_CHECKING:
+    from sfumato.evaluation.result import Evaluation
+    from sfumato.policy.document import Policy
+    from sfumato.table.reading import Reading
 
 
 @click.command()
@@ -71,11 +69,16 @@ def measure(
     test: str | None = None,
     out: Path | None = None,
     learning: Learning | None = None,
-    reading: Reading = AS_USUAL,
+    reading: Reading,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> None:
     """Evaluate releases of a table, write what was found to a file and show it."""
+    from sfumato.evaluation import show
+    from sfumato.evaluation.protocol import evaluate as evaluate_table
+    from sfumato.policy.document import Policy
+    from sfumato.table.files import check_file_target
+
     if out is not None and not out.name.endswith((".json", ".csv", ".csv.gz", ".parquet")):
         raise InputError("--out writes .json (for publish --evaluation), .csv, .csv.gz or .parquet.")
     if out is not None:
@@ -95,6 +98,10 @@ def measure(
 
 
 def _write(found: Evaluation, out: Path, *, overwrite: bool) -> None:
+    from sfumato.evaluation import show
+    from sfumato.table.files import replace_atomically
+    from sfumato.table.write import write_table
+
     if out.suffix != ".json":
         write_table(show.as_table(found), out, overwrite=overwrite)
         return
@@ -106,6 +113,9 @@ def _not_as_declared(table: str, policy: Policy, reading: Reading) -> Iterator[s
     """What an owner should know before a private release, which says nothing of it."""
     if not policy.is_private or table == "-":  # stdin has been read
         return
+    from sfumato.encoding.declared import not_as_declared
+    from sfumato.table.reading import open_as
+
     source = open_as(table, policy.schema, reading, is_private=True)
     policy = policy.expand(source.names)
     found = not_as_declared(source, policy)

@@ -10,7 +10,6 @@ import click
 from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import check_own_file, overwrite_option, table_file_option
 from sfumato.errors import InputError, number_of
-from sfumato.examples.agrawal import write_agrawal
 
 
 @click.group()
@@ -49,6 +48,8 @@ def agrawal(
     vary_constants: bool,
 ) -> None:
     """The nine attributes of Agrawal et al. and a class."""
+    from sfumato.examples.agrawal import write_agrawal
+
     n_rows = parse_count(rows)
     check_own_file(out)
     with progress_bar(quiet=False) as progress:

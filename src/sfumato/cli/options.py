@@ -1,4 +1,7 @@
-"""The options that several commands share, each declared once."""
+"""The options that several commands share, each declared once.
+
+Nothing heavy is imported until a command runs.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,6 @@ from typing import Any, TypedDict
 import click
 
 from sfumato.errors import InputError
-from sfumato.release.folder import check_outside
-from sfumato.table.allowance import allowing
-from sfumato.table.reading import Reading
 
 Command = Callable[..., None]
 LEAST_MEMORY = 4_000_000
@@ -36,6 +36,8 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 def _allow_memory(context: click.Context, _option: click.Parameter, size: str | None) -> int | None:
     """Bytes that may be taken; every table that the command reads is held to them."""
+    from sfumato.table.allowance import allowing
+
     memory = None if size is None else parse_size(size)
     context.with_resource(allowing(memory))
     return memory
@@ -92,6 +94,8 @@ def reading_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_reading(*, encoding: str | None, decimal: str | None, dates: str | None, **rest: Any) -> None:
+        from sfumato.table.reading import Reading
+
         command(reading=Reading(encoding, decimal, dates), **rest)
 
     return _reading_options(with_reading)
@@ -144,6 +148,8 @@ def _names_in(models: str | None) -> list[str] | None:
 
 def check_own_file(out: Path, *inputs: object) -> None:
     """Never write over what is read, nor into a release."""
+    from sfumato.release.folder import check_outside
+
     for given in inputs:
         if given is not None and out.exists() and Path(str(given)).exists() and out.samefile(str(given)):
             raise InputError(f"{out} is read by this command; give another --out.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli.console import say
 from sfumato.cli.options import check_own_file, memory_option, overwrite_option, reading_options
-from sfumato.profiling.profile import profile as draft_policy
-from sfumato.table.databases import without_secrets
-from sfumato.table.files import check_file_target, replace_atomically
-from sfumato.table.reading import Reading
+
+if TYPE_CHECKING:
+    from sfumato.table.reading import Reading
 
 
 @click.command()
@@ -34,6 +34,10 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
     values that were read from the table, each marked: replace them by public knowledge.
     """
+    from sfumato.profiling.profile import profile as draft_policy
+    from sfumato.table.databases import without_secrets
+    from sfumato.table.files import check_file_target, replace_atomically
+
     if out is not None:
         check_own_file(out, table)
         check_file_target(out, overwrite=overwrite)

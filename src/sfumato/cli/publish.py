@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import memory_option, policy_option, quiet_option, reading_options, threads_option
-from sfumato.cli.promises import promises
 from sfumato.errors import NotYet, number_of
-from sfumato.evaluation.result import Evaluation
-from sfumato.policy.document import Policy
-from sfumato.publishing import publish_to
-from sfumato.release.release import Release
-from sfumato.table.formulas import columns_with_formulas
-from sfumato.table.reading import AS_USUAL, Reading
-from sfumato.table.stored import FiledRows
+
+if TYPE_CHECKING:
+    from sfumato.publishing import Request
+    from sfumato.release.release import Release
+    from sfumato.table.reading import Reading
 
 
 @click.command()
@@ -70,40 +69,41 @@ def publish(
     overwrite: bool,
 ) -> None:
     """Make a verified release of TABLE."""
+    from sfumato.evaluation.result import Evaluation
+    from sfumato.publishing import Request
+
     if engine == "spark":
         raise NotYet(f"--engine {engine}")
-    make_release(
-        table, policy, out, seed=seed, threads=threads, file_format=file_format, overwrite=overwrite, quiet=quiet,
-        verbose=verbose, engine=engine, memory=memory, evaluation=evaluation,
-        ledger=ledger, reading=reading,
-    )  # fmt: skip
+    request = Request(
+        evaluation=None if evaluation is None else Evaluation.from_json(evaluation.read_bytes()),
+        seed=seed,
+        threads=threads,
+        file_format=file_format,
+        engine=engine,
+        memory=memory,
+        ledger=ledger,
+        reading=reading,
+    )
+    make_release(table, policy, out, request, overwrite=overwrite, quiet=quiet, verbose=verbose)
 
 
 def make_release(
     table: str,
     policy: Path,
     out: Path,
+    request: Request,
     *,
-    seed: int | None = None,
-    threads: int | None = None,
-    file_format: str | None = None,
     overwrite: bool = False,
     quiet: bool = False,
     verbose: bool = False,
-    engine: str = "auto",
-    memory: int | None = None,
-    evaluation: Path | None = None,
-    ledger: Path | None = None,
-    reading: Reading = AS_USUAL,
 ) -> None:
     """Publish a table into a folder, and say what the release is."""
-    utility = None if evaluation is None else Evaluation.from_json(evaluation.read_bytes())
+    from sfumato.policy.document import Policy
+    from sfumato.publishing import publish_to
+
     with progress_bar(quiet=quiet) as progress:
-        release = publish_to(
-            out, table, Policy.read(policy), seed=seed, threads=threads, file_format=file_format,
-            overwrite=overwrite, engine=engine, memory=memory, evaluation=utility, ledger=ledger, progress=progress,
-            reading=reading,
-        )  # fmt: skip
+        shown = replace(request, progress=progress)
+        release = publish_to(out, table, Policy.read(policy), shown, overwrite=overwrite)
     privacy = release.certificate.privacy
     if privacy is not None and not privacy.is_secret:
         say(f"sfumato: {out} is {privacy.randomness}: publish without --seed.", err=True)
@@ -112,6 +112,8 @@ def make_release(
 
 
 def _describe(release: Release, out: Path, *, verbose: bool) -> None:
+    from sfumato.cli.promises import promises
+
     say(f"{out}: {_size_of(release)}")
     for line in (*promises(release), *release.remarks):
         say(f"  {line}")
@@ -132,6 +134,9 @@ def _columns_with_formulas(release: Release) -> tuple[str, ...]:
 
     Nothing is said of a differentially private one.
     """
+    from sfumato.table.formulas import columns_with_formulas
+    from sfumato.table.stored import FiledRows
+
     if release.policy.escapes_formulas or release.policy.is_private:
         return ()
     rows = release.rows

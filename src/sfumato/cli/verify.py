@@ -7,11 +7,10 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato import report
 from sfumato.cli.console import say
 from sfumato.cli.options import (
     Command,
@@ -22,21 +21,18 @@ from sfumato.cli.options import (
     together,
 )
 from sfumato.errors import InputError, VerificationFailed, printable
-from sfumato.policy.document import Policy
-from sfumato.release.certificate import this_version
-from sfumato.release.folder import REPORT
-from sfumato.release.release import Release
-from sfumato.table.files import check_file_target, replace_atomically
-from sfumato.table.reading import Reading
-from sfumato.verify.checks import Check, Verdict
-from sfumato.verify.folder import REPORT_NOT_CHECKED, verify_folder
-from sfumato.verify.sql import DIALECTS, sql_of_folder, sql_of_table
-from sfumato.verify.table import verify_table
+
+if TYPE_CHECKING:
+    from sfumato.table.reading import Reading
+    from sfumato.verify.checks import Check, Verdict
 
 FORMAT = 1
 """Of the file of checks."""
 
 OWNERS_WORD = "owner's word: "
+
+DIALECTS = ("duckdb", "spark", "snowflake", "bigquery", "postgres")
+"""Those of :data:`sfumato.verify.sql.DIALECTS`, which a test compares: the help is shown without importing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +49,8 @@ class Telling:
             return
         if self.out.suffix != ".json":
             raise InputError("--out writes a .json file.")
+        from sfumato.table.files import check_file_target
+
         check_own_file(self.out, *inputs)
         check_file_target(self.out, overwrite=self.overwrite)
 
@@ -74,6 +72,8 @@ class Telling:
     def _write(self, verdict: Verdict, *, is_ok: bool) -> None:
         if self.out is None:
             return
+        from sfumato.table.files import replace_atomically
+
         checks = [{"mark": item.mark, "claim": item.claim, "detail": item.detail} for item in verdict.checks]
         document = {"format": FORMAT, "ok": is_ok, "checks": checks}
         with replace_atomically(self.out, overwrite=self.overwrite) as temporary:
@@ -131,6 +131,9 @@ def verify(
     reading: Reading,
 ) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
+    from sfumato.policy.document import Policy
+    from sfumato.verify.table import verify_table
+
     if policy is not None and side_table is not None:
         raise InputError(
             "--side-table is for a release folder, which says how risk is counted; leave out --policy."
@@ -153,6 +156,8 @@ def check_folder(
     folder: Path, *, side_table: str | None = None, memory: int | None = None, telling: Telling | None = None
 ) -> None:
     """Verify the release in a folder, its report too; print every check, and raise if one fails."""
+    from sfumato.verify.folder import verify_folder
+
     verdict = verify_folder(folder, side_table=side_table, memory=memory)
     (telling or Telling()).tell(_with_report(verdict, folder))
 
@@ -160,6 +165,9 @@ def check_folder(
 def _print_sql(
     release: str, policy: Path | None, dialect: str, *, reading: Reading, is_only_sql: bool
 ) -> None:
+    from sfumato.policy.document import Policy
+    from sfumato.verify.sql import sql_of_folder, sql_of_table
+
     if not is_only_sql:
         raise InputError("--sql runs nothing; leave out --side-table, --strict, --out and --overwrite.")
     if policy is None:
@@ -174,6 +182,13 @@ def _with_report(verdict: Verdict, folder: Path) -> Verdict:
 
     What a report of another version looks like, this one does not know.
     """
+    from sfumato import report
+    from sfumato.release.certificate import this_version
+    from sfumato.release.folder import REPORT
+    from sfumato.release.release import Release
+    from sfumato.verify.checks import Check, Verdict
+    from sfumato.verify.folder import REPORT_NOT_CHECKED
+
     if not verdict.ok or REPORT_NOT_CHECKED not in verdict.checks:
         return verdict
     release = Release.read(folder)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from sfumato.errors import InputError
 from sfumato.table.allowance import memory_allowed
+from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill, size_of
 
 AUTO, MEMORY, DISK = "auto", "memory", "disk"
@@ -14,6 +16,10 @@ AUTO, MEMORY, DISK = "auto", "memory", "disk"
 BYTES_PER_CELL = 4
 COPIES = 3
 """Memory that publishing takes, in encoded tables."""
+TEXT_COPIES = 4
+"""Memory that publishing takes for text, in bytes of its file."""
+ZIPPED = 6
+"""How much longer text is than its gzip-ed file."""
 UNFORESEEN = 3
 """How much more than its text made expect the rows of a table that was read may take: cells can be short."""
 
@@ -84,6 +90,15 @@ def choose(
 def bytes_needed(n_rows: int, n_columns: int) -> int:
     """About how much memory publishing takes for so many rows and published columns."""
     return n_rows * (n_columns + 1) * BYTES_PER_CELL * COPIES
+
+
+def estimate_bytes(source: Source, n_columns: int) -> int:
+    """About how much memory publishing takes for a table that was not read yet."""
+    if source.n_rows != UNKNOWN:
+        return bytes_needed(source.n_rows, n_columns)
+    path = Path(source.where)  # of text, which is longer than its codes
+    n_bytes = path.stat().st_size if path.is_file() else 0
+    return TEXT_COPIES * n_bytes * (ZIPPED if path.suffix.lower() == ".gz" else 1)
 
 
 def _too_large(needed: int, limit: int, only_in_memory: str) -> InputError:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from sfumato import notebook
 from sfumato.errors import InputError, number_of
+from sfumato.policy.document import Policy
 from sfumato.policy.options import kinds_in
 from sfumato.release.strict_json import (
     ABSENT,
@@ -229,6 +230,29 @@ class Evaluation:
             if (score.target, score.model, score.data) == (target, model, data):
                 return score
         raise KeyError((target, model, data))
+
+    def check_policy(self, policy: Policy) -> None:
+        """Raise if a release by that policy may not hold these figures."""
+        if policy.is_private:
+            raise InputError(
+                "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
+                "Leave it out, and keep it to yourself."
+            )
+        if not policy.method.has_recoding:
+            raise InputError(
+                f"An evaluation is of a workload, and {policy.method.name} serves none; leave it out."
+            )
+        if Policy.from_dict(self.policy, None) != policy:
+            raise InputError(
+                "The evaluation was made with another policy than this release; evaluate with this one first."
+            )
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise if it was made of a table with another number of rows."""
+        if "folds" in self.protocol and n_rows != self.protocol.get("rows", n_rows):
+            raise InputError(
+                "The evaluation was made of another table than this release; evaluate this one first."
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return {

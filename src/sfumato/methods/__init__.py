@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from sfumato.errors import InternalError
-from sfumato.methods.protocol import Grouping, Method
+from sfumato.methods.protocol import Grouping, Method, RowByRow
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.groups import Partition
+from sfumato.table.reading import Reading
 from sfumato.table.source import Source
 
 
@@ -55,4 +58,23 @@ def partition(
     return method.partition(source, policy, threads=threads, progress=progress)
 
 
-__all__ = ["METHODS", "partition"]
+def generalize_anew(
+    policy: Policy,
+    table: Any,
+    out: Path,
+    side_table: Any,
+    *,
+    reading: Reading,
+    overwrite: bool,
+    progress: Progress,
+) -> int:
+    """Generalize further rows into a file, by the method of a policy whose releases have no recoding; how many."""
+    method = METHODS[policy.method.name]
+    if not isinstance(method, RowByRow):
+        raise InternalError(f"Rows are recoded, and not generalized anew, by {policy.method.name}.")
+    return method.apply_to_file(
+        policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
+    )
+
+
+__all__ = ["METHODS", "generalize_anew", "partition"]

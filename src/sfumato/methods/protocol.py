@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from sfumato.progress import Progress
 from sfumato.randomness import Random, generator
 from sfumato.recoding.groups import Partition
 from sfumato.release.certificate import Claims, Privacy
+from sfumato.table.reading import Reading
 from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 
@@ -101,6 +103,24 @@ class Grouping(Method, Protocol):
         self, source: Source, policy: Policy, *, threads: int | None, progress: Progress
     ) -> Partition:
         """Divide the rows into groups that satisfy every requirement."""
+
+
+@runtime_checkable
+class RowByRow(Method, Protocol):
+    """A method that finds a box for each row, so that further rows are generalized anew against a side table."""
+
+    def apply_to_file(
+        self,
+        policy: Policy,
+        table: Any,
+        out: Path,
+        side_table: Any,
+        *,
+        reading: Reading,
+        overwrite: bool,
+        progress: Progress,
+    ) -> int:
+        """Write further rows to a file, each with its own box; how many."""
 
 
 def refuse_side_table(extras: Extras) -> None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -139,6 +140,37 @@ def charge(path: Path, release: str, epsilon: Fraction, delta: Fraction = Fracti
             temporary.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+@dataclass(slots=True)
+class RunCharge:
+    """Charges what a run costs to the owner's account, if there is one; a run that then fails says so."""
+
+    account: str | os.PathLike[str] | None
+    name: str = "in memory"
+    check_target: Callable[[], None] = lambda: None
+    """Raises if the folder of the release cannot be written any more."""
+    note: str = ""
+
+    def __call__(self, epsilon: Fraction, delta: Fraction = Fraction(0), /) -> None:
+        """Charge the account, if there is still a place for the release."""
+        if self.account is None:
+            return
+        account = Path(self.account)
+        self.check_target()
+        charge(account, self.name, epsilon, delta)
+        cost = f"Epsilon {epsilon}" + (f" and delta {float(delta):.6g}" if delta else "")
+        self.note = f"{cost} of this run stays charged to {account}: rows were drawn before this happened."
+
+    @contextmanager
+    def note_failures(self) -> Iterator[None]:
+        """Add to an error that ends the run what the run had cost by then."""
+        try:
+            yield
+        except BaseException as error:
+            if self.note:
+                error.add_note(self.note)
+            raise
+
+
 def _check(document: Any, path: Path) -> Account:
     try:
         return check(Account, document)
@@ -196,4 +228,4 @@ def _alone(file: Path, path: Path) -> Iterator[None]:
         yield
 
 
-__all__ = ["charge"]
+__all__ = ["RunCharge", "charge"]

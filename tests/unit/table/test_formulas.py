@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato import cli
 from sfumato.errors import PolicyError
-from sfumato.publishing import publish_to
+from sfumato.publishing import Request, publish_to
 from sfumato.table.formulas import columns_with_formulas, escape, read_escaped
 from sfumato.table.opening import open_table
 
@@ -71,7 +71,7 @@ def test_numbers_and_dates_of_other_types_are_never_touched():
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
 def test_a_release_is_escaped_in_its_file_verified_and_read_as_it_was(tmp_path, engine, format_):
     policy = sf.Policy.parse(POLICY + "output: {formulas: escape}\n")
-    release = publish_to(tmp_path / "out", TABLE, policy, seed=1, engine=engine, file_format=format_)
+    release = publish_to(tmp_path / "out", TABLE, policy, Request(seed=1, engine=engine, file_format=format_))
     path = tmp_path / "out" / f"release.{format_}"
     rows = pq.read_table(path) if format_ == "parquet" else pacsv.read_csv(path)
     notes = set(rows.column("note").cast(pa.string()).to_pylist())

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.errors import InputError
+from sfumato.machine import day_of_making
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.publishing import day_of_making
 from sfumato.release.certificate import CellsClaim, Certificate
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import EXACT, MISSING, NARROWED, NOTHING, Detail, DistinctCells, level_of

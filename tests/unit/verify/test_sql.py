@@ -9,6 +9,7 @@ import sqlglot
 import tradeoff_releases
 
 import sfumato as sf
+from sfumato.cli import verify as cli_verify
 from sfumato.errors import InputError, TableError
 from sfumato.policy.document import Policy
 from sfumato.verify.sql import DIALECTS, sql_of, sql_of_folder, sql_of_table, statements
@@ -52,6 +53,10 @@ def test_statements_are_told_apart_by_semicolons_and_the_last_has_none():
     printed = sql_of(policy_of(), list(ATTRIBUTES), "postgres")
     assert len(sqlglot.parse(printed, read="postgres")) == len(REQUIRE)
     assert not printed.endswith(";")
+
+
+def test_the_command_offers_every_dialect():
+    assert cli_verify.DIALECTS == DIALECTS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

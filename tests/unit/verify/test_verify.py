@@ -20,7 +20,7 @@ from tampering import edit_certificate, rehash
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import REQUIREMENTS
-from sfumato.publishing import publish_to
+from sfumato.publishing import Request, publish_to
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.groups import Partition
 from sfumato.release.certificate import Certificate
@@ -1008,7 +1008,7 @@ def test_publish_counts_spellings_as_verify_does(tmp_path, engine):
         "{attributes: {a: {role: quasi-identifier, type: number}, s: {role: sensitive}}, "
         "require: [k-anonymity: 3, entropy-diversity: {l: 1.8, of: s}]}"
     )
-    publish_to(tmp_path / "out", table, policy, engine=engine, seed=1)
+    publish_to(tmp_path / "out", table, policy, Request(engine=engine, seed=1))
     assert verify_folder(tmp_path / "out").ok
     assert measure(pq.read_table(tmp_path / "out" / "release.parquet"), policy).groups > 1
 

@@ -11,6 +11,7 @@ from typing import Any
 from sfumato.engines.engine import Engine
 from sfumato.errors import InputError, InternalError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
+from sfumato.methods.risk_utility.apply import apply_to_file
 from sfumato.methods.risk_utility.private import release as sampling
 from sfumato.methods.risk_utility.release import TRADEOFF, outcome_of, with_side_table
 from sfumato.policy.document import Policy
@@ -25,6 +26,7 @@ class RiskUtility:
     """See :mod:`sfumato.methods.risk_utility`. There is no recoding: it would tell raw rows from boxes."""
 
     only_in_memory = True
+    apply_to_file = staticmethod(apply_to_file)
 
     def check(self, table: Any, policy: Policy, extras: Extras) -> None:
         """That a side table is public is the owner's word; but it is not the table itself."""
