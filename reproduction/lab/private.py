@@ -27,7 +27,7 @@ from sfumato.encoding.declared import HeldRows
 from sfumato.encoding.domain import Domain
 from sfumato.evaluation import points as columns
 from sfumato.evaluation.features import Features
-from sfumato.evaluation.models import learner
+from sfumato.evaluation.models import make_learner
 from sfumato.methods.specialization import diffgen
 from sfumato.methods.specialization.diffgen import DrawnCuts
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
@@ -333,7 +333,7 @@ def _points(grid: CutGrid, pieces: Sequence[NDArray[Any]]) -> Features:
 @cache
 def _as_they_are() -> Features:
     source = open_table(table())
-    return columns.features(columns.read([source], study().schema(), COLUMNS))
+    return columns.as_features(columns.read([source], study().schema(), COLUMNS))
 
 
 def accuracy(learners: str, train: Weighted, test: Features, classes: NDArray[Any]) -> float:
@@ -342,7 +342,7 @@ def accuracy(learners: str, train: Weighted, test: Features, classes: NDArray[An
         totals = np.bincount(train.classes, train.weights, len(CLASSES))
         predicted = np.full(test.n_rows, totals.argmax())
     elif learners == "weka":
-        predicted = learner(MODEL, learners=learners).fit(*train.expanded()).predict(test)
+        predicted = make_learner(MODEL, learners=learners).fit(*train.expanded()).predict(test)
     else:
         predicted = _tree(train, test)
     return 100 * float(np.mean(predicted == classes))

@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.examples.agrawal import agrawal, as_column
-from sfumato.examples.agrawal_functions import PRINTED, Columns, Constants, draw_constants, labels
+from sfumato.examples.agrawal_functions import PRINTED, Columns, Constants, draw_constants, label_rows
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options import MethodOptions
@@ -122,10 +122,10 @@ def agrawal_pair(
     for column, function in functions.items():
         while True:
             constants = draw_constants(function, random) if function in vary else None
-            found = labels(function, train, constants)
+            found = label_rows(function, train, constants)
             if 0 < found.sum() < n_rows:
                 break
-        classes[column] = (as_column(found), as_column(labels(function, test, constants)))
+        classes[column] = (as_column(found), as_column(label_rows(function, test, constants)))
     return tuple(  # type: ignore[return-value]  # two
         Study(
             "Agrawal",

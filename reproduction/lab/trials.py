@@ -30,7 +30,7 @@ from sfumato.encoding.discretize import mdl_cuts
 from sfumato.evaluation import points
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.measures import conditional_entropy
-from sfumato.evaluation.models import CLASSIFIERS, learner
+from sfumato.evaluation.models import CLASSIFIERS, make_learner
 from sfumato.policy.document import Policy
 from sfumato.policy.options.tds import TdsOptions
 from sfumato.randomness import seeded, seeded_block
@@ -59,7 +59,7 @@ class Points:
     @classmethod
     def of(cls, columns: Mapping[str, points.Column], n_train: int) -> Self:
         """Columns of training rows and, after them, of test rows."""
-        rows = points.features(columns)
+        rows = points.as_features(columns)
         at = np.arange(rows.n_rows)
         return cls(rows.take(at[:n_train]), rows.take(at[n_train:]))
 
@@ -80,7 +80,7 @@ def recode(train: pa.Table, test: pa.Table, policy: Policy) -> Recoded:
     """Fit the recoding to the training rows alone, and apply it to both."""
     fitted, others = open_table(train), open_table(test)
     partition = methods.partition(fitted, policy, threads=1)
-    boxes = points.boxes(partition.recoding, fitted, [others])
+    boxes = points.find_boxes(partition.recoding, fitted, [others])
     learn_from = points.VALUES if isinstance(policy.method, TdsOptions) else "corners"
     return Recoded(partition, boxes.columns(learn_from, seeded(0)), train.num_rows)
 
@@ -116,7 +116,7 @@ class Judged:
 def judge(
     model: str, learners: str, seen: Points, target: Truth, *, seed: int, on_training: bool = False
 ) -> Judged:
-    fitted = learner(model, learners=learners, seed=seed).fit(seen.train, target.train)
+    fitted = make_learner(model, learners=learners, seed=seed).fit(seen.train, target.train)
 
     def score(features: Features, expected: NDArray[Any]) -> float:
         predicted = fitted.predict(features)

@@ -20,7 +20,7 @@ For measuring
     does so for many settings, and shows utility against risk.
 
 For checking
-    :func:`verify_folder` and :func:`verify_table` judge a release, or a table of any other tool, by its rows.
+    :func:`verify_folder` and :func:`verify_table` check a release, or a table of any other tool, by its rows.
 
 The packages, from the top down; an import goes down this list only: ``cli``, one function for each command;
 ``publishing``, the one path; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``; ``methods``

@@ -1,6 +1,6 @@
-"""What a notebook shows of our values: a small card of HTML, with everything that it is given escaped.
+"""Small cards of HTML that show our values in a notebook; every text in them is escaped.
 
-It says what the values themselves say: names of columns, counts and figures, never a cell of a table that went in.
+A card holds names of columns, counts and figures, never a cell of a table that went in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CELL = "text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0"
 
 
 def card(heading: str, sentence: str, figures: Sequence[tuple[str, str]], *parts: str) -> str:
-    """A heading, a sentence, figures in a line, and parts below, which are HTML already.
+    """A card: a heading, a sentence, figures in a line, and below them parts that are HTML already.
 
     >>> card("A release", "5 < 6", [("rows", "10")]).startswith('<div style="')
     True
@@ -37,7 +37,7 @@ def card(heading: str, sentence: str, figures: Sequence[tuple[str, str]], *parts
 
 
 def table(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table of texts; of many lines the first ones."""
+    """A table of texts; if it is long, its first lines."""
     held = list(lines)
     head = _line("th", names)
     body = Markup("").join(_line("td", line) for line in held[:MOST_LINES])
@@ -70,17 +70,17 @@ def picture(svg: str, style: str = "") -> str:
 
 
 def _with_margin(svg: str) -> str:
-    """The picture with some room around it, since an image is cut off at its edge.
+    """The picture with a margin around it, since an image is cut off at its edge.
 
     >>> _with_margin('<svg viewBox="0 0 100 50">')
     '<svg viewBox="-16 -16 132 82">'
     """
 
-    def widened(found: re.Match[str]) -> str:
+    def widen(found: re.Match[str]) -> str:
         x, y, width, height = map(float, found[1].split())
         return f'viewBox="{x - MARGIN:g} {y - MARGIN:g} {width + 2 * MARGIN:g} {height + 2 * MARGIN:g}"'
 
-    return re.sub(r'viewBox="((?:[-\d.]+ ){3}[-\d.]+)"', widened, svg, count=1)
+    return re.sub(r'viewBox="((?:[-\d.]+ ){3}[-\d.]+)"', widen, svg, count=1)
 
 
 def describe_item(item: Mapping[str, Any]) -> str:

@@ -75,14 +75,10 @@ def publish(
     reading: Reading = AS_USUAL,
     progress: Progress | bool = no_progress,
 ) -> Release:
-    """A verified release of ``table``: a frame (pandas, Polars, Arrow, DuckDB) or a path.
+    """Publish a table: the release meets the policy's requirements, and has been verified.
 
-    The policy may be a path, too, or a dict that is laid out as its YAML document is.
-
-    Without a ``seed`` the order of the published rows is secret; with one it can be repeated. An
-    ``evaluation`` of the same policy goes into the certificate's figures and the report. ``engine`` is auto, memory
-    or disk, and ``memory`` the bytes that may be taken for what grows with the table; by itself, a table that
-    would not fit is published by way of the disk.
+    ``table`` is a frame (pandas, Polars, Arrow, DuckDB) or a path; ``policy`` is a :class:`Policy`, a dict laid out as
+    its YAML document, or a path. If a requirement cannot be met, a ``PromiseError`` says by how much.
 
     >>> rows = pa.table({"age": ["23", "25", "41", "44"], "disease": ["flu", "cold", "flu", "asthma"]})
     >>> policy = Policy.parse('''
@@ -93,15 +89,23 @@ def publish(
     >>> release.table.column("age").to_pylist()
     ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
 
-    By a differentially private method (``diffgen``) nothing of the table is published but what was drawn, and with a
-    ``seed`` the release is not private. A ``ledger`` is a file in which all private releases of a table are written
-    down, before anything is drawn.
+    ``seed``: repeats the order of the published rows, which is secret without one. A differentially private release
+    with a seed is not private.
 
-    By ``risk-utility`` each row is generalized for itself, and risk is counted against a ``side_table``: a frame or a
-    path, in place of the one that the policy names.
+    ``evaluation``: what :func:`evaluate` found for the same policy, for the certificate's figures and the report.
 
-    A ``reading`` says what cannot be seen from the text of a table: its encoding, a decimal comma, the format of dates.
-    ``progress=True`` shows on standard error how far it is; a function is told so instead.
+    ``engine``, ``memory``: where the rows live (auto, memory or disk), and how many bytes may be taken for what grows
+    with the table. A table that would not fit goes by way of the disk by itself.
+
+    ``file_format``: csv or parquet, of the file of rows; as the input if not given.
+
+    ``ledger``: a file that adds up what all private releases of a table spend, and keeps a budget.
+
+    ``side_table``: for ``risk-utility``, the table that risk is counted against, in place of the policy's own.
+
+    ``reading``: what cannot be seen from the text of a table, such as its encoding or a decimal comma.
+
+    ``progress``: True shows on standard error how far the run is; a function is called with (stage, done, total).
     """
     with showing(progress) as told:
         request = Request(
@@ -179,8 +183,9 @@ class _Run:
         method.check(table, policy, Extras(request.side_table))
         if request.ledger is not None and (request.seed is not None or not policy.is_private):
             raise InputError(
-                "A ledger is of differentially private releases, and this one is none: "
-                + ("leave out --seed." if policy.is_private else "leave out --ledger.")
+                "--ledger keeps no account of a run with --seed, which is not private. Leave out --seed."
+                if policy.is_private
+                else "--ledger is only for differentially private releases, and this policy makes none. Leave it out."
             )
         made = day_of_making(request.seed)
         if isinstance(table, str | PathLike):

@@ -115,7 +115,7 @@ def test_folds_too_small_for_k_are_exit_code_1(sfumato, table, policy):
     [
         ("id", "role identifier and is not published"),
         ("nothing", "does not stand under attributes"),
-        ("sex", "'sex' is a target and a quasi-identifier"),
+        ("sex", "'sex' is both target and quasi-identifier"),
     ],
 )
 def test_what_cannot_be_a_target_is_said(sfumato, table, policy, target, words):

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -24,38 +25,85 @@ SETTING_UP = ("make", "git", "cd", ".")
 """Commands that set up a machine or a shell: `make test` is this very run, `.` a matter of the shell."""
 
 
-def commands(text: str) -> list[str]:
-    """The lines that a reader types, in the order in which they stand in console blocks.
+@dataclass
+class Typed:
+    """A command that a document shows, and the lines that it shows below it."""
 
-    A block may also show output: lines without a dollar.
+    command: str
+    shown: list[str] = field(default_factory=list)
+
+
+def commands(text: str) -> list[Typed]:
+    """What a reader types, in the order in which it stands in console blocks.
+
+    A block may also show output: lines without a dollar. Three dots stand for any lines.
     """
-    blocks = re.findall(r"^```console\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    return [line[2:].strip() for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    found: list[Typed] = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Typed(line[2:].strip()))
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def shows(shown: list[str], printed: list[str]) -> bool:
+    """Is what a document shows what was printed? Nothing, if it shows nothing."""
+    if not shown:
+        return True
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
 def test_commands_are_found_in_console_blocks_alone():
     text = "```console\n$ one\noutput\n$ two\n```\n```yaml\n$ no\n```\n$ no\n```console\n$ three # why\n```\n"
-    assert commands(text) == ["one", "two", "three # why"]
+    assert commands(text) == [Typed("one", ["output"]), Typed("two"), Typed("three # why")]
+
+
+def test_output_is_shown_as_it_is_printed_or_left_out_by_dots():
+    printed = ["ok    one", "ok    two", "ok    three"]
+    assert shows(printed, printed)
+    assert shows([], printed)
+    assert shows(["...", "ok    two", "..."], printed)
+    for shown in (
+        printed[:2],
+        ["...", "ok    two"],
+        ["ok    One", "..."],
+        ["...", "ok    three", "ok    two", "..."],
+    ):
+        assert not shows(shown, printed)
 
 
 def test_the_readme_shows_how_to_set_up_and_how_to_use_it():
-    typed = commands(README.read_text(encoding="utf-8"))
-    assert typed[:2] == ["make demo", "make test"]  # the two commands do all the set-up
+    typed = [one.command for one in commands(README.read_text(encoding="utf-8"))]
+    assert typed[0] == "make demo"
+    assert [line for line in typed if line.startswith("make ")] == [
+        "make demo",
+        "make test",
+    ]  # these do all the set-up
     used = {line.split()[1] for line in typed if line.startswith("sfumato ")}
-    assert used >= {"profile", "publish", "verify", "apply"}
+    assert used >= {"profile", "publish", "verify", "apply", "evaluate", "compare"}
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/differential-privacy.md", "docs/risk-utility.md", "docs/verify.md"]
+    "document",
+    [
+        "README.md",
+        "docs/differential-privacy.md",
+        "docs/evaluate.md",
+        "docs/risk-utility.md",
+        "docs/verify.md",
+    ],
 )
 def test_the_commands_of_a_document_run_in_order(document, tmp_path):
     write_example(tmp_path / "sfumato-demo")  # as `make demo` leaves it
     typed = commands((ROOT / document).read_text(encoding="utf-8"))
-    to_run = [line for line in typed if line.split()[0] not in SETTING_UP]
+    to_run = [one for one in typed if one.command.split()[0] not in SETTING_UP]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    for line in to_run:
+    for one in to_run:
         done = subprocess.run(
-            line,
+            one.command,
             shell=True,
             cwd=tmp_path,
             env={**environment(), "PATH": path},
@@ -64,7 +112,8 @@ def test_the_commands_of_a_document_run_in_order(document, tmp_path):
             check=False,
             timeout=300,
         )
-        assert (done.returncode, without_compiling(done.stderr)) == (0, ""), line
+        assert (done.returncode, without_compiling(done.stderr)) == (0, ""), one.command
+        assert shows(one.shown, done.stdout.splitlines()), f"{one.command} printed:\n{done.stdout}"
     assert to_run
 
 

@@ -145,7 +145,7 @@ def test_a_published_bound_needs_a_name_of_its_own(sfumato, here):
             ("--engine", "disk"),
             "risk-utility compares all rows with each other, in memory; leave out --engine.",
         ),
-        (("--ledger", "spent.json"), "leave out --ledger."),
+        (("--ledger", "spent.json"), "this policy makes none. Leave it out."),
     ],
 )
 def test_options_of_the_command_that_do_not_fit(sfumato, here, options, words):

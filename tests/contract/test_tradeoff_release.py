@@ -97,7 +97,7 @@ def test_only_rows_that_are_proved_are_called_so():
     for optimizer, proved in (("probing", 0), ("exact", len(ROWS))):
         release = sf.publish(PEOPLE, policy_of(f"optimizer: {optimizer}"))
         assert release.certificate.figures["tradeoff"]["proved"] == proved
-        assert f"proved best for their owners: {proved} of 60 rows" in list(promises(release))
+        assert f"optimal: proved for {proved} of 60 rows" in list(promises(release))
 
 
 def test_personal_weights_and_a_side_table_count_as_the_definitions_say():
@@ -156,7 +156,7 @@ def test_a_row_that_worries_about_nothing_needs_a_floor_where_one_divides_by_ris
         (here / "policy.yaml").write_text(policy_text(options), encoding="utf-8")
         done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", "out")
         assert done.code == 2
-        assert "All weights of 1 row are 0" in done.err
+        assert "1 row has only weights of 0" in done.err
         assert "floor: 0.1" in done.err
 
 
@@ -255,8 +255,8 @@ def test_the_command_says_what_rows_risk_and_are_worth(sfumato, here):
     done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", "out", "--verbose")
     assert (done.code, done.err) == (0, "")
     for words in (
-        "out: 60 rows in ", " different boxes, verified.", "utility of each row, from suppressed to raw, at least 1/2: ",
-        "risk on average ", "proved best for their owners: 60 of 60 rows",
+        "out: 60 rows in ", " different boxes, verified.", "utility: each row keeps at least ", " (50% was asked), ",
+        "risk: ", " on average (raw table: ", "optimal: proved for 60 of 60 rows",
         "optimizer exact: the cube of all generalizations has about ",
     ):  # fmt: skip
         assert words in done.out

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.examples.agrawal_functions import labels
+from sfumato.examples.agrawal_functions import label_rows
 from sfumato.policy import predicate
 from sfumato.randomness import seeded, seeded_block
 from sfumato.release.query import select
@@ -271,8 +271,8 @@ def test_pairs_share_the_constants_that_are_drawn():
     assert train.table.column_names == [*train.features, "class", "F"]
     for study in (train, test):
         columns = {name: study.table[name].to_numpy() for name in train.features}
-        assert (study.table["F"].to_numpy() == np.where(labels("C7", columns), "A", "B")).all()
-        assert (study.table["class"].to_numpy() != np.where(labels("C2", columns), "A", "B")).any()
+        assert (study.table["F"].to_numpy() == np.where(label_rows("C7", columns), "A", "B")).all()
+        assert (study.table["class"].to_numpy() != np.where(label_rows("C2", columns), "A", "B")).any()
     share = [np.mean(study.table["class"].to_numpy() == "A") for study in (train, test)]
     assert share[0] == pytest.approx(share[1], abs=0.05)
     assert train.table["age"] != test.table["age"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
 from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
@@ -27,7 +28,7 @@ def promises(release: Release) -> Iterator[str]:
     if certificate.promises_nothing:
         yield "Nothing is promised: the policy requires nothing."
     for requirement, claim in zip(release.policy.requirements, certificate.claims.requirements, strict=True):
-        yield f"{requirement}: {claim.figure} {claim.achieved:,.6g}"
+        yield f"{requirement}: holds; {requirement.describe_worst(claim.achieved, digits=6)}"
 
 
 def _tradeoff_lines(release: Release) -> Iterator[str]:
@@ -41,15 +42,15 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         )
     share, n_rows = found["share"], found["rows"]
     yield (
-        f"utility of each row{_asked(options)}: {_no_more_than(share['least'])} or more, "
-        f"{share['mean']:.0%} on average"
+        f"utility: each row keeps at least {_round_down(share['least'])}{_asked(options)}, "
+        f"{_round_down(share['mean'])} on average"
     )
     risk, raw = found["risk"], found["raw risk"]
     yield (
-        f"risk on average {risk['mean']:.4g}, of the rows as they are {raw['mean']:.4g}; "
-        f"at most {risk['greatest']:.4g} and {raw['greatest']:.4g}"
+        f"risk: {risk['mean']:.4g} on average (raw table: {raw['mean']:.4g}), "
+        f"{risk['greatest']:.4g} at most (raw table: {raw['greatest']:.4g})"
     )
-    yield f"proved best for their owners: {found['proved']:,} of {number_of(n_rows, 'row')}"
+    yield f"optimal: proved for {found['proved']:,} of {number_of(n_rows, 'row')}"
     yield f"optimizer {found['optimizer']}: {found['reason']}"
     if found["suppressed"]:
         yield f"suppressed, published as roots alone: {number_of(found['suppressed'], 'row')}"
@@ -66,24 +67,27 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
 
 
 def _asked(options: RiskUtilityOptions) -> str:
-    """What each row was asked to keep of its utility.
+    """What the policy asks each row to keep of its utility, if it asks for anything.
 
     >>> _asked(RiskUtilityOptions())
-    ', from suppressed to raw, at least 3/5'
+    ' (60% was asked)'
     """
     promised, asked = options.promised, options.utility_at_least
-    if promised is None:
-        return ", from suppressed to raw, as it pays"
-    part = f" (sigma_1 times the {asked} asked for)" if promised != asked else ""
-    if isinstance(promised, Absolute):
-        return f" at least {promised}{part}; from suppressed to raw"
-    return f", from suppressed to raw, at least {promised}{part}"
+    if promised is None or asked is None:
+        return ""
+    part = f"; sigma_1 of it, {_spell(promised)}, is promised" if promised != asked else ""
+    return f" ({_spell(asked)} was asked{part})"
 
 
-def _no_more_than(share: float) -> str:
+def _spell(asked: Fraction | Absolute) -> str:
+    """A share in percent; a utility in its own unit."""
+    return f"a utility of {asked}" if isinstance(asked, Absolute) else _round_down(float(asked))
+
+
+def _round_down(share: float) -> str:
     """A share in percent, rounded down, but not for the last bit of a float.
 
-    >>> _no_more_than(0.29), _no_more_than(2 / 3), _no_more_than(1.0)
+    >>> _round_down(0.29), _round_down(2 / 3), _round_down(1.0)
     ('29%', '66.6%', '100%')
     """
     return f"{math.floor(1000 * share + 1e-6) / 10:g}%"

@@ -168,7 +168,8 @@ def _describe_figures(release: Release, *, verbose: bool) -> None:
         figures.pop(word, None)
     if whole := figures.get("io", {}).get("nonminimal"):
         say(
-            f"  {number_of(whole, 'group')} could perhaps be divided further: the sample was too small to tell."
+            f"  {number_of(whole, 'group')} may be larger than necessary: the sample was too small to split them. "
+            "Use a larger sample, or fallback: rothko-t."
         )
     if not verbose:
         return

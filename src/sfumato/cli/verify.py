@@ -105,7 +105,7 @@ def telling_options(command: Command) -> Command:
 @click.command()
 @click.argument("release")
 @click.option(
-    "--policy", type=click.Path(path_type=Path), help="Judge a table that any tool made by this policy."
+    "--policy", type=click.Path(path_type=Path), help="Check a table that any tool made against this policy."
 )
 @click.option(
     "--side-table",

@@ -1,4 +1,8 @@
-"""The risk-utility frontier, as a table, a picture and advice."""
+"""Comparison of settings: the risk and the utility of each, as a table, a picture and advice on which to choose.
+
+``frontier`` has :func:`compare`, ``settings`` what can be varied, ``result`` what comes back; ``show``, ``picture`` and
+``write`` present it, ``advice`` chooses.
+"""
 
 from __future__ import annotations
 

@@ -7,14 +7,15 @@ from itertools import pairwise
 
 from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.intervals import half_width
-from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, ModelScore, number, with_interval
+from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, ModelScore, format_score, format_with_interval
+from sfumato.policy.kinds import read_exactly
 
 SCALES = {"epsilon": -1, "k": 1, "l": 1}
 """Words whose values are numbers: the more (-1: the less), the more private."""
 
 
 def guidance(found: Comparison) -> tuple[str, ...]:
-    """A few sentences for each target, then what holds of all."""
+    """The advice: a few sentences for each target, then what holds for all."""
     return tuple(_sentences(found))
 
 
@@ -23,10 +24,10 @@ def _sentences(found: Comparison) -> Iterator[str]:
         yield "None of these settings can be met; ask for less, or add rows."
         return
     for target in dict.fromkeys(score.target for score in found.raw):
-        told = _of_target(found, target, spoken_model(found, target))
+        told = _advise_on_target(found, target, best_model(found, target))
         yield from (sentence if sentence.startswith(target) else _capital(sentence) for sentence in told)
     if not found.raw:
-        yield from _without_target(found)
+        yield from _advise_without_target(found)
     if len(found.met) < len(found.settings):
         n = len(found.settings) - len(found.met)
         yield f"{n} of {len(found.settings)} settings cannot be met."
@@ -38,14 +39,14 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def spoken_model(found: Comparison, target: str) -> str:
-    """The model that does best on these releases: guidance speaks of it alone, the table of all."""
+def best_model(found: Comparison, target: str) -> str:
+    """The model that does best on these releases: the advice is about this one, the table shows all."""
     models = [score.model for score in found.raw if score.target == target]
     return min(models, key=lambda model: sum(_loss(setting.score(target, model)) for setting in found.met))
 
 
 def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
-    """Settings that differ in one scale alone (epsilon, k, else l), in the order of more privacy, with a name."""
+    """Settings that differ in one scale only (epsilon, k, else l), each line named and in the order of more privacy."""
     lines: dict[tuple[str | None, str], list[Setting]] = {}
     for setting in found.met:
         scale = scale_of(setting)
@@ -53,7 +54,7 @@ def series(found: Comparison) -> list[tuple[str, list[Setting]]]:
         lines.setdefault((scale, rest), []).append(setting)
     for (scale, _), line in lines.items():
         if scale is not None:
-            line.sort(key=lambda setting: SCALES[scale] * float(setting.choices[scale]))
+            line.sort(key=lambda setting: SCALES[scale] * read_exactly(setting.choices[scale]))
     return [(name, line) for (_, name), line in lines.items()]
 
 
@@ -73,7 +74,7 @@ def knee(settings: Sequence[Setting], target: str, model: str) -> Setting:
 
 
 def _exposure(setting: Setting) -> tuple[float, float]:
-    """How far a setting is from private: by epsilon, or by the largest risk and then the mean."""
+    """How far a setting is from private: its epsilon, or its largest risk and then its mean risk."""
     return setting.exposure, 0.0 if setting.is_private else setting.mean_risk
 
 
@@ -87,11 +88,11 @@ def _is_worse(score: ModelScore, best: ModelScore) -> bool:
     return sum(lost) / len(lost) > (half_width(lost) or 0.0)
 
 
-def _of_target(found: Comparison, target: str, model: str) -> Iterator[str]:
+def _advise_on_target(found: Comparison, target: str, model: str) -> Iterator[str]:
     raw, nothing = found.of_raw(target, model), found.of_nothing(target)
     yield (
-        f"{target} ({model}, {raw.metric}): the raw data reach {with_interval(raw)}, "
-        f"publishing nothing {with_interval(nothing)}."
+        f"{target} ({model}, {raw.metric}): the raw data reach {format_with_interval(raw)}, "
+        f"publishing nothing {format_with_interval(nothing)}."
     )
     worth = [s for s in found.met if _is_worse(nothing, s.score(target, model))]
     if not worth:
@@ -115,12 +116,19 @@ def _recommend(settings: Sequence[Setting], target: str, model: str) -> Iterator
         yield f"{take}. It is the most useful of these settings."
     else:
         yield (
-            f"{take}. It is more private than {best.name} ({with_interval(best.score(target, model))}), and these "
+            f"{take}. It is more private than {best.name} ({format_with_interval(best.score(target, model))}), and these "
             "folds do not show that it is less useful."
         )
-    if safest is not chosen:
-        end = safest.score(target, model)
-        yield f"more privacy costs more than the error bars: {number(end.mean, end.metric)} at {safest.name}."
+    if safest is chosen:
+        return
+    end = safest.score(target, model)
+    if _loss(end) > _loss(chosen.score(target, model)):
+        yield f"more privacy costs more than the error bars: {format_score(end.mean, end.metric)} at {safest.name}."
+    else:  # the chosen one may lose more, but differs so much from fold to fold that nobody can tell
+        yield (
+            f"more private still is {safest.name} ({format_with_interval(end)}), but these folds show that it is less "
+            f"useful than {best.name}."
+        )
 
 
 def _on_scale(setting: Setting) -> str:
@@ -131,39 +139,41 @@ def _on_scale(setting: Setting) -> str:
 
 def _describe(setting: Setting, target: str, model: str) -> str:
     risks = "" if setting.is_private else f"; {_risks(setting)}"
-    return f"{setting.name} ({with_interval(setting.score(target, model))}{risks})"
+    return f"{setting.name} ({format_with_interval(setting.score(target, model))}{risks})"
 
 
 def _risks(setting: Setting) -> str:
-    return f"largest risk {risk(setting.largest_risk)}, mean {risk(setting.mean_risk)}"
+    return f"largest risk {format_risk(setting.largest_risk)}, mean {format_risk(setting.mean_risk)}"
 
 
-def risk(value: float) -> str:
-    """One in so many, as people count.
+def format_risk(value: float) -> str:
+    """A risk as one in so many.
 
-    >>> risk(0.1), risk(0.0377)
+    >>> format_risk(0.1), format_risk(0.0377)
     ('1 in 10', '1 in 26.5')
     """
     return f"1 in {1 / value:,.3g}" if value > 0.001 else f"1 in {1 / value:,.0f}"
 
 
-def _without_target(found: Comparison) -> Iterator[str]:
+def _advise_without_target(found: Comparison) -> Iterator[str]:
     yield (
         "The workload has no target to predict, so utility is measured by the share of its column's range that a "
         "published cell covers (normalized certainty penalty; less is better)."
     )
     for name, line in series(found):
-        steps = [(_penalty(after) - _penalty(before), before, after) for before, after in pairwise(line)]
+        steps = [
+            (_penalty_of(after) - _penalty_of(before), before, after) for before, after in pairwise(line)
+        ]
         if steps and name != line[0].name:
             cost, before, after = max(steps, key=lambda step: step[0])
             where = f"With {name}, the" if name else "The"
             span = f"from {_on_scale(before)} to {_on_scale(after)}"
             yield f"{where} dearest step to more privacy is {span}: {100 * cost:+.1f} points."
-    finest = min(found.met, key=lambda s: (_penalty(s), s.largest_risk))
-    safest = min(found.met, key=lambda s: (s.largest_risk, s.mean_risk, _penalty(s)))
+    finest = min(found.met, key=lambda s: (_penalty_of(s), s.largest_risk))
+    safest = min(found.met, key=lambda s: (s.largest_risk, s.mean_risk, _penalty_of(s)))
     for what, setting in (("Cells are finest", finest), ("Risk is least", safest)):
-        yield f"{what} with {setting.name} ({100 * _penalty(setting):.1f}%; {_risks(setting)})."
+        yield f"{what} with {setting.name} ({100 * _penalty_of(setting):.1f}%; {_risks(setting)})."
 
 
-def _penalty(setting: Setting) -> float:
+def _penalty_of(setting: Setting) -> float:
     return (setting.measures or {})[MEASURE]

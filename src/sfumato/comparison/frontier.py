@@ -15,7 +15,7 @@ from typing import Any
 
 from sfumato import methods
 from sfumato.comparison.result import Comparison, Setting
-from sfumato.comparison.settings import combinations, read_vary, variant
+from sfumato.comparison.settings import combinations, read_vary, vary_policy
 from sfumato.comparison.show import as_html
 from sfumato.errors import PolicyError, PromiseError
 from sfumato.evaluation.experiment import Experiment, Setup, points_of, prepare
@@ -41,11 +41,13 @@ def compare(
     reading: Reading = AS_USUAL,
     progress: Progress | bool = no_progress,
 ) -> Comparison:
-    """Every combination of what is varied: its risk on the whole table, its utility on held-out rows.
+    """Compare settings of a policy: the risk of each on the whole table, and its utility on held-out rows.
 
-    ``vary`` is what differs, such as ``{"k": [2, 5, 10], "workload": ["on", "off"]}``, or the same in the words of the
-    command line, ``["k=2,5,10"]``. A combination that cannot be met is a setting with a problem, not an error.
-    ``reading`` says how the text of the table is written. Nothing of this is published: a comparison looks at raw rows.
+    ``vary`` says what differs, such as ``{"k": [2, 5, 10], "workload": ["on", "off"]}``, or the same in the words of the
+    command line, ``["k=2,5,10"]``; every combination is tried. One that cannot be met is a setting with a problem, not
+    an error. A comparison looks at raw rows, so it is for the owner's eyes; nothing of it is published.
+
+    The other arguments are those of :func:`sfumato.evaluate`.
     """
     with showing(progress) as told:
         setup = Setup(folds, None, models, learn_from, seed, learners, threads, reading)
@@ -100,7 +102,7 @@ def _setting(
     policy: Policy, choices: Mapping[str, str], experiment: Experiment, tick: Callable[[], None]
 ) -> Setting:
     try:
-        chosen = variant(policy, choices)
+        chosen = vary_policy(policy, choices)
         if chosen.is_private:
             scores, measures = score_release(experiment, chosen, tick)
             return Setting(choices, scores=tuple(scores), measures=measures)

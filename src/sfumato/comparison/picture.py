@@ -34,7 +34,7 @@ EPSILON = "epsilon  (more private to the left)"
 WIDTH, HEIGHT = 330.0, 210.0  # of what is drawn in a panel
 LEFT, RIGHT, ABOVE, BELOW = 58.0, 52.0, 34.0, 44.0  # around it
 CHARACTER, LINE = 0.6, 1.25
-"""The width of a character and the height of a line, in sizes of letters."""
+"""The width of a character and the height of a line, as parts of the letter size."""
 
 
 # ---- what a drawing is made of -----------------------------------------------------------------------
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """A text whose baseline is at ``y``; ``anchor`` is start, middle or end. ``turned`` it reads upwards."""
+    """A text whose baseline is at ``y``; ``anchor`` is start, middle or end. If it ``is_turned``, it reads upwards."""
 
     x: float
     y: float
@@ -60,17 +60,17 @@ class PlacedText:
     ink: str = INK
     size: float = 10.5
     anchor: str = "start"
-    turned: bool = False
+    is_turned: bool = False
     has_halo: bool = False
     """Is there paper around the letters, so that lines do not cross them?"""
 
     @property
     def box(self) -> Box:
-        """About the room that it takes: left, top, right, bottom."""
+        """About the area that it covers: left, top, right, bottom."""
         long = CHARACTER * self.size * len(self.text)
         before = {"start": 0.0, "middle": long / 2, "end": long}[self.anchor]
         up, down = 0.8 * self.size, 0.25 * self.size
-        if self.turned:
+        if self.is_turned:
             return self.x - up, self.y - (long - before), self.x + down, self.y + before
         return self.x - before, self.y - up, self.x - before + long, self.y + down
 
@@ -118,20 +118,20 @@ class Drawing:
 
     def is_free(self, box: Box) -> bool:
         """Would a text there hide no other text and no mark?"""
-        return not any(_meet(box, other) for other in map(_room_of, self.shapes) if other is not None)
+        return not any(_overlap(box, other) for other in map(_area_of, self.shapes) if other is not None)
 
     @property
     def texts(self) -> list[PlacedText]:
         return [shape for shape in self.shapes if isinstance(shape, PlacedText)]
 
 
-def _room_of(shape: Line | PlacedText | Mark) -> Box | None:
+def _area_of(shape: Line | PlacedText | Mark) -> Box | None:
     if isinstance(shape, PlacedText):
         return shape.box
     return (shape.x - 5, shape.y - 5, shape.x + 5, shape.y + 5) if isinstance(shape, Mark) else None
 
 
-def _meet(one: Box, other: Box) -> bool:
+def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -162,7 +162,7 @@ def svg_of(drawing: Drawing) -> Markup:
         "svg",
         tag("title", "The frontier of utility against risk"),
         paper,
-        *(_element(shape) for shape in drawing.shapes),
+        *(_as_element(shape) for shape in drawing.shapes),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {drawing.width:g} {drawing.height:g}",
         width=drawing.width,
@@ -172,7 +172,7 @@ def svg_of(drawing: Drawing) -> Markup:
     )
 
 
-def _element(shape: Line | PlacedText | Mark) -> Markup:
+def _as_element(shape: Line | PlacedText | Mark) -> Markup:
     if isinstance(shape, Line):
         return tag(
             "polyline", points=_points(shape.points), fill="none", stroke=shape.ink, stroke_width=shape.width,
@@ -182,7 +182,7 @@ def _element(shape: Line | PlacedText | Mark) -> Markup:
         if shape.corners:
             return tag("polygon", points=_points(shape.corners), fill=shape.ink)
         return tag("circle", cx=shape.x, cy=shape.y, r=4, fill=shape.ink)
-    turn = f"rotate(-90 {shape.x:.2f} {shape.y:.2f})" if shape.turned else None
+    turn = f"rotate(-90 {shape.x:.2f} {shape.y:.2f})" if shape.is_turned else None
     return tag(
         "text", shape.text, x=shape.x, y=shape.y, fill=shape.ink, font_size=shape.size,
         text_anchor=None if shape.anchor == "start" else shape.anchor, transform=turn,
@@ -222,8 +222,8 @@ def _write_png(drawing: Drawing, path: Path) -> None:
                 anchor = {"start": "left", "middle": "center", "end": "right"}[shape.anchor]
                 axes.text(
                     shape.x, shape.y, shape.text, color=shape.ink, fontsize=0.94 * points * shape.size,
-                    ha="right" if shape.turned else anchor, va="center" if shape.turned else "baseline",
-                    rotation=90 if shape.turned else 0, parse_math=False,
+                    ha="right" if shape.is_turned else anchor, va="center" if shape.is_turned else "baseline",
+                    rotation=90 if shape.is_turned else 0, parse_math=False,
                     path_effects=[withStroke(linewidth=2, foreground=PAPER)] if shape.has_halo else None,
                 )  # fmt: skip
         figure.savefig(path, format="png", dpi=192, metadata={"Software": None})
@@ -250,24 +250,24 @@ def drawing_of(found: Comparison) -> Drawing:
         target: [panel for panel in panels if panel.target == target] for target, _ in named or [(None, None)]
     }
     drawing = Drawing(width=max(len(row) for row in rows.values()) * (LEFT + WIDTH + RIGHT) + 14.0)
-    top = _legend(drawing, found)
+    top = _draw_legend(drawing, found)
     for target, row in rows.items():
         low, high = _range_of(found, row)
         label = PlacedText(
-            14, top + ABOVE + HEIGHT / 2, _utility_label(found, target), turned=True, anchor="middle"
+            14, top + ABOVE + HEIGHT / 2, _utility_label(found, target), is_turned=True, anchor="middle"
         )
         drawing.add(label)
         for i, panel in enumerate(row):
             place = _Place(
                 14 + i * (LEFT + WIDTH + RIGHT) + LEFT, top + ABOVE, low, high, *_span(found, panel)
             )
-            _panel(drawing, found, panel, place)
+            _draw_panel(drawing, found, panel, place)
         top += ABOVE + HEIGHT + BELOW
     drawing.height = top + 8
     return drawing
 
 
-def _legend(drawing: Drawing, found: Comparison) -> float:
+def _draw_legend(drawing: Drawing, found: Comparison) -> float:
     """The names of the series, in as many lines as they need; returns where they end."""
     lines = series(found)
     if len([name for name, _ in lines if name]) < 2:
@@ -349,10 +349,10 @@ def _references(found: Comparison, panel: Panel) -> Iterator[tuple[str, float, s
     yield "nothing", scale * nothing.mean, "2 3"
 
 
-def _panel(drawing: Drawing, found: Comparison, panel: Panel, place: _Place) -> None:
+def _draw_panel(drawing: Drawing, found: Comparison, panel: Panel, place: _Place) -> None:
     right, bottom = place.left + WIDTH, place.top + HEIGHT
     drawing.add(PlacedText(place.left, place.top - 10, panel.model or "", size=11.5))
-    for height, label in _heights(place):
+    for height, label in _round_heights(place):
         y = place.y(height)
         drawing.add(
             Line(((place.left, y), (right, y)), RULE),
@@ -374,7 +374,7 @@ def _panel(drawing: Drawing, found: Comparison, panel: Panel, place: _Place) -> 
     _draw_series(drawing, found, panel, place)
 
 
-def _heights(place: _Place) -> Iterator[tuple[float, str]]:
+def _round_heights(place: _Place) -> Iterator[tuple[float, str]]:
     step = nice_step(place.high - place.low, 6)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     for i in range(math.ceil(place.low / step), math.floor(place.high / step) + 1):
@@ -426,10 +426,12 @@ def _draw_series(drawing: Drawing, found: Comparison, panel: Panel, place: _Plac
     if not panel.is_private:  # epsilons stand below
         for ink, _, line in lines:
             for setting in line:
-                _name(drawing, setting, place.x(setting.exposure), place.y(_height(setting, panel)[0]), ink)
+                _draw_name(
+                    drawing, setting, place.x(setting.exposure), place.y(_height(setting, panel)[0]), ink
+                )
 
 
-def _name(drawing: Drawing, setting: Setting, x: float, y: float, ink: str) -> None:
+def _draw_name(drawing: Drawing, setting: Setting, x: float, y: float, ink: str) -> None:
     """The value of the scale beside a point, or every choice; nothing where it would hide something."""
     scale = scale_of(setting)
     text = shorten(setting.name if scale is None else f"{scale}={setting.choices[scale]}", 30)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import number_of
 from sfumato.evaluation.result import ModelScore, PairedTest
+from sfumato.policy.kinds import read_exactly
 
 FORMAT = 1
 
@@ -44,8 +45,8 @@ class Setting:
 
     @property
     def exposure(self) -> float:
-        """What is to be small for privacy: epsilon, or else the largest risk."""
-        return float(self.choices["epsilon"]) if self.is_private else self.largest_risk
+        """What should be small for privacy: epsilon, or else the largest risk."""
+        return float(read_exactly(self.choices["epsilon"])) if self.is_private else self.largest_risk
 
     def score(self, target: str, model: str) -> ModelScore:
         return next(s for s in self.scores if (s.target, s.model) == (target, model))

@@ -11,6 +11,7 @@ from typing import TypeGuard
 from sfumato.errors import InputError, did_you_mean
 from sfumato.evaluation.experiment import check_method
 from sfumato.policy.document import Policy
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.options import OPTIONS
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
@@ -124,24 +125,24 @@ def _epsilon_of(policy: Policy) -> str:
 # ---- policies --------------------------------------------------------------------------------------------
 
 
-def variant(policy: Policy, choices: Mapping[str, str]) -> Policy:
+def vary_policy(policy: Policy, choices: Mapping[str, str]) -> Policy:
     """The policy with these choices made."""
     name = choices.get("method", policy.method.name)
     is_private = OPTIONS[name].spends_epsilon
-    policy = _private(policy, name, choices["epsilon"]) if is_private else _of_groups(policy, name)
+    policy = _as_private(policy, name, choices["epsilon"]) if is_private else _as_groups(policy, name)
     for word, choice in choices.items():
         if word in _CHANGES:
             policy = _CHANGES[word](policy, choice)
     return policy
 
 
-def _private(policy: Policy, name: str, epsilon: str) -> Policy:
-    """What the same table and class become under differential privacy: nothing but boxes and the class is published.
+def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
+    """The policy for the same table and class under differential privacy.
 
-    Requirements, tasks without a target and columns other than these do not apply there.
+    Only boxes and the class are published, so requirements, tasks without a target and other columns are left out.
     """
     given = policy.method.as_policy().get(name, {})
-    options = OPTIONS[name].of({**given, "epsilon": float(epsilon)}, policy.schema, None)
+    options = OPTIONS[name].of({**given, "epsilon": read_exactly(epsilon)}, policy.schema, None)
     if policy.method.name == name:
         return replace(policy, method=options)
     kept = {name for task in policy.predictions for name in task.targets}
@@ -161,7 +162,7 @@ def _drop_unless(attribute: Attribute, kept: set[str]) -> Attribute:
     return attribute
 
 
-def _of_groups(policy: Policy, name: str) -> Policy:
+def _as_groups(policy: Policy, name: str) -> Policy:
     if policy.method.name == name:
         return policy
     return replace(policy, method=OPTIONS[name].of({}, policy.schema, None), rows="counts")

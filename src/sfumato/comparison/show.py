@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato import notebook
-from sfumato.comparison.advice import guidance, risk
+from sfumato.comparison.advice import format_risk, guidance
 from sfumato.comparison.picture import drawing_of, svg_of
 from sfumato.comparison.result import MEASURE, Comparison, Setting
-from sfumato.evaluation.result import with_interval
+from sfumato.evaluation.result import format_with_interval
 from sfumato.evaluation.show import align
 
 
@@ -24,11 +24,11 @@ def as_html(found: Comparison) -> str:
     """The advice, the risk and the utility of each setting, and the picture, for a notebook."""
     models = [(score.target, score.model) for score in found.raw]
     lines = [
-        (setting.name, *_risks(setting), *(with_interval(setting.score(*names)) for names in models))
+        (setting.name, *_risks(setting), *(format_with_interval(setting.score(*names)) for names in models))
         for setting in found.met
     ]
     if found.met:
-        lines.append(("raw data", "", "", *(with_interval(score) for score in found.raw)))
+        lines.append(("raw data", "", "", *(format_with_interval(score) for score in found.raw)))
     heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models))
     return notebook.card(
         "A comparison",
@@ -59,12 +59,14 @@ def _tables(found: Comparison) -> Iterator[str]:
         lines = [("", *(("largest risk", "mean risk") if shown else ()), *models)]
         lines += [
             (setting.name, *(_risks(setting) if shown else ()),
-             *(with_interval(setting.score(target, model)) for model in models))
+             *(format_with_interval(setting.score(target, model)) for model in models))
             for setting in found.met
         ]  # fmt: skip
         none = ("", "") if shown else ()
-        lines.append(("raw data", *none, *(with_interval(found.of_raw(target, model)) for model in models)))
-        lines.append(("nothing", *none, *[with_interval(nothing)] * len(models)))
+        lines.append(
+            ("raw data", *none, *(format_with_interval(found.of_raw(target, model)) for model in models))
+        )
+        lines.append(("nothing", *none, *[format_with_interval(nothing)] * len(models)))
         yield "\n".join([f"{target}: {nothing.metric}", *align(lines, indent=2)])
     if not found.raw:
         lines = [("", "largest risk", "mean risk", MEASURE)]
@@ -74,4 +76,8 @@ def _tables(found: Comparison) -> Iterator[str]:
 
 def _risks(setting: Setting) -> tuple[str, str]:
     """The largest and the mean risk; of a private setting neither."""
-    return ("", "") if setting.is_private else (risk(setting.largest_risk), risk(setting.mean_risk))
+    return (
+        ("", "")
+        if setting.is_private
+        else (format_risk(setting.largest_risk), format_risk(setting.mean_risk))
+    )

@@ -1,4 +1,4 @@
-"""Distinct rows of a matrix: a release has few of them, so models learn from each once, with its number of rows."""
+"""Distinct rows of a matrix. A release has few of them: models learn from each once, weighted by its number of rows."""
 
 from __future__ import annotations
 

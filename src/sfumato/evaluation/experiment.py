@@ -57,7 +57,7 @@ class Goal:
 
 def goals_of(policy: Policy, models: Sequence[str] | None) -> tuple[Goal, ...]:
     """The targets of a policy's workload, each once; targets of one task are predicted one by one."""
-    chosen = _known_models(models)
+    chosen = _choose_models(models)
     quasi = policy.schema.names(Role.QUASI_IDENTIFIER)
     goals = []
     for task in policy.predictions:
@@ -66,9 +66,8 @@ def goals_of(policy: Policy, models: Sequence[str] | None) -> tuple[Goal, ...]:
         for target in task.targets:
             if target in quasi:
                 raise PolicyError(
-                    f"Column {target!r} is a target and a quasi-identifier: of such a column a release holds "
-                    "ranges, and whether a model predicts the cell behind them cannot be judged; "
-                    "give it the role other."
+                    f"Column {target!r} is both target and quasi-identifier. A release shows it only as ranges, so "
+                    "predictions of it cannot be checked. Give it the role other."
                 )
             features = tuple(name for name in task.features or quasi if name != target)
             goals.append(Goal(target, target, features, fitting, ACCURACY if is_class else ERROR))
@@ -89,7 +88,7 @@ def _name(goal: Goal, goals: Sequence[Goal]) -> str:
     return " ".join(words)
 
 
-def _known_models(models: Sequence[str] | None) -> tuple[str, ...]:
+def _choose_models(models: Sequence[str] | None) -> tuple[str, ...]:
     known = (*CLASSIFIERS, *REGRESSORS)
     models = (models,) if isinstance(models, str) else models
     for name in models or ():
@@ -161,7 +160,7 @@ class Experiment:
 
 
 def check_method(name: str) -> None:
-    """Raise if releases of a method cannot be tested on rows that they were not made of."""
+    """Raise if releases of a method cannot be tested on rows that they were not made from."""
     if not all(options.has_recoding for options in kinds_in({name: {}})):
         raise InputError(
             "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
@@ -207,7 +206,7 @@ def _names(goals: Sequence[Goal]) -> list[str]:
 
 
 def points_of(policy: Policy, learn_from: str | None) -> str:
-    """How boxes of this policy become points, if the user does not say."""
+    """How boxes of this policy become points, as the user says or by default."""
     return points.VALUES if policy.method.shares_cuts else learn_from or points.LEARN_FROM[0]
 
 

@@ -15,8 +15,8 @@ from sfumato.errors import InputError
 class Features:
     """Rows as points: the columns that are numbers, then the columns that are categories.
 
-    A missing number is NaN. A category is a code below its number of values, which are all that any row
-    may hold, seen in training or not; a missing category is a value like the others.
+    A missing number is NaN. A category is a code below its number of values. These are all values that any row may
+    hold, whether seen in training or not; missing is one of them.
 
     >>> features = Features(np.array([[1.5], [2.5]]), (np.array([0, 2]),), (3,), ("age", "sex"))
     >>> features.n_rows, features.n_numbers, features.take(np.array([1])).numbers.tolist()

@@ -28,7 +28,7 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def quantile(freedom: int, *, level: float = LEVEL) -> float:
-    """How far from 0 T, of ``freedom`` degrees of freedom, stays with probability ``level``.
+    """The x with P(|T| <= x) = ``level``, T of Student's law with ``freedom`` degrees of freedom.
 
     >>> round(quantile(9), 4), round(quantile(1), 3)
     (2.2622, 12.706)
@@ -40,7 +40,7 @@ def quantile(freedom: int, *, level: float = LEVEL) -> float:
 
 
 def two_sided(t: float, *, freedom: int) -> float:
-    """How likely T is as far from 0 as ``t`` or farther.
+    """P(|T| >= |t|), the p-value of a two-sided test.
 
     >>> round(two_sided(2.262157, freedom=9), 6)
     0.05
@@ -58,7 +58,7 @@ def check_installed() -> None:
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean."""
+    """The standard error of the mean."""
     n, mean = len(values), mean_of(values)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
 

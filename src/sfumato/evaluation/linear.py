@@ -13,7 +13,7 @@ from sfumato.evaluation.features import Features
 
 
 class _Scale:
-    """Scales as the rows of training ask; a missing number is the mean of those."""
+    """Scales numbers by the range of the training rows; a missing number becomes their mean."""
 
     def __init__(self, train: Features) -> None:
         is_there = ~np.isnan(train.numbers)

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> train = Features(np.array([[1.0], [2.0], [8.0], [9.0]]), (), (), ("age",))
->>> model = learner("naive-bayes").fit(train, np.array([0, 0, 1, 1]))
+>>> model = make_learner("naive-bayes").fit(train, np.array([0, 0, 1, 1]))
 >>> model.predict(train).tolist()
 [0, 0, 1, 1]
 
@@ -31,7 +31,7 @@ LEARNERS = ("scikit-learn", "weka")
 
 
 class Learner(Protocol):
-    """A model that is fitted once and then asked.
+    """A model: it is fitted once, and then predicts.
 
     ``y`` of a classifier is int64 codes of classes (any that occur), of a regressor float64 numbers; predictions
     are of the same kind. No row of ``y`` may be missing.
@@ -51,7 +51,7 @@ _MAKERS: dict[str, Callable[[int], Learner]] = {
 }
 
 
-def learner(name: str, *, learners: str = "scikit-learn", seed: int = 0) -> Learner:
+def make_learner(name: str, *, learners: str = "scikit-learn", seed: int = 0) -> Learner:
     """The model of that name, not fitted yet; ``learners`` says whose it is."""
     if name not in _MAKERS:
         raise InputError(

@@ -1,7 +1,7 @@
 """Naive Bayes with numbers cut into cells: the same predictions as Weka's ``NaiveBayes -D``.
 
-Numbers are cut by :func:`sfumato.encoding.discretize.mdl_cuts`, never into bins of equal width, and every count has 1
-added to it. What is missing says nothing.
+Numbers are cut by :func:`sfumato.encoding.discretize.mdl_cuts`, never into bins of equal width. 1 is added to every
+count. Missing numbers are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sfumato.evaluation.features import Features
 
 
 class NaiveBayes:
-    """A class is as likely as its share times, column by column, the share of the row's cell in the class.
+    """A class is as likely as its share, times the share of the row's cell within the class for each column.
 
     >>> train = Features(np.zeros((4, 0)), (np.array([0, 0, 1, 1]),), (2,), ("sex",))
     >>> NaiveBayes().fit(train, np.array([7, 7, 9, 7])).predict(train).tolist()

@@ -1,12 +1,12 @@
 r"""Points for models to learn from: cells as they are, or boxes turned into numbers [LDR08, section 4.2].
 
-A box of d attributes is a point of 2d numbers, its **corners**: the low and the high end of each attribute,
-categories by the codes of their first and last leaf, in the depth-first order of the hierarchy. Two other
-ways are there to compare with it: the **midpoint** of a box, d numbers, and a **sample** of it, uniform over
-the values that it covers, as if it were a row.
+A box of d attributes becomes a point of 2d numbers, its **corners**: the low and the high end of each attribute. The
+ends of a category are the codes of its first and last leaf, in the depth-first order of the hierarchy. Two other ways
+are there for comparison: the **midpoint** of a box, d numbers, and a **sample** of it, drawn evenly from the values
+that it covers, as if it were a row.
 
-Cuts that all groups share (top-down specialization, DiffGen) need none of this: an attribute has few values then,
-intervals or nodes, and they are learned from as they are.
+Methods whose cuts all groups share (top-down specialization, DiffGen) need none of this: an attribute has few values
+then, intervals or nodes, and models learn from these **values** as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VALUES = "values"
 """What shared cuts are learned from."""
 
 LARGEST = 1e38
-"""Of the numbers that can be learned from: trees hold them in 32 bits."""
+"""The largest number that can be learned from: trees hold numbers in 32 bits."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -125,7 +125,7 @@ def _numbers(column: Any, attribute: Attribute) -> Floats:
     return numbers
 
 
-def features(columns: Mapping[str, Column]) -> Features:
+def as_features(columns: Mapping[str, Column]) -> Features:
     """Columns of equal length as points."""
     wide = {name: column for name, column in columns.items() if isinstance(column, NumberColumn)}
     rest = {name: column for name, column in columns.items() if isinstance(column, CategoryColumn)}
@@ -212,18 +212,18 @@ def _as_values(first: Floats, last: Floats) -> CategoryColumn:
     return CategoryColumn(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
 
 
-def boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:
+def find_boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> RowBoxes:
     """The boxes of the rows that a recoding was fitted to, and after them those of other rows."""
     trees = {
         axis.attribute.name: _whole_tree(axis, fitted) for axis in recoding.axes if isinstance(axis, TreeAxis)
     }
-    return boxes_between(recoding, [recoding.box_ends(source) for source in (fitted, *others)], trees)
+    return boxes_from_ends(recoding, [recoding.box_ends(source) for source in (fitted, *others)], trees)
 
 
-def boxes_between(
+def boxes_from_ends(
     recoding: Any, ends: Sequence[tuple[Floats, Floats]], trees: Mapping[str, Hierarchy]
 ) -> RowBoxes:
-    """Boxes by their ends as a recoding has them; ``trees`` are the hierarchies that they were cut from."""
+    """Boxes from their ends in a recoding; ``trees`` are the whole hierarchies."""
     low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
     first, last = np.empty_like(low), np.empty_like(high)
     for a, axis in enumerate(recoding.axes):
@@ -238,7 +238,7 @@ def boxes_between(
 
 
 def _whole_tree(axis: TreeAxis, fitted: Source) -> Hierarchy:
-    """The hierarchy that the boxes were cut from: a recoding keeps only those of its nodes that it uses."""
+    """The whole hierarchy of an axis: a recoding keeps only the nodes that it uses."""
     domain, _ = encode_axis(fitted, axis.attribute)
     assert isinstance(domain, TreeDomain)
     return domain.hierarchy

@@ -1,4 +1,4 @@
-"""Rows for models to learn from a differentially private release: its noisy counts, written out.
+"""Noisy counts of a differentially private release, written out as rows that models can learn from.
 
 Nothing is released here, so the randomness is seeded and the same evaluation can be had again.
 """
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRows:
-    """What was drawn of a training part, and the boxes of the part's rows, then of all cells of the grid."""
+    """A private release of a training part; boxes of the training rows, the test rows, and all cells of the grid."""
 
     drawn: Drawn
     boxes: points.RowBoxes
@@ -40,13 +40,13 @@ class NoisyRows:
             for axis in cuts.axes
             if isinstance(axis, TreeAxis)
         }
-        ends = [cuts.box_ends(train), cuts.box_ends(test), cuts.ends(_cells(cuts))]
-        return cls(drawn, points.boxes_between(cuts, ends, trees), train.n_rows)
+        ends = [cuts.box_ends(train), cuts.box_ends(test), cuts.ends(_list_cells(cuts))]
+        return cls(drawn, points.boxes_from_ends(cuts, ends, trees), train.n_rows)
 
     def rows(self, name: str, target: Column) -> tuple[Ints, Ints]:
-        """Every row that the counts stand for: its cell, and its class by the codes of the ``target`` of that name.
+        """The rows that the counts stand for: the cell of each, and its class as a code of the ``target`` of that name.
 
-        Where there is none, one of the first declared class: a guess that does not depend on the table.
+        If all counts are 0, one row of the first declared class: a guess that does not depend on the table.
         """
         assert isinstance(target, CategoryColumn)
         assert target.texts is not None
@@ -58,7 +58,7 @@ class NoisyRows:
         return line // len(codes), codes[line % len(codes)]
 
     def measures(self) -> dict[str, float]:
-        """What can be said without groups of rows."""
+        """The measures that need no groups of rows."""
         return {
             "cells": float(len(self.drawn.counts)),
             "rows that the counts stand for": float(self.drawn.counts.sum()),
@@ -66,7 +66,7 @@ class NoisyRows:
         }
 
 
-def _cells(cuts: Cuts) -> Ints:
+def _list_cells(cuts: Cuts) -> Ints:
     """The place of each cell of the grid, in the order of its counts."""
     pieces = [
         axis.nodes.leaf_nodes.astype(np.int64)

@@ -29,7 +29,7 @@ from sfumato.evaluation import measures, points, private
 from sfumato.evaluation.experiment import Division, Experiment, Goal, Setup, check_method, points_of, prepare
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.intervals import make_score, paired_test
-from sfumato.evaluation.models import learner
+from sfumato.evaluation.models import make_learner
 from sfumato.evaluation.points import CategoryColumn, Column
 from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
 from sfumato.policy import predicate
@@ -43,39 +43,39 @@ from sfumato.table.reading import AS_USUAL, Reading
 # ---- learning and testing ---------------------------------------------------------------------------
 
 
-class Lesson(NamedTuple):
-    """The points of the rows of one division, training rows first.
+class GoalData(NamedTuple):
+    """What one goal is learned from and tested on in one division: the points of its rows, training rows first.
 
-    ``learned`` are points with their labels to learn from, where these are not the training rows.
+    ``learned`` are points with their labels to learn from, if these are not the training rows.
     """
 
     points: Features
     learned: tuple[Features, NDArray[np.int64]] | None = None
 
 
-LessonOf = Callable[[Goal], Lesson]
-"""What a goal is predicted from in one division."""
+DataOf = Callable[[Goal], GoalData]
+"""The data of any goal in one division."""
 
 
 def score_raw(experiment: Experiment, tick: Callable[[], None]) -> list[ModelScore]:
     """What models learn from the rows as they are."""
 
-    def lesson_of(_fold: int, division: Division) -> LessonOf:
-        return lambda goal: Lesson(
-            points.features({name: experiment.cells[name].take(division.rows) for name in goal.features})
+    def data_in(_fold: int, division: Division) -> DataOf:
+        return lambda goal: GoalData(
+            points.as_features({name: experiment.cells[name].take(division.rows) for name in goal.features})
         )
 
-    return _scores(experiment, RAW, lesson_of, tick)
+    return _score_models(experiment, RAW, data_in, tick)
 
 
 def score_nothing(experiment: Experiment) -> list[ModelScore]:
     """What can be predicted without a release: the most frequent class throughout, or the mean."""
     return [
-        _score(
+        _join_folds(
             goal,
             goal.baseline,
             NOTHING,
-            [_constant(goal, experiment, division) for division in experiment.divisions],
+            [_score_guess(goal, experiment, division) for division in experiment.divisions],
         )
         for goal in experiment.goals
     ]
@@ -85,71 +85,73 @@ def score_release(
     experiment: Experiment, policy: Policy, tick: Callable[[], None]
 ) -> tuple[list[ModelScore], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
-    lesson_of = _private_lesson if policy.is_private else _lesson
+    data_in = _private_data if policy.is_private else _release_data
     found: list[dict[str, float]] = []
-    scores = _scores(
-        experiment, RELEASE, lambda fold, division: lesson_of(experiment, policy, fold, division, found), tick
+    scores = _score_models(
+        experiment, RELEASE, lambda fold, division: data_in(experiment, policy, fold, division, found), tick
     )
     return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
 
 
-def _lesson(
+def _release_data(
     experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
-) -> LessonOf:
+) -> DataOf:
     """The rows of a part as a release would show them; adds its measures to ``found``."""
     groups = _fit(division, policy, experiment)
-    boxes = points.boxes(groups.recoding, division.train, [division.test])
+    boxes = points.find_boxes(groups.recoding, division.train, [division.test])
     widths = boxes.widths()[: division.train.n_rows]
-    found.append({**_general(groups, widths), **_of_workload(groups, policy, division, experiment)})
+    found.append(
+        {**_measure_boxes(groups, widths), **_measure_workload(groups, policy, division, experiment)}
+    )
     columns = boxes.columns(
         points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
     )
 
-    def lesson(goal: Goal) -> Lesson:
+    def data_of(goal: Goal) -> GoalData:
         chosen: dict[str, Column] = {}
         for name in goal.features:
             chosen |= columns.get(name) or {name: experiment.cells[name].take(division.rows)}
-        return Lesson(points.features(chosen))
+        return GoalData(points.as_features(chosen))
 
-    return lesson
+    return data_of
 
 
-def _private_lesson(
+def _private_data(
     experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
-) -> LessonOf:
+) -> DataOf:
     """The same of a release in noisy counts, from which models learn; the rows of the part are recoded alike."""
     random = seeded_block(experiment.setup.seed, fold)
     counts = private.NoisyRows.of(division.train, division.test, policy, seed=int(random.integers(2**63)))
     found.append(counts.measures())
     columns, n_rows = counts.boxes.columns(points.VALUES, random), len(division.rows)
 
-    def lesson(goal: Goal) -> Lesson:
+    def data_of(goal: Goal) -> GoalData:
         cell, label = counts.rows(goal.target, experiment.cells[goal.target])
-        all_points = points.features(
+        all_points = points.as_features(
             {key: one for name in goal.features for key, one in columns[name].items()}
         )
-        return Lesson(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
+        return GoalData(all_points.take(np.arange(n_rows)), (all_points.take(n_rows + cell), label))
 
-    return lesson
+    return data_of
 
 
-def _scores(
+def _score_models(
     experiment: Experiment,
-    data: str,
-    lesson_of: Callable[[int, Division], LessonOf],
+    learned_from: str,
+    data_in: Callable[[int, Division], DataOf],
     tick: Callable[[], None],
 ) -> list[ModelScore]:
     found: dict[tuple[Goal, str], list[FoldScore]] = {
         (goal, model): [] for goal in experiment.goals for model in goal.models
     }
     for fold, division in enumerate(experiment.divisions):
-        lesson_on = lesson_of(fold, division)
+        data_of = data_in(fold, division)
         for goal in experiment.goals:
-            lesson = lesson_on(goal)
+            data = data_of(goal)
             for model in goal.models:
-                found[goal, model].append(_learn(goal, model, lesson, division, experiment))
+                found[goal, model].append(_learn(goal, model, data, division, experiment))
                 tick()
-    return [_score(goal, model, data, folds) for (goal, model), folds in found.items()]
+    return [_join_folds(goal, model, learned_from, folds) for (goal, model), folds in found.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,51 +162,55 @@ class FoldScore:
     train: float
 
 
-def _score(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> ModelScore:
+def _join_folds(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> ModelScore:
     test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
     return make_score(goal.name, model, data, goal.metric, test, train)
 
 
-def _learn(goal: Goal, model: str, lesson: Lesson, division: Division, experiment: Experiment) -> FoldScore:
+def _learn(goal: Goal, model: str, data: GoalData, division: Division, experiment: Experiment) -> FoldScore:
     """Fit to the training rows whose target is known, and test on the known ones of either part."""
-    y, is_known = _truth(goal, experiment, division)
+    y, is_known = _find_target(goal, experiment, division)
     n_train = len(division.train_rows)
     trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
-    train, label = lesson.learned or (lesson.points.take(trained), y[trained])
+    train, label = data.learned or (data.points.take(trained), y[trained])
     if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
-        return _constant(goal, experiment, division, label[0])
-    fitted = learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(train, label)
+        return _score_guess(goal, experiment, division, label[0])
+    fitted = make_learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(
+        train, label
+    )
     return FoldScore(
-        test=_metric(goal, y[tested], fitted.predict(lesson.points.take(tested))),
-        train=_metric(goal, y[trained], fitted.predict(lesson.points.take(trained))),
+        test=_score_predictions(goal, y[tested], fitted.predict(data.points.take(tested))),
+        train=_score_predictions(goal, y[trained], fitted.predict(data.points.take(trained))),
     )
 
 
-def _constant(goal: Goal, experiment: Experiment, division: Division, guess: Any = None) -> FoldScore:
+def _score_guess(goal: Goal, experiment: Experiment, division: Division, guess: Any = None) -> FoldScore:
     """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
-    y, is_known = _truth(goal, experiment, division)
+    y, is_known = _find_target(goal, experiment, division)
     n_train = len(division.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
     if guess is None:
         guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
-    return FoldScore(test=_metric(goal, test, guess), train=_metric(goal, train, guess))
+    return FoldScore(test=_score_predictions(goal, test, guess), train=_score_predictions(goal, train, guess))
 
 
-def _truth(goal: Goal, experiment: Experiment, division: Division) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _find_target(
+    goal: Goal, experiment: Experiment, division: Division
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target of the rows of a part (class codes, or numbers), and whether it is known."""
     column = experiment.cells[goal.target]
-    y = _classes(column) if goal.metric == ACCURACY else column.cells
+    y = _encode_classes(column) if goal.metric == ACCURACY else column.cells
     return y[division.rows], ~column.is_missing[division.rows]
 
 
-def _classes(column: Column) -> NDArray[np.int64]:
+def _encode_classes(column: Column) -> NDArray[np.int64]:
     """Codes of classes; a number is a class too, if the workload says so."""
     if isinstance(column, CategoryColumn):
         return column.codes
     return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
 
 
-def _metric(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
+def _score_predictions(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
     return float(np.mean(truth == guess if goal.metric == ACCURACY else np.abs(truth - guess)))
 
 
@@ -226,7 +232,7 @@ def _fit(division: Division, policy: Policy, experiment: Experiment) -> Partitio
         ) from None
 
 
-def _general(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]:
+def _measure_boxes(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]:
     return {
         "average group size": measures.average_group_size(groups.size),
         "discernibility": measures.discernibility(groups.size),
@@ -234,7 +240,7 @@ def _general(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]
     }
 
 
-def _of_workload(
+def _measure_workload(
     groups: Partition, policy: Policy, division: Division, experiment: Experiment
 ) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
@@ -242,7 +248,7 @@ def _of_workload(
     for goal in experiment.goals:
         column = experiment.cells[goal.target].take(division.train_rows)
         if goal.metric == ACCURACY:
-            entropy = measures.conditional_entropy(group, _classes(column))
+            entropy = measures.conditional_entropy(group, _encode_classes(column))
             found[f"conditional entropy of {goal.target}"] = entropy
         else:
             error = measures.mean_squared_error(group, column.cells.astype(np.float64))
@@ -255,7 +261,7 @@ def _of_workload(
     return found
 
 
-# ---- the whole of it --------------------------------------------------------------------------------
+# ---- all of it together --------------------------------------------------------------------------------
 
 
 def evaluate(
@@ -272,12 +278,11 @@ def evaluate(
     reading: Reading = AS_USUAL,
     progress: Progress | bool = no_progress,
 ) -> Evaluation:
-    """How useful releases of ``table`` by ``policy`` are for its workload, on held-out rows.
+    """Measure what releases of ``table`` by ``policy`` are worth for its workload, on held-out rows.
 
-    ``test`` is a table of further rows to test on, in place of ``folds``. ``learn_from`` says how boxes
-    become points: corners (the default), midpoint or sample. Without a target in the workload only the
-    general measures are taken. ``reading`` says how the text of the tables is written. Nothing of this is published:
-    an evaluation looks at raw rows.
+    Models learn from what would be published, from the raw rows and from nothing. An evaluation looks at raw rows, so it
+    is for the owner's eyes; nothing of it is published. Without a target in the workload only measures that need no model
+    are taken.
 
     >>> rows = pa.table({"age": list(range(40)), "ill": ["no", "yes"] * 10 + ["yes"] * 20})
     >>> policy = Policy.parse('''
@@ -288,6 +293,15 @@ def evaluate(
     >>> found = evaluate(rows, policy, folds=2, models=["decision-tree"])
     >>> found.score("ill", "majority", "nothing").mean
     0.75
+
+    ``folds``, ``test``: how many parts are held out in turn; or a table of further rows to test on, in their place.
+
+    ``models``, ``learners``: names of models, all that fit the workload if not given; whose they are, scikit-learn's or
+    weka's.
+
+    ``learn_from``: how boxes become points: corners (the default), midpoint or sample.
+
+    ``reading``: how the text of the tables is written. ``progress``: True shows how far the run is.
     """
     policy = Policy.of(policy)
     check_method(policy.method.name)
@@ -295,7 +309,7 @@ def evaluate(
     experiment = prepare(table, policy, setup)
     policy = experiment.policy
     with showing(progress) as told:
-        tick = _ticker(told, 2 * experiment.n_fits)
+        tick = _make_ticker(told, 2 * experiment.n_fits)
         released, found = score_release(experiment, policy, tick)
         raw, nothing = score_raw(experiment, tick), score_nothing(experiment)
     return Evaluation(
@@ -303,11 +317,11 @@ def evaluate(
         protocol={**experiment.protocol, "learn_from": points_of(policy, learn_from)},
         scores=(*released, *raw, *nothing),
         measures=found,
-        tests=tuple(_tests(released, raw, nothing)),
+        tests=tuple(_test_scores(released, raw, nothing)),
     )
 
 
-def _ticker(progress: Progress, total: int) -> Callable[[], None]:
+def _make_ticker(progress: Progress, total: int) -> Callable[[], None]:
     done = 0
     progress("evaluating", 0, total)
 
@@ -319,7 +333,7 @@ def _ticker(progress: Progress, total: int) -> Callable[[], None]:
     return tick
 
 
-def _tests(
+def _test_scores(
     released: Sequence[ModelScore], raw: Sequence[ModelScore], nothing: Sequence[ModelScore]
 ) -> Iterator[PairedTest]:
     """Does the release differ from the raw data, and does it beat publishing nothing?"""

@@ -1,8 +1,8 @@
-"""Pruning of decision trees: from the leaves up, a node becomes a leaf where the part below it is no better.
+"""Pruning of decision trees: from the leaves up, a node becomes a leaf if the part below it is no better.
 
-A tree comes as scikit-learn keeps it: children of every node (-1 below a leaf), parents before children.
-What comes out is what each node predicts after pruning: below a node that has become a leaf, what that node
-predicts. The tree itself is not touched.
+A tree comes as scikit-learn keeps it: children of every node (-1 below a leaf), parents before children. The result is
+what each node predicts after pruning; nodes below one that has become a leaf predict what that one does. The tree
+itself is not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Children = NDArray[np.int64]
 
 Z = 0.6744897501960817
-"""of the standard normal law, a quarter is above it: C4.5's confidence of 25%"""
+"""A standard normal number exceeds it with probability 1/4: C4.5's confidence of 25%."""
 
 
 def class_after_pruning(left: Children, right: Children, counts: NDArray[np.float64]) -> NDArray[np.int64]:

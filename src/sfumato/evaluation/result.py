@@ -166,7 +166,7 @@ class EvaluationDocument(StrictDocument):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """How useful releases by a policy are for its workload, measured on held-out rows.
+    """What releases by a policy are worth for its workload, measured on held-out rows: what :func:`evaluate` returns.
 
     ``protocol`` says how it was measured (folds or test rows, seed, learners, how boxes became points),
     ``measures`` are means over the folds of figures of the training releases.
@@ -188,8 +188,8 @@ class Evaluation:
             (
                 score.target,
                 f"{score.model}: {score.metric}",
-                *(with_interval(by_model[score.target, score.model, data]) for data in (RELEASE, RAW)),
-                *(with_interval(other) for other in self.scores
+                *(format_with_interval(by_model[score.target, score.model, data]) for data in (RELEASE, RAW)),
+                *(format_with_interval(other) for other in self.scores
                   if (other.target, other.data) == (score.target, NOTHING)),
             )
             for score in self.scores
@@ -293,21 +293,21 @@ def _no_evaluation(why: DocumentError) -> InputError:
     return InputError(f"This is no evaluation that sfumato evaluate wrote: {why}.")
 
 
-def with_interval(score: ModelScore) -> str:
+def format_with_interval(score: ModelScore) -> str:
     """A mean and half the width of its interval.
 
     >>> score = ModelScore(target="y", model="m", data=RELEASE, metric=ACCURACY, test=(0.8, 0.9), train=())
-    >>> with_interval(score), with_interval(score.model_copy(update={"half_width": 0.635}))
+    >>> format_with_interval(score), format_with_interval(score.model_copy(update={"half_width": 0.635}))
     ('85.0%', '85.0% ± 63.5')
     """
     half = score.half_width
     if half is None:
-        return number(score.mean, score.metric)
+        return format_score(score.mean, score.metric)
     spread = f"{100 * half:.1f}" if score.metric == ACCURACY else f"{half:.3g}"
-    return f"{number(score.mean, score.metric)} ± {spread}"
+    return f"{format_score(score.mean, score.metric)} ± {spread}"
 
 
-def number(value: float, metric: str) -> str:
+def format_score(value: float, metric: str) -> str:
     return f"{100 * value:.1f}%" if metric == ACCURACY else f"{value:,.4g}"
 
 

@@ -16,8 +16,8 @@ from sfumato.evaluation.result import (
     Evaluation,
     ModelScore,
     PairedTest,
-    number,
-    with_interval,
+    format_score,
+    format_with_interval,
 )
 
 
@@ -71,10 +71,10 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
         }
         lines.append(
             (
-                score.model, with_interval(score), with_interval(raw), with_interval(nothing),
+                score.model, format_with_interval(score), format_with_interval(raw), format_with_interval(nothing),
                 f"{_with_sign(score.mean - raw.mean, score.metric)}{_p(tests.get(RAW))}",
                 _beats(score, nothing, tests.get(NOTHING)),
-                f"{number(score.train_mean, score.metric)}, raw {number(raw.train_mean, score.metric)}",
+                f"{format_score(score.train_mean, score.metric)}, raw {format_score(raw.train_mean, score.metric)}",
             )
         )  # fmt: skip
     yield from align(lines, indent=2)

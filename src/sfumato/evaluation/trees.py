@@ -1,8 +1,9 @@
 """Decision trees, regression trees and forests: grown by scikit-learn on distinct rows, pruned as Weka prunes.
 
-scikit-learn's trees ask about numbers only. A category becomes one: the share of the class among its rows, the
-mean of the target if that is a number, so that one threshold can part its values as well as any two sets of them
-could at the root [BFOS84, section 9.4]; with more than two classes, the shares' first principal component [CHH99].
+scikit-learn's trees take numbers only, so each value of a category becomes a number: the share of the class among its
+rows, or the mean of the target if that is a number. At the root, one threshold then divides the values as well as the
+best division into two sets could [BFOS84, section 9.4]. With more than two classes it is the first principal component
+of the shares [CHH99].
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from sfumato.evaluation.pruning import class_after_pruning, mean_after_pruning
 from sfumato.randomness import seeded
 
 Points = NDArray[np.float32]
-"""(rows, columns): what scikit-learn's trees look at, in the only type they look at it"""
+"""(rows, columns): what scikit-learn's trees learn from, in the only type that they take"""
 
 
 LEAST_BITS = 4
-"""What a split must save in the description of the classes of its rows. J48 charges a number log2 of its distinct
-values instead; without any charge, trees grow that learn noise (measured: docs/decisions/0009)."""
-
+"""Bits that a split must save in describing the classes of its rows. J48 charges log2 of the number of distinct values
+instead; without any charge, trees learn noise (measured: docs/decisions/0009)."""
 
 LARGEST = float(np.finfo(np.float32).max)
-"""scikit-learn's trees hold numbers in single precision: what is beyond is as large as can be."""
+"""scikit-learn's trees hold numbers in single precision: larger numbers are taken for this one."""
 
 
 class DecisionTree:
@@ -41,13 +41,13 @@ class DecisionTree:
         from sklearn.tree import DecisionTreeClassifier
 
         self.classes_, label = np.unique(y, return_inverse=True)
-        self.orders_ = _orders(train, np.eye(len(self.classes_))[label])
-        points, label, which = _together(_points(train, self.orders_), label)
+        self.orders_ = _rank_categories(train, np.eye(len(self.classes_))[label])
+        points, label, which = _merge_equal(_as_points(train, self.orders_), label)
         weight = np.bincount(which)
         model = DecisionTreeClassifier(
             criterion="entropy",
             min_impurity_decrease=LEAST_BITS / float(weight.sum()),
-            min_weight_fraction_leaf=_share(2, weight),
+            min_weight_fraction_leaf=_as_share(2, weight),
             random_state=self.seed,
         )
         self.tree_ = _fit(model, points, label, weight).tree_
@@ -58,16 +58,16 @@ class DecisionTree:
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
-        leaf = self.tree_.apply(_points(test, self.orders_))
+        leaf = self.tree_.apply(_as_points(test, self.orders_))
         predicted: NDArray[np.int64] = self.classes_[self.class_[leaf]]
         return predicted
 
 
 class RandomForest:
-    """Like Weka's: 40 trees as deep as they get, each on as many rows drawn with replacement, each split the best of
-    log2(columns) + 1 columns, and the mean of the trees' shares decides.
+    """Like Weka's: 40 unpruned trees, each on as many rows as the table has, drawn with replacement.
 
-    What a tree learns is how often each distinct row was drawn.
+    Each split is the best of log2(columns) + 1 random columns, and the mean of the trees' class shares decides. A tree
+    learns from distinct rows, each weighted by how often it was drawn.
     """
 
     def __init__(self, *, seed: int = 0, n_trees: int = 40) -> None:
@@ -77,8 +77,8 @@ class RandomForest:
         from sklearn.tree import DecisionTreeClassifier
 
         self.classes_, label = np.unique(y, return_inverse=True)
-        self.orders_ = _orders(train, np.eye(len(self.classes_))[label])
-        points, label, which = _together(_points(train, self.orders_), label)
+        self.orders_ = _rank_categories(train, np.eye(len(self.classes_))[label])
+        points, label, which = _merge_equal(_as_points(train, self.orders_), label)
         random = seeded(self.seed)
         n_columns = int(np.log2(points.shape[1])) + 1
         self.trees_ = []
@@ -91,7 +91,7 @@ class RandomForest:
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
-        points = _points(test, self.orders_)
+        points = _as_points(test, self.orders_)
         first, which = distinct_rows(points.astype(np.float64))
         shares = np.zeros((len(first), len(self.classes_)))
         for classes, tree in self.trees_:
@@ -109,35 +109,35 @@ class RegressionTree:
     def fit(self, train: Features, y: NDArray[np.float64]) -> Self:
         from sklearn.tree import DecisionTreeRegressor
 
-        self.orders_ = _orders(train, y[:, None])
-        points = _points(train, self.orders_)
+        self.orders_ = _rank_categories(train, y[:, None])
+        points = _as_points(train, self.orders_)
         first, which = distinct_rows(points.astype(np.float64))
         weight = np.bincount(which)
         mean = np.bincount(which, y) / weight
-        model = DecisionTreeRegressor(min_weight_fraction_leaf=_share(4, weight), random_state=self.seed)
+        model = DecisionTreeRegressor(min_weight_fraction_leaf=_as_share(4, weight), random_state=self.seed)
         self.tree_ = model.fit(points[first], mean, sample_weight=weight).tree_
         leaf = self.tree_.apply(points[first])[which]
         self.mean_ = mean_after_pruning(self.tree_.children_left, self.tree_.children_right, leaf, y)
         return self
 
     def predict(self, test: Features) -> NDArray[np.float64]:
-        predicted: NDArray[np.float64] = self.mean_[self.tree_.apply(_points(test, self.orders_))]
+        predicted: NDArray[np.float64] = self.mean_[self.tree_.apply(_as_points(test, self.orders_))]
         return predicted
 
 
 def _fit(model: Any, points: Points, label: NDArray[np.int64], weight: NDArray[np.int64]) -> Any:
-    """Many classes on few points are usual here: a release has few, and each stands for many rows."""
+    """Fit without scikit-learn's warning about many classes: a release has few points, and each stands for many rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
         return model.fit(points, label, sample_weight=weight)
 
 
-def _share(n_rows: int, weight: NDArray[np.int64]) -> float:
+def _as_share(n_rows: int, weight: NDArray[np.int64]) -> float:
     """``n_rows`` of all as a share, a hair less so that rounding never asks for one row more; at most one half."""
     return min(0.5, (n_rows - 0.001) / float(weight.sum()))
 
 
-def _together(
+def _merge_equal(
     points: Points, label: NDArray[np.int64]
 ) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
     """Each pair of a point and a label once, and for every row which pair it is."""
@@ -145,21 +145,21 @@ def _together(
     return points[first], label[first], which
 
 
-def _points(features: Features, orders: list[NDArray[np.float64]]) -> Points:
+def _as_points(features: Features, orders: list[NDArray[np.float64]]) -> Points:
     ordered = [order[codes] for order, codes in zip(orders, features.categories, strict=True)]
     return np.column_stack([features.numbers, *ordered]).clip(-LARGEST, LARGEST).astype(np.float32)
 
 
-def _orders(train: Features, target: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _rank_categories(train: Features, target: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """For each category, the number that stands for each of its values; ``target`` (rows, 1 or classes)."""
     middle = target.mean(axis=0)
     return [
-        _order(codes, n_values, target, middle)
+        _rank_values(codes, n_values, target, middle)
         for codes, n_values in zip(train.categories, train.n_values, strict=True)
     ]
 
 
-def _order(
+def _rank_values(
     codes: NDArray[np.int64], n_values: int, target: NDArray[np.float64], middle: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """A value that does not occur stands in the middle."""

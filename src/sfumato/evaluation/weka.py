@@ -126,7 +126,7 @@ def _jars() -> list[str]:
 
 @contextmanager
 def _java_errors(name: str) -> Iterator[None]:
-    """An error of Weka as one of ours: by the name of its class, for its message may quote the data."""
+    """Raise an error of Weka as one of ours, by the name of its class alone: its message may quote the data."""
     java = virtual_machine()
     try:
         yield

@@ -27,7 +27,7 @@ from sfumato.examples.agrawal_functions import (
     Columns,
     Constants,
     draw_constants,
-    labels,
+    label_rows,
 )
 from sfumato.randomness import Random, fresh_seed, seeded_block
 from sfumato.table.files import replace_atomically
@@ -98,7 +98,6 @@ def write_agrawal(
     seed: int | None = None,
     salary: str = "uniform",
     vary_constants: bool = False,
-    constants: Constants | None = None,
     chunk_rows: int = 1_000_000,
     overwrite: bool = True,
     progress: Callable[[int], None] | None = None,
@@ -115,11 +114,10 @@ def write_agrawal(
         seed=seed,
         salary=salary,
         vary_constants=vary_constants,
-        constants=constants,
         chunk_rows=chunk_rows,
     )
     with replace_atomically(path, overwrite=overwrite) as unfinished:
-        write(_reporting(batches, progress), agrawal_schema(function), Path(unfinished))
+        write(_report_chunks(batches, progress), agrawal_schema(function), Path(unfinished))
 
 
 def draw_quasi_identifiers(n_rows: int, random: Random, *, salary: str = "uniform") -> Columns:
@@ -158,7 +156,7 @@ def _blocks(
     for number, start in enumerate(range(0, n_rows, BLOCK_ROWS)):
         columns = draw_quasi_identifiers(BLOCK_ROWS, seeded_block(seed, number), salary=salary)
         cells = [pa.array(column) for column in columns.values()]
-        cells.append(as_column(labels(function, columns, constants)))
+        cells.append(as_column(label_rows(function, columns, constants)))
         yield pa.RecordBatch.from_arrays(cells, schema=schema).slice(0, n_rows - start)
 
 
@@ -190,7 +188,7 @@ def _join(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
 
-def _reporting(
+def _report_chunks(
     batches: Iterator[pa.RecordBatch], progress: Callable[[int], None] | None
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:

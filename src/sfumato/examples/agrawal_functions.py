@@ -99,7 +99,7 @@ def draw_constants(function: str, random: Random) -> Constants:
     return Constants(ages=draw("ages"), **{name: draw_like(name) for name in others})
 
 
-def labels(
+def label_rows(
     function: str, columns: Columns, constants: Constants | None = None
 ) -> NDArray[np.bool_] | NDArray[np.float64]:
     """Whether each row is of class A; the number itself for R7 and R10.
@@ -107,7 +107,7 @@ def labels(
     Several functions may label the same rows: figure 10 of [LDR08] does so.
 
     >>> rows = {"age": np.array([39, 40, 60]), "salary": np.array([100_000, 74_999, 25_000])}
-    >>> labels("C2", rows)
+    >>> label_rows("C2", rows)
     array([ True, False,  True])
     """
     if function in PRINTED:

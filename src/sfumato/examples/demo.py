@@ -237,9 +237,11 @@ def patients(n_rows: int = 10_000, *, seed: int = SEED) -> pa.Table:
     if n_rows < 1:
         raise InputError("The example needs at least 1 row.")
     random = seeded(seed)
-    person = _people(n_rows, random)
-    stay = _stays(person, random)
-    return pa.table({**_identifiers(n_rows, random), **_with_gaps(_labels(person), random), **_labels(stay)})
+    person = _draw_people(n_rows, random)
+    stay = _draw_stays(person, random)
+    return pa.table(
+        {**_draw_identifiers(n_rows, random), **_leave_gaps(_as_arrow(person), random), **_as_arrow(stay)}
+    )
 
 
 def hierarchies() -> dict[str, Hierarchy]:
@@ -259,11 +261,6 @@ def hierarchies() -> dict[str, Hierarchy]:
     return {name: Hierarchy.from_tree({"*": tree}) for name, tree in trees.items()}
 
 
-def policy_text() -> str:
-    """The policy of the example, written to be read."""
-    return POLICY
-
-
 def write_example(folder: str | PathLike[str], *, n_rows: int = 10_000, seed: int = SEED) -> None:
     """Write patients.csv, its policies and hierarchies/ into ``folder``, replacing what stands there."""
     folder = Path(folder)
@@ -271,17 +268,13 @@ def write_example(folder: str | PathLike[str], *, n_rows: int = 10_000, seed: in
     write_table(patients(n_rows, seed=seed), folder / "patients.csv")
     for name, tree in hierarchies().items():
         hierarchy.write(tree, folder / "hierarchies" / f"{name}.csv")
-    policies = {
-        "policy.yaml": policy_text(),
-        "private.yaml": PRIVATE_POLICY,
-        "personal.yaml": PERSONAL_POLICY,
-    }
+    policies = {"policy.yaml": POLICY, "private.yaml": PRIVATE_POLICY, "personal.yaml": PERSONAL_POLICY}
     for name, text in policies.items():
         with replace_atomically(folder / name) as unfinished:
             Path(unfinished).write_text(text, encoding="utf-8")
 
 
-def _identifiers(n_rows: int, random: Random) -> dict[str, pa.Array]:
+def _draw_identifiers(n_rows: int, random: Random) -> dict[str, pa.Array]:
     """Two columns that each name a person: both must go."""
     numbers = random.choice(10 ** max(6, len(str(n_rows)) + 1), n_rows, replace=False)
     insured = random.choice(10**9, n_rows, replace=False)
@@ -291,12 +284,12 @@ def _identifiers(n_rows: int, random: Random) -> dict[str, pa.Array]:
     }
 
 
-def _people(n_rows: int, random: Random) -> dict[str, NDArray[np.generic]]:
+def _draw_people(n_rows: int, random: Random) -> dict[str, NDArray[np.generic]]:
     """Who the patients are: what neighbours and employers know of them, too."""
-    age = _ages(n_rows, random)
+    age = _draw_ages(n_rows, random)
     female = random.random(n_rows) < 0.53
     education = _draw(_weights(EDUCATION)[np.searchsorted(LIFE, age, side="right")], random)
-    occupation = _occupations(age, education, random)
+    occupation = _draw_occupations(age, education, random)
     marriage = _weights(MARRIAGE)[np.searchsorted((18, 30, 45, 65, 80), age, side="right")]
     marriage[:, 3] *= np.where(female, 1.6, 0.6)  # women outlive their husbands
     smokes = (
@@ -305,7 +298,7 @@ def _people(n_rows: int, random: Random) -> dict[str, NDArray[np.generic]]:
     return {
         "age": age,
         "sex": np.where(female, "Female", "Male"),
-        "zip": _zip_codes(n_rows, random),
+        "zip": _draw_zip_codes(n_rows, random),
         "education": np.array(list(EDUCATION))[education],
         "occupation": np.array([*NOT_WORKING, *WORKING])[occupation],
         "marital_status": np.array(list(MARRIAGE))[_draw(marriage, random)],
@@ -313,13 +306,13 @@ def _people(n_rows: int, random: Random) -> dict[str, NDArray[np.generic]]:
     }
 
 
-def _ages(n_rows: int, random: Random) -> Codes:
+def _draw_ages(n_rows: int, random: Random) -> Codes:
     band = _draw(np.tile(np.array(list(AGE_BANDS.values()), dtype=np.float64), (n_rows, 1)), random)
     low, high = np.array(list(AGE_BANDS)).T
     return np.asarray(random.integers(low[band], high[band], endpoint=True))
 
 
-def _zip_codes(n_rows: int, random: Random) -> NDArray[np.str_]:
+def _draw_zip_codes(n_rows: int, random: Random) -> NDArray[np.str_]:
     """Codes cluster by area, and a few codes of an area hold most of its patients."""
     codes: list[str] = []
     weights: list[float] = []
@@ -331,7 +324,7 @@ def _zip_codes(n_rows: int, random: Random) -> NDArray[np.str_]:
     return np.array(codes)[chosen]
 
 
-def _occupations(age: Codes, education: Codes, random: Random) -> Codes:
+def _draw_occupations(age: Codes, education: Codes, random: Random) -> Codes:
     life = np.searchsorted(LIFE, age, side="right")
     schooling = np.searchsorted(SCHOOLING, education, side="right")
     idle = _weights(NOT_WORKING)[life]
@@ -340,11 +333,11 @@ def _occupations(age: Codes, education: Codes, random: Random) -> Codes:
     return _draw(np.hstack([idle, jobs]), random)
 
 
-def _stays(person: Mapping[str, NDArray[np.generic]], random: Random) -> dict[str, NDArray[np.generic]]:
+def _draw_stays(person: Mapping[str, NDArray[np.generic]], random: Random) -> dict[str, NDArray[np.generic]]:
     """What happened to them in hospital: what nobody else should learn."""
     age = person["age"].astype(np.int64)
     smokes = person["smoker"] == "yes"
-    disease = _diseases(age, person["sex"] == "Female", smokes, random)
+    disease = _draw_diseases(age, person["sex"] == "Female", smokes, random)
     days, base, odds, winter = (np.array(column) for column in zip(*COURSE.values(), strict=True))
     stay = 1 + random.poisson(days[disease] * (0.6 + 0.008 * age))
     noise = random.lognormal(0.0, 0.3, len(age))
@@ -353,7 +346,7 @@ def _stays(person: Mapping[str, NDArray[np.generic]], random: Random) -> dict[st
     risk = -3.4 + odds[disease] + 0.025 * age + 0.07 * stay + 0.8 * smokes + 0.5 * far
     returns = random.random(len(age)) < 1 / (1 + np.exp(-risk))
     return {
-        "admitted": _admissions(winter[disease].astype(bool), random),
+        "admitted": _draw_admissions(winter[disease].astype(bool), random),
         "diagnosis": np.array(DIAGNOSES)[disease],
         "charge": charge,
         "length_of_stay": stay,
@@ -361,7 +354,7 @@ def _stays(person: Mapping[str, NDArray[np.generic]], random: Random) -> dict[st
     }
 
 
-def _diseases(age: Codes, female: NDArray[np.bool_], smokes: NDArray[np.bool_], random: Random) -> Codes:
+def _draw_diseases(age: Codes, female: NDArray[np.bool_], smokes: NDArray[np.bool_], random: Random) -> Codes:
     table = _weights({name: DISEASE[name] for name in DIAGNOSES})
     weights = table[np.searchsorted((18, 45, 65, 80), age, side="right")]
     weights *= np.where(female[:, None], table[5], 1.0)
@@ -369,7 +362,7 @@ def _diseases(age: Codes, female: NDArray[np.bool_], smokes: NDArray[np.bool_], 
     return _draw(weights, random)
 
 
-def _admissions(winter: NDArray[np.bool_], random: Random) -> NDArray[np.datetime64]:
+def _draw_admissions(winter: NDArray[np.bool_], random: Random) -> NDArray[np.datetime64]:
     """Days of two years; coughs come in winter."""
     weights = np.where(winter[:, None], np.array(WINTER_MONTHS), 1.0)
     month = _draw(weights, random) + 12 * random.integers(2, size=len(winter))
@@ -390,11 +383,11 @@ def _draw(weights: Floats, random: Random) -> Codes:
     return np.asarray((mark[:, None] >= cumulative).sum(axis=1), dtype=np.int64)
 
 
-def _labels(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]:
+def _as_arrow(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]:
     return {name: pa.array(column) for name, column in columns.items()}
 
 
-def _with_gaps(columns: dict[str, pa.Array], random: Random) -> dict[str, pa.Array]:
+def _leave_gaps(columns: dict[str, pa.Array], random: Random) -> dict[str, pa.Array]:
     for name, share in MISSING.items():
         gaps = random.random(len(columns[name])) < share
         columns[name] = pa.array(columns[name].to_numpy(zero_copy_only=False), mask=gaps)

@@ -44,9 +44,10 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Policy:
-    """Everything that a release is made by, checked once.
+    """What the owner of a table asks for: its columns, requirements, workload, method and output.
 
-    Bounds of a date column are days since 1970-01-01, as Arrow counts them.
+    It is read from YAML (:meth:`parse` a text, :meth:`read` a file) or a dict (:meth:`from_dict`), and checked once: a
+    ``PolicyError`` names every mistake. Bounds of a date column are days since 1970-01-01, as Arrow counts them.
 
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 5]}")
     >>> policy.requirements, policy.output

@@ -55,10 +55,9 @@ def _check_weight(weight: float, which: str) -> None:
 class Classify:
     """Keep class labels predictable: minimize their entropy within groups [LDR08, equations 3 and 5].
 
-    Several targets are judged one by one and summed (equation 5), or with ``joint`` as one label,
-    the vector of them all. ``features`` are the columns that the labels will be predicted from, the
-    quasi-identifiers if not given; others among them are published as they are, and entropy is judged
-    within what they tell apart (section 3.1.3).
+    Entropies of several targets are summed (equation 5); with ``joint`` the targets together are one label.
+    ``features`` are the columns that the labels will be predicted from, the quasi-identifiers if not given. Other
+    columns among them are published as they are, and entropy is measured within what they tell apart (section 3.1.3).
 
     >>> Classify("income").targets, Classify("income", features=["age", "hours"]).features
     (('income',), ('age', 'hours'))

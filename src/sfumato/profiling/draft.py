@@ -1,8 +1,10 @@
-"""A policy in the making: what the columns of a table seem to be, with a reason beside every guess.
+"""Draft of a policy: what the columns of a table seem to be, with a reason beside every guess.
 
-Each column is guessed by itself (:mod:`sfumato.profiling.guess`); then columns that give each other away are
-brought into line, and the uniqueness of column combinations shows the reader what is at stake. The draft
-publishes as it stands. It quotes no cell, but for conventional texts for a missing value.
+1. Each column is guessed by itself (:mod:`sfumato.profiling.guess`).
+2. A column that another one gives away gets the role of that one.
+3. The rows that combinations of columns single out are counted, to show the reader what is at stake.
+
+The draft publishes as it stands. It quotes no cell, except usual texts for a missing value.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from sfumato.policy.requirements import EntropyDiversity, KAnonymity, Requiremen
 from sfumato.policy.schema import Kind, Role
 from sfumato.policy.yaml import dump, short
 from sfumato.profiling.facts import ColumnFacts, Shape, measure
-from sfumato.profiling.guess import Guess, K, guess, percent, read_as
+from sfumato.profiling.guess import Guess, K, add_declaration, guess, percent
 from sfumato.progress import Progress, no_progress
 from sfumato.table.allowance import Gauge
 from sfumato.table.reading import AS_USUAL, Reading
@@ -35,7 +37,7 @@ BYTES_PER_ROW, BYTES_PER_CELL = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Singled:
+class Uniqueness:
     """How many rows some columns single out: nobody else has the same values in all of them."""
 
     names: tuple[str, ...]
@@ -44,11 +46,11 @@ class Singled:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PolicyDraft:
-    """A policy in the making: a guess per column, and the combinations that single out most rows."""
+    """Draft of a policy: a guess for each column, and the combinations of columns that single out most rows."""
 
     n_rows: int
     columns: tuple[Guess, ...]
-    singled: tuple[Singled, ...]  # by all quasi-identifiers; then by the worst three and two
+    uniqueness: tuple[Uniqueness, ...]  # by all quasi-identifiers; then by the worst three and two
     reading: Reading = AS_USUAL  # how the table's text was read
 
     def __repr__(self) -> str:
@@ -69,7 +71,12 @@ class PolicyDraft:
 
     def _repr_html_(self) -> str:
         lines = [
-            (found.name, str(found.role), str(found.kind), " ".join(filter(None, (look(found), *found.why))))
+            (
+                found.name,
+                str(found.role),
+                str(found.kind),
+                " ".join(filter(None, (describe_cells(found), *found.why))),
+            )
             for found in self.columns
         ]
         return notebook.card(
@@ -95,9 +102,9 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
     for i, name in enumerate(table.names):
         progress("profiling", i, len(table.names))
         guesses.append(guess(measure(table, name)))
-    guesses = _with_a_quasi_identifier(_align_roles(guesses))
+    guesses = _ensure_quasi_identifier(_align_roles(guesses))
     known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]
-    return PolicyDraft(table.n_rows, tuple(guesses), tuple(_singled_out(known)), reading)
+    return PolicyDraft(table.n_rows, tuple(guesses), tuple(_find_uniqueness(known)), reading)
 
 
 def count_roles(roles: Iterable[Role]) -> str:
@@ -116,26 +123,28 @@ def count_roles(roles: Iterable[Role]) -> str:
 
 
 def _align_roles(guesses: list[Guess]) -> list[Guess]:
-    """Columns that another one gives away share its role: else the one undoes what is done to the other."""
+    """Give a column that another one gives away the role of that one: else it would undo what is done to the other."""
     published = [found for found in guesses if found.role.is_published and found.facts.n_distinct > 1]
-    masters = [found for found in published if found.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)]
-    return [_in_line(found, masters) if found in published else found for found in guesses]
+    protected = [found for found in published if found.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)]
+    return [_align_role(found, protected) if found in published else found for found in guesses]
 
 
-def _in_line(found: Guess, masters: Sequence[Guess]) -> Guess:
-    determining = [other for other in masters if other is not found and determines(other.facts, found.facts)]
+def _align_role(found: Guess, protected: Sequence[Guess]) -> Guess:
+    determining = [
+        other for other in protected if other is not found and determines(other.facts, found.facts)
+    ]
     if not determining:
         return found
-    master = min(determining, key=lambda other: (other.facts.n_distinct, other.role is Role.SENSITIVE))
-    other = short(master.name)
-    if determines(found.facts, master.facts):
+    owner = min(determining, key=lambda other: (other.facts.n_distinct, other.role is Role.SENSITIVE))
+    other = short(owner.name)
+    if determines(found.facts, owner.facts):
         why = f"It says the same as {other} in other words: dropping one of the two loses nothing."
     else:
         why = f"Each value of {other} goes with one value here."
     if found.role is not Role.OTHER:
         return replace(found, why=(*found.why, why))
     shared = f"{why} So it has the role of {other}, which it would give away."
-    return read_as(replace(found, role=master.role, why=(shared,)))
+    return add_declaration(replace(found, role=owner.role, why=(shared,)))
 
 
 def determines(left: ColumnFacts, right: ColumnFacts) -> bool:
@@ -152,8 +161,8 @@ def determines(left: ColumnFacts, right: ColumnFacts) -> bool:
     return True
 
 
-def _with_a_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
-    """A policy needs one: where no column looks like it, the most telling column is chosen."""
+def _ensure_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
+    """Make the most telling column a quasi-identifier if no column looks like one: a policy needs one."""
     if any(found.role is Role.QUASI_IDENTIFIER for found in guesses):
         return guesses
     if all(found.facts.shape is Shape.NESTED for found in guesses):
@@ -169,19 +178,19 @@ def _with_a_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
 
     chosen = max(guesses, key=plausible)
     why = "No column looks like what others know of a person, and a policy needs one: this is a mere guess."
-    new = read_as(replace(chosen, role=Role.QUASI_IDENTIFIER, why=(why,)))
+    new = add_declaration(replace(chosen, role=Role.QUASI_IDENTIFIER, why=(why,)))
     return [new if found is chosen else found for found in guesses]
 
 
-def _singled_out(columns: Sequence[ColumnFacts]) -> Iterator[Singled]:
-    """What all columns single out, the worst three and the worst two.
+def _find_uniqueness(columns: Sequence[ColumnFacts]) -> Iterator[Uniqueness]:
+    """Rows that are unique by all columns, by the worst three and by the worst two.
 
     The worst three are looked for among those that extend one of the worst pairs, which is where
     they are in practice, and only among the twelve columns with the most values.
     """
     if not columns:
         return
-    yield _find_singled(columns)
+    yield _count_unique(columns)
     ranked = sorted(columns, key=lambda facts: -facts.n_codes)[:12]
     pairs = _worst_first(itertools.combinations(ranked, 2)) if len(columns) > 2 else []
     if len(columns) > 3:
@@ -193,12 +202,12 @@ def _singled_out(columns: Sequence[ColumnFacts]) -> Iterator[Singled]:
 
 def _worst_first(
     candidates: Iterable[tuple[ColumnFacts, ...]],
-) -> list[tuple[tuple[ColumnFacts, ...], Singled]]:
-    judged = [(candidate, _find_singled(candidate)) for candidate in candidates]
-    return sorted(judged, key=lambda item: -item[1].n_rows)
+) -> list[tuple[tuple[ColumnFacts, ...], Uniqueness]]:
+    counted = [(candidate, _count_unique(candidate)) for candidate in candidates]
+    return sorted(counted, key=lambda item: -item[1].n_rows)
 
 
-def _find_singled(columns: Sequence[ColumnFacts]) -> Singled:
+def _count_unique(columns: Sequence[ColumnFacts]) -> Uniqueness:
     """Rows whose combination of codes occurs once, found on one packed integer per row."""
     key: NDArray[np.int64] = np.zeros(columns[0].n_rows, dtype=np.int64)
     size = 1
@@ -208,7 +217,7 @@ def _find_singled(columns: Sequence[ColumnFacts]) -> Singled:
             size = len(distinct)
         size *= facts.n_codes
         key = key * facts.n_codes + facts.codes
-    return Singled(tuple(facts.name for facts in columns), _n_alone(key, size))
+    return Uniqueness(tuple(facts.name for facts in columns), _n_alone(key, size))
 
 
 def _n_alone(key: NDArray[np.int64], size: int) -> int:
@@ -223,7 +232,7 @@ def _n_alone(key: NDArray[np.int64], size: int) -> int:
 
 _WIDTH = 100
 MANY = 12
-"""From so many quasi-identifiers on, each one costs the others dear."""
+"""With more quasi-identifiers than this, each costs the others much detail."""
 
 
 def _lines(draft: PolicyDraft) -> Iterator[str]:
@@ -238,7 +247,7 @@ def _lines(draft: PolicyDraft) -> Iterator[str]:
     if draft.n_rows < K:
         yield from comment(f"With fewer than {K} rows, {K}-anonymity cannot be met.")
     yield ""
-    yield from _singled_lines(draft)
+    yield from _uniqueness_lines(draft)
     yield "attributes:"
     for found in draft.columns:
         yield from _attribute_lines(found)
@@ -248,19 +257,19 @@ def _lines(draft: PolicyDraft) -> Iterator[str]:
     yield "method: mondrian"
 
 
-def _singled_lines(draft: PolicyDraft) -> Iterator[str]:
-    if not draft.singled:
+def _uniqueness_lines(draft: PolicyDraft) -> Iterator[str]:
+    if not draft.uniqueness:
         return
     yield from comment(
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
-    for number, singled in enumerate(draft.singled):
-        names = enumerate_names([short(name) for name in singled.names])
-        if number == 0 and len(singled.names) > 1:
-            names = f"all {len(singled.names)} quasi-identifiers together"
-        share = percent(singled.n_rows / draft.n_rows)
-        yield from comment(f"- by {names}: {singled.n_rows:,} of {draft.n_rows:,} ({share})", hanging="  ")
-    if len(draft.singled[0].names) > MANY:
+    for number, unique in enumerate(draft.uniqueness):
+        names = enumerate_names([short(name) for name in unique.names])
+        if number == 0 and len(unique.names) > 1:
+            names = f"all {len(unique.names)} quasi-identifiers together"
+        share = percent(unique.n_rows / draft.n_rows)
+        yield from comment(f"- by {names}: {unique.n_rows:,} of {draft.n_rows:,} ({share})", hanging="  ")
+    if len(draft.uniqueness[0].names) > MANY:
         yield from comment(
             "So many quasi-identifiers cost each other detail. Make other what nobody outside can know."
         )
@@ -269,7 +278,7 @@ def _singled_lines(draft: PolicyDraft) -> Iterator[str]:
 
 def _attribute_lines(found: Guess) -> Iterator[str]:
     yield ""
-    yield from comment(" ".join(filter(None, (look(found), *found.why))), indent="  ")
+    yield from comment(" ".join(filter(None, (describe_cells(found), *found.why))), indent="  ")
     yield from entry_lines("attributes", {found.name: found.as_policy()})
 
 
@@ -282,8 +291,8 @@ def _one_line(item: dict[str, Any]) -> str:
     return " ".join(line.strip() for line in entry_lines("", item))
 
 
-def look(found: Guess) -> str:
-    """The counts, in words."""
+def describe_cells(found: Guess) -> str:
+    """The counts of a column in words: its values, what is missing, and what singles rows out."""
     facts = found.facts
     if facts.shape in (Shape.NESTED, Shape.EMPTY):
         return ""
@@ -326,7 +335,7 @@ def _require_lines(draft: PolicyDraft) -> Iterator[str]:
 
 
 def _workload_lines(draft: PolicyDraft) -> Iterator[str]:
-    """Nothing is chosen: what a release is for, no look at a table can tell."""
+    """Tasks as comments, to choose from: no look at a table can tell what a release is for."""
     roles = (Role.OTHER, Role.SENSITIVE)
     targets = [found for found in draft.columns if found.role in roles and 2 <= found.facts.n_distinct <= 10]
     if not targets:

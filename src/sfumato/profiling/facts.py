@@ -1,8 +1,8 @@
-"""What the cells of a column look like: how they can be read, how many values there are, who stands alone.
+"""Facts about the cells of a column: how they can be read, how many values there are, how many rows stand alone.
 
-Everything is measured on the column's distinct texts and the rows that hold each, never row by row.
-A :class:`ColumnFacts` holds counts, lengths and ends; no cell of the table can be read off it but the two ends of
-a number, which :mod:`sfumato.profiling.profile` rounds before it writes them anywhere.
+Everything is measured on the column's distinct texts and the number of rows that hold each, never row by row.
+:class:`ColumnFacts` holds counts, lengths and ends. The only cells in it are the two ends of a number, which
+:mod:`sfumato.profiling.guess` rounds before they are written anywhere.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ OFTEN_AN_ANSWER = ("None", "none")
 """Conventional texts for a missing value that are a fair answer too, such as about allergies."""
 
 GLANCE = 200
-"""Distinct texts looked at before all of them are: most columns that hold no numbers show it at once."""
+"""Distinct texts that are looked at first: most columns that hold no numbers show it at once."""
 
 MOST_DIGITS = 3
-"""Of whole numbers that are padded with zeros; longer ones are codes."""
+"""Digits of whole numbers that are padded with zeros; longer ones are codes."""
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -134,12 +134,12 @@ def measure(source: Source, name: str) -> ColumnFacts:
         return ColumnFacts(name, source.n_rows, Shape.NESTED)
     codes = encoded.indices.fill_null(-1).to_numpy()
     counts = np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:]
-    return _facts(name, _Values(encoded.dictionary, counts, codes))
+    return _measure_values(name, _Values(encoded.dictionary, counts, codes))
 
 
-def _facts(name: str, values: _Values) -> ColumnFacts:
-    conventional = _conventional(values.texts)
-    present = _without(values, conventional)
+def _measure_values(name: str, values: _Values) -> ColumnFacts:
+    conventional = _find_usual_missing(values.texts)
+    present = _take_as_missing(values, conventional)
     shape, measured = _shape(name, present.texts)
     says_none = False
     if shape not in (Shape.NUMBER, Shape.DATE):
@@ -147,7 +147,7 @@ def _facts(name: str, values: _Values) -> ColumnFacts:
         answers = pc.is_in(words, value_set=pa.array(OFTEN_AN_ANSWER)).to_numpy(zero_copy_only=False)
         says_none = bool((conventional & answers).any())
         conventional &= ~answers
-        present = _without(values, conventional)
+        present = _take_as_missing(values, conventional)
         shape = Shape.TEXT if shape is Shape.EMPTY and len(present.texts) else shape
     lengths = pc.utf8_length(present.texts).to_numpy()
     return ColumnFacts(
@@ -169,14 +169,14 @@ def _facts(name: str, values: _Values) -> ColumnFacts:
     )
 
 
-def _conventional(words: pa.Array) -> NDArray[np.bool_]:
+def _find_usual_missing(words: pa.Array) -> NDArray[np.bool_]:
     """Which texts usually stand for a missing value; spaces around them do not matter."""
     known = pa.array(["", *MISSING_TEXTS])
     found = pc.is_in(pc.utf8_trim_whitespace(words), value_set=known)
     return np.array(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _without(values: _Values, missing: NDArray[np.bool_]) -> _Values:
+def _take_as_missing(values: _Values, missing: NDArray[np.bool_]) -> _Values:
     """The same column with some of its texts read as missing."""
     if not missing.any():
         return values

@@ -1,8 +1,8 @@
-"""One column of a draft: what a column is, how its cells are read and generalized, and why.
+"""Guess of one column: its role, how its cells are read and generalized, and why.
 
-A column's name (:mod:`sfumato.profiling.names`) is weighed against the look of its cells
-(:mod:`sfumato.profiling.facts`). The rules err towards generalizing too much, and what they say quotes no
-cell: only counts, and bounds rounded outward until they are nobody's.
+The guess follows from the column's name (:mod:`sfumato.profiling.names`) and its cells
+(:mod:`sfumato.profiling.facts`). If in doubt, the rules generalize too much. Their reasons quote no cell: only counts,
+and bounds rounded outward until they are nobody's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sfumato.profiling.facts import ColumnFacts, Shape
 from sfumato.profiling.names import Hint, NameMeaning, hint_of
 
 K = 5
-"""The k of a draft: it promises little, and any table of five rows can keep it."""
+"""The k of a draft: a small promise, which any table of five rows can keep."""
 
 PADDED_NUMBERS = (
     "Whole numbers padded with zeros, and the name says that they are amounts: read as numbers, 07 as 7."
@@ -74,21 +74,21 @@ def guess(facts: ColumnFacts) -> Guess:
     """What one column is, by itself."""
     hint = hint_of(facts.name)
     if facts.is_padded and hint.is_amount and not hint.is_label:
-        role, why = _role(replace(facts, shape=Shape.NUMBER), hint)
-        return read_as(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
-    role, why = _role(facts, hint)
-    return read_as(Guess(facts, hint, role, (why,)))
+        role, why = _guess_role(replace(facts, shape=Shape.NUMBER), hint)
+        return add_declaration(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
+    role, why = _guess_role(facts, hint)
+    return add_declaration(Guess(facts, hint, role, (why,)))
 
 
-def _role(facts: ColumnFacts, hint: Hint) -> tuple[Role, str]:
+def _guess_role(facts: ColumnFacts, hint: Hint) -> tuple[Role, str]:
     """The first rule that fits. Rules that keep a person's name or number out come first."""
-    for rule in (_unusable, _identifying, _unpublishable, _meaningful):
+    for rule in (_if_unusable, _if_identifying, _if_unpublishable, _if_meaningful):
         if found := rule(facts, hint):
             return found
     return _guess_by_content(facts)
 
 
-def _unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
+def _if_unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
     if facts.shape is Shape.NESTED:
         return Role.DROP, "The cells are lists, structures, durations or no text: no policy can read them."
     if facts.shape is Shape.EMPTY:
@@ -96,7 +96,7 @@ def _unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
     return None
 
 
-def _identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
+def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """Names, numbers and codes of people, whether or not the name of the column says so."""
     share = facts.n_distinct / facts.n_rows
     if hint.meaning is NameMeaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
@@ -143,7 +143,7 @@ def _rows_per_value(facts: ColumnFacts) -> str:
     )
 
 
-def _unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
+def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """What cannot be generalized and would single people out as it is."""
     is_rich = facts.n_distinct > max(20, 0.2 * facts.n_rows)
     if facts.shape is Shape.PROSE and (is_rich or hint.meaning is NameMeaning.NOTE):
@@ -171,7 +171,7 @@ def _unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     return None
 
 
-def _meaningful(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
+def _if_meaningful(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """What the name says, and what was generalized before or happened on a day."""
     if facts.shape is Shape.DATE:
         return (
@@ -214,7 +214,7 @@ def _guess_by_content(facts: ColumnFacts) -> tuple[Role, str]:
 # ---- how it is read and generalized ----------------------------------------------------------------------
 
 
-def read_as(found: Guess) -> Guess:
+def add_declaration(found: Guess) -> Guess:
     """Type, bounds and hierarchy, for the role that a guess has."""
     facts, hint = found.facts, found.hint
     if not found.role.is_published:
@@ -248,7 +248,7 @@ def _as_number(found: Guess) -> Guess:
         return replace(found, kind=Kind.NUMBER)
     bounds = _age_bounds(facts) if found.hint.is_age else None
     if bounds is None:
-        bounds = outward(facts)
+        bounds = round_outward(facts)
         why = (
             *why,
             "The bounds are published, so they are rounded outward: better state publicly known ones.",
@@ -312,15 +312,15 @@ def _date_levels(found: Guess) -> tuple[str, ...]:
     return "day", "month", "quarter", "year"
 
 
-def outward(facts: ColumnFacts) -> Bounds:
+def round_outward(facts: ColumnFacts) -> Bounds:
     """Round numbers outside the ends of a column, so that no bound is the value of one person.
 
     An end that at least one row in a hundred shares may stay where it is if it is round already. Round
     means a multiple of the largest of ..., 1, 2, 5, 10, 20, ... that fits five times between the ends.
 
-    >>> outward(ColumnFacts("children", 1473, Shape.NUMBER, is_whole=True, ends=(0, 16), n_at_ends=(97, 1)))
+    >>> round_outward(ColumnFacts("children", 1473, Shape.NUMBER, is_whole=True, ends=(0, 16), n_at_ends=(97, 1)))
     (0.0, 18.0)
-    >>> outward(ColumnFacts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
+    >>> round_outward(ColumnFacts("dose", 90, Shape.NUMBER, ends=(0.31, 0.68), n_at_ends=(1, 1)))
     (0.0, 0.7)
     """
     low, high = map(read_exactly, facts.ends)  # as written: 0.7 is seven tenths

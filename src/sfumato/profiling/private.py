@@ -25,9 +25,9 @@ from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.policy.yaml import dump, short
-from sfumato.profiling.draft import PolicyDraft, comment, count_roles, entry_lines, look
+from sfumato.profiling.draft import PolicyDraft, comment, count_roles, describe_cells, entry_lines
 from sfumato.profiling.facts import Shape
-from sfumato.profiling.guess import AGES, Guess, K, outward
+from sfumato.profiling.guess import AGES, Guess, K, round_outward
 from sfumato.table import cells
 from sfumato.table.source import Source
 
@@ -43,7 +43,7 @@ MARK = "REPLACE what was read from the table by public knowledge"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredColumn:
     """One column of the draft: its declaration, what of it was read from the table, and why."""
 
     guess: Guess
@@ -59,16 +59,17 @@ class Declared:
     def is_published(self) -> bool:
         return Role(self.declaration["role"]).is_published
 
-    def dropped(self, why: str) -> Declared:
+    def drop(self, why: str) -> DeclaredColumn:
+        """The same column, left out for a reason."""
         return replace(self, declaration={"role": Role.DROP.value}, read="", why=why)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PrivateDraft:
-    """A policy for a private release in the making: what is declared of each column, and the one to predict."""
+    """Draft of a policy for a private release: the declaration of each column, and the column to predict."""
 
     draft: PolicyDraft
-    columns: tuple[Declared, ...]
+    columns: tuple[DeclaredColumn, ...]
     target: str
 
     def __repr__(self) -> str:
@@ -105,17 +106,17 @@ class PrivateDraft:
 
 
 def private_draft_of(draft: PolicyDraft, table: Source) -> PrivateDraft:
-    """The draft of a policy for a private release of a table that is open, and has one for another release."""
-    chosen = _class_of(draft, table)
+    """The draft for a private release of an open table, made from its draft for other releases."""
+    chosen = _choose_class(draft, table)
     columns = [_declare(found, table, is_class=found is chosen) for found in draft.columns]
-    return PrivateDraft(draft, tuple(_that_publish(columns, chosen.name)), chosen.name)
+    return PrivateDraft(draft, tuple(_drop_refused(columns, chosen.name)), chosen.name)
 
 
 # ---- what is declared --------------------------------------------------------------------------------
 
 
-def _class_of(draft: PolicyDraft, table: Source) -> Guess:
-    """The column to predict: of few values, not what others know, and as far right as may be."""
+def _choose_class(draft: PolicyDraft, table: Source) -> Guess:
+    """The column to predict: one of few values that others do not know, as far right as possible."""
 
     def preference(found: Guess) -> tuple[bool, bool]:
         return found.role is not Role.QUASI_IDENTIFIER, found.facts.n_distinct <= FEW_CLASSES
@@ -142,32 +143,34 @@ def _n_domains(draft: PolicyDraft) -> int:
     return sum(found.role.is_published for found in draft.columns)
 
 
-def _declare(found: Guess, table: Source, *, is_class: bool) -> Declared:
+def _declare(found: Guess, table: Source, *, is_class: bool) -> DeclaredColumn:
     """The declaration of a column, as far as the table shows one."""
     if is_class:
         values = _values(found, table)
         declaration = {"role": Role.OTHER.value, "values": values}
         return _with_missing(
-            Declared(found, declaration, _read_values(found, values), "The class: what is to be predicted.")
+            DeclaredColumn(
+                found, declaration, _describe_values(found, values), "The class: what is to be predicted."
+            )
         )
     if not found.role.is_published:
-        return Declared(found, {"role": found.role.value}, "", " ".join(found.why))
+        return DeclaredColumn(found, {"role": found.role.value}, "", " ".join(found.why))
     if found.facts.shape is Shape.DATE:
-        return _with_missing(_date(found, table))
+        return _with_missing(_declare_date(found, table))
     if found.kind is Kind.NUMBER:
-        return _with_missing(_number(found))
-    return _with_missing(_category(found, table))
+        return _with_missing(_declare_number(found))
+    return _with_missing(_declare_category(found, table))
 
 
-def _with_missing(declared: Declared) -> Declared:
+def _with_missing(declared: DeclaredColumn) -> DeclaredColumn:
     texts = declared.guess.facts.missing_texts
     if not texts or not declared.is_published:
         return declared
     return replace(declared, declaration={**declared.declaration, "missing-values": list(texts)})
 
 
-def _number(found: Guess) -> Declared:
-    low, high = found.bounds or outward(found.facts)
+def _declare_number(found: Guess) -> DeclaredColumn:
+    low, high = found.bounds or round_outward(found.facts)
     step = _step(found, read_exactly(high) - read_exactly(low))
     declaration = {
         "role": Role.QUASI_IDENTIFIER.value,
@@ -177,8 +180,10 @@ def _number(found: Guess) -> Declared:
     }
     why = "A cell outside the bounds counts as the nearer one."
     if (low, high) == AGES:
-        return Declared(found, declaration, "", f"Ages of people lie between these bounds anyway. {why}")
-    return Declared(found, declaration, "bounds and step", why)
+        return DeclaredColumn(
+            found, declaration, "", f"Ages of people lie between these bounds anyway. {why}"
+        )
+    return DeclaredColumn(found, declaration, "bounds and step", why)
 
 
 def _step(found: Guess, span: Fraction) -> Fraction:
@@ -198,7 +203,7 @@ def _plain(number: float) -> float:
     return int(number) if float(number).is_integer() else number
 
 
-def _date(found: Guess, table: Source) -> Declared:
+def _declare_date(found: Guess, table: Source) -> DeclaredColumn:
     """From the first day of the first year to the last day of the last: no bound is the day of one person."""
     attribute = Attribute(found.name, Role.OTHER, Kind.DATE, missing_values=found.facts.missing_texts)
     days = pc.min_max(cells.dates(_distinct_texts(found, table), attribute)).as_py()
@@ -209,20 +214,20 @@ def _date(found: Guess, table: Source) -> Declared:
         "bounds": [day.isoformat() for day in bounds],
         "hierarchy": (found.hierarchy or DAYS_TO_YEARS).as_policy(),
     }
-    return Declared(found, declaration, "bounds", "Whole years.")
+    return DeclaredColumn(found, declaration, "bounds", "Whole years.")
 
 
-def _category(found: Guess, table: Source) -> Declared:
+def _declare_category(found: Guess, table: Source) -> DeclaredColumn:
     values = _values(found, table)
-    declared = Declared(
-        found, {"role": Role.QUASI_IDENTIFIER.value, "values": values}, _read_values(found, values), ""
+    declared = DeclaredColumn(
+        found, {"role": Role.QUASI_IDENTIFIER.value, "values": values}, _describe_values(found, values), ""
     )
     if not values:
-        return declared.dropped(
+        return declared.drop(
             f"No value is shared by {K} rows: declare a hierarchy of its values to publish it."
         )
     if len(values) > MOST_VALUES:
-        return declared.dropped(
+        return declared.drop(
             f"More than {MOST_VALUES:,} values: declare a hierarchy of them, from public knowledge, to publish it."
         )
     if found.hierarchy is not None:
@@ -232,7 +237,7 @@ def _category(found: Guess, table: Source) -> Declared:
     return declared
 
 
-def _read_values(found: Guess, values: Sequence[str]) -> str:
+def _describe_values(found: Guess, values: Sequence[str]) -> str:
     rare = found.facts.n_distinct - len(values)
     left_out = (
         f" (without {number_of(rare, 'value')} of fewer than {K} rows, which become missing)" if rare else ""
@@ -257,7 +262,7 @@ def _values(found: Guess, table: Source) -> list[str]:
     return sorted(word for word, n in words if n >= K and word not in missing and word.strip())
 
 
-def _that_publish(columns: list[Declared], target: str) -> list[Declared]:
+def _drop_refused(columns: list[DeclaredColumn], target: str) -> list[DeclaredColumn]:
     """The columns, without those whose declaration a private policy would refuse."""
     for _ in columns:
         try:
@@ -267,7 +272,7 @@ def _that_publish(columns: list[Declared], target: str) -> list[Declared]:
                 mistake.where[1]: mistake.sentence for mistake in error.mistakes if len(mistake.where) > 1
             }
             columns = [
-                column.dropped(f"Left out: {wrong[column.name]}") if column.name in wrong else column
+                column.drop(f"Left out: {wrong[column.name]}") if column.name in wrong else column
                 for column in columns
             ]
         else:
@@ -277,7 +282,7 @@ def _that_publish(columns: list[Declared], target: str) -> list[Declared]:
     )
 
 
-def _document(columns: Sequence[Declared], target: str) -> dict[str, Any]:
+def _document(columns: Sequence[DeclaredColumn], target: str) -> dict[str, Any]:
     return {
         "attributes": {column.name: column.declaration for column in columns},
         "workload": [{"classify": target}],
@@ -288,7 +293,7 @@ def _document(columns: Sequence[Declared], target: str) -> dict[str, Any]:
 # ---- the text ----------------------------------------------------------------------------------------
 
 
-def _lines(draft: PolicyDraft, columns: Sequence[Declared], target: str) -> Iterator[str]:
+def _lines(draft: PolicyDraft, columns: Sequence[DeclaredColumn], target: str) -> Iterator[str]:
     yield from comment(
         "A draft by sfumato profile --private of a policy for a differentially private release (DiffGen). "
         "Such a release promises that nobody's row shows, whatever an attacker knows: but only if everything that is "
@@ -303,7 +308,7 @@ def _lines(draft: PolicyDraft, columns: Sequence[Declared], target: str) -> Iter
     for column in columns:
         yield ""
         role = Role(column.declaration["role"])
-        words = [look(replace(column.guess, role=role)), column.why]
+        words = [describe_cells(replace(column.guess, role=role)), column.why]
         yield from comment(" ".join(filter(None, words)), indent="  ")
         if column.read:
             yield from comment(f"{MARK}: {column.read}.", indent="  ")

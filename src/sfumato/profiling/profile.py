@@ -13,11 +13,14 @@ from sfumato.table.reading import AS_USUAL, Reading, open_undeclared
 def profile(
     table: Any, *, private: bool = False, reading: Reading = AS_USUAL, progress: Progress | bool = no_progress
 ) -> PolicyDraft | PrivateDraft:
-    """Look at a table (a path or a frame) and draft a policy for it, each guess with its reason.
+    """Draft a policy for a table (a path or a frame), each guess with its reason.
 
-    ``to_yaml`` of the draft is what ``sfumato profile`` writes, and ``policy`` is ready to publish with; read it before.
-    With ``private`` it is for a private release (DiffGen), and holds bounds and values that were read from the table:
-    replace them by public knowledge. ``reading`` says how the text of the table is written.
+    Read ``draft.to_yaml()``, which is what ``sfumato profile`` writes, before you publish with ``draft.policy()``.
+
+    ``private``: draft a policy for a private release (DiffGen). It holds bounds and values that were read from the
+    table: replace them by public knowledge.
+
+    ``reading``: how the text of the table is written. ``progress``: True shows how far the run is.
 
     >>> import pyarrow as pa
     >>> profile(pa.table({"age": [31, 31, 45, 45, 60], "disease": ["a", "b", "a", "b", "a"]}))

@@ -73,12 +73,14 @@ def _with_numbers(rows: pa.Table, schema: Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
-    """What is published.
+    """What is published: rows, certificate, policy, recoding and report.
 
-    ``rows`` is as it will be on disk (a table, or rows in a file if they are too many), ``table`` the same in
-    the kind of frame that came in. ``format`` (csv or parquet) is that of the file, ``report`` is HTML, and
-    ``check`` looks at every folder before it appears. ``remarks`` say how much is left, from published rows;
-    ``notices`` are for the owner alone. Neither is written.
+    ``table`` has the rows in the kind of frame that came in, :meth:`write` makes the folder, and :meth:`read` opens one.
+    :meth:`select` and :meth:`query` ask it for rows, counts and averages; ``recoding.apply`` recodes further rows.
+
+    ``rows`` is as it will be on disk (a table, or rows in a file if they are too many). ``format`` (csv or parquet) is
+    that of the file, ``report`` is HTML, and ``check`` looks at every folder before it appears. ``remarks`` say how much
+    is left, from published rows; ``notices`` are for the owner alone. Neither is written.
     """
 
     rows: pa.Table | FiledRows

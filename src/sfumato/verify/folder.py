@@ -74,14 +74,19 @@ def verify_folder(
     scratch: Path | None = None,
     side_table: Any = None,
 ) -> Verdict:
-    """Recompute every claim of a release folder from what lies in it.
+    """Check a release folder: recompute every claim of its certificate from what lies in it.
 
-    A folder that is none, or no release at all, is an InputError; whatever is wrong with a release is a
-    failed claim. Rows that do not fit in ``memory`` (bytes; half of what is free if not given) are judged in
-    portions, which are written to ``scratch``, or beside the folder. ``known`` is what ``examine`` just found
-    in the very same rows; if the file that lies here has their hash, they are not read again. The risk of a
-    risk-utility release is recomputed from the ``side_table`` that it was made with, a path or a table of any kind;
-    one that lacks a column is an InputError.
+    ``ok`` of the result says whether all holds, ``checks`` has the lines. Whatever is wrong with a release is a failed
+    claim; a folder that is no release at all is an InputError.
+
+    ``memory``: rows that do not fit in so many bytes (half of what is free if not given) are checked in portions, which
+    are written to ``scratch``, or beside the folder.
+
+    ``side_table``: the table that a risk-utility release was made with, a path or a frame; its risk is then recomputed.
+    One that lacks a column is an InputError.
+
+    ``known``: what ``examine`` just found in the very same rows. If the file that lies here has their hash, they are not
+    read again.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -414,7 +419,7 @@ def _check_columns(names: Sequence[str], expected: Sequence[str]) -> Check:
 
 def _check_figure(item: Measured, claimed: float) -> Check:
     is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
-    claim = f"the {item.requirement.figure} is {claimed:.12g} for {item.requirement}"
+    claim = f"{item.requirement.describe_worst(claimed)} for {item.requirement}"
     return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")
 
 

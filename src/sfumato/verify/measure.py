@@ -336,9 +336,9 @@ def check_promises(found: Measures) -> Iterator[Check]:
     if not found.requirements:
         yield NOTHING_PROMISED
     for item in found.requirements:
-        figure = f"{item.requirement.figure} is {item.achieved:.12g}"
+        worst = item.requirement.describe_worst(item.achieved)
         failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
-        yield Check(f"{item.requirement} holds", item.holds, f"the {figure}{failing}")
+        yield Check(f"{item.requirement} holds", item.holds, f"{worst}{failing}")
     for name, n in found.respelled.items():
         claim = f"values of {name!r} that look alike count as one"
         yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)

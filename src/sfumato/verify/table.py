@@ -35,7 +35,7 @@ FOLDER_NEEDED: Mapping[Form, str] = {
 def verify_table(
     table: Any, policy: Policy | Mapping[str, Any], *, memory: int | None = None, reading: Reading = AS_USUAL
 ) -> Verdict:
-    """Check a table by its cells as they stand: a path or frame of any kind, made by any tool.
+    """Check a table of any tool against a policy, by its cells as they stand; it is a path or a frame.
 
     Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
     A column that the policy does not name is refused, and so is a table without the quasi-identifiers

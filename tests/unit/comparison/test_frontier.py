@@ -16,7 +16,7 @@ import pytest
 
 from sfumato import evaluate, methods
 from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
-from sfumato.comparison.settings import variant
+from sfumato.comparison.settings import vary_policy
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
 from sfumato.evaluation.intervals import make_score
@@ -78,17 +78,17 @@ def found():
 
 
 def test_words_become_policies():
-    assert variant(POLICY, {"k": "7"}).requirements == (KAnonymity(7),)
-    diverse = variant(DIVERSE, {"k": "7", "l": "3"}).requirements
+    assert vary_policy(POLICY, {"k": "7"}).requirements == (KAnonymity(7),)
+    diverse = vary_policy(DIVERSE, {"k": "7", "l": "3"}).requirements
     assert diverse == (KAnonymity(7), EntropyDiversity(3.0, of="job"), RecursiveDiversity(c=3, l=3, of="job"))
-    assert isinstance(variant(POLICY, {"method": "tds"}).method, TdsOptions)
-    assert variant(POLICY, {"method": "mondrian", "workload": "on"}) == POLICY
-    assert variant(POLICY, {"workload": "off"}).workload == ()
+    assert isinstance(vary_policy(POLICY, {"method": "tds"}).method, TdsOptions)
+    assert vary_policy(POLICY, {"method": "mondrian", "workload": "on"}) == POLICY
+    assert vary_policy(POLICY, {"workload": "off"}).workload == ()
 
 
 def test_k_is_asked_for_even_where_the_policy_does_not():
     plain = Policy.from_dict({**POLICY.as_dict(), "require": []})
-    assert variant(plain, {"k": "3"}).requirements == (KAnonymity(3),)
+    assert vary_policy(plain, {"k": "3"}).requirements == (KAnonymity(3),)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,9 @@ def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
         "k=2, method=tds, workload=on",
     ]
     assert len(found.settings) == 12
-    alone = evaluate(people(), variant(POLICY, {"k": "10"}), folds=3, models=["decision-tree", "naive-bayes"])
+    alone = evaluate(
+        people(), vary_policy(POLICY, {"k": "10"}), folds=3, models=["decision-tree", "naive-bayes"]
+    )
     same = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
     assert same.scores == tuple(score for score in alone.scores if score.data == RELEASE)
     assert found.raw == tuple(score for score in alone.scores if score.data == RAW)
@@ -155,7 +157,7 @@ def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
 
 def test_risk_is_one_over_the_size_of_the_group_on_the_whole_table(found):
     setting = next(s for s in found.settings if s.name == "k=10, method=mondrian, workload=on")
-    size = methods.partition(opening.open_table(people()), variant(POLICY, {"k": "10"})).size
+    size = methods.partition(opening.open_table(people()), vary_policy(POLICY, {"k": "10"})).size
     of_row = np.repeat(1 / size, size)
     assert len(of_row) == 300
     assert setting.largest_risk == of_row.max() <= 0.1
@@ -248,6 +250,17 @@ def test_the_knee_is_where_more_privacy_costs_more_than_the_error_bars():
     text = " ".join(guidance(same_noise))
     assert "Take k=5 (90.0% ± 2.5; largest risk 1 in 5, mean 1 in 10)." in text
     assert "More privacy costs more than the error bars: 70.0% at k=50." in text
+
+
+def test_more_privacy_at_no_loss_of_the_mean_is_not_said_to_cost_something():
+    unsure = with_folds(made({"5": 0.90, "10": 0.85, "50": 0.86}), "10", (0.95, 0.70, 0.90))
+    text = " ".join(guidance(unsure))
+    assert "Take k=10 (85.0%" in text
+    assert (
+        "More private still is k=50 (86.0% ± 2.5), but these folds show that it is less useful than k=5."
+        in text
+    )
+    assert "More privacy costs" not in text
 
 
 def test_the_knee_of_an_error_is_where_it_rises():
@@ -427,7 +440,7 @@ def test_progress_goes_up_to_its_end():
 
 
 def test_risk_in_words():
-    assert [advice.risk(value) for value in (1.0, 0.5, 1 / 3.74, 1 / 1143)] == [
+    assert [advice.format_risk(value) for value in (1.0, 0.5, 1 / 3.74, 1 / 1143)] == [
         "1 in 1", "1 in 2", "1 in 3.74", "1 in 1,143",
     ]  # fmt: skip
 

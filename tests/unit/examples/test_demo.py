@@ -15,7 +15,7 @@ from scipy.stats import chi2_contingency
 from sfumato.cli import commands
 from sfumato.cli.demo import DEMO_MARK
 from sfumato.errors import InputError
-from sfumato.examples.demo import MISSING, hierarchies, patients, policy_text, write_example
+from sfumato.examples.demo import MISSING, POLICY, hierarchies, patients, write_example
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.schema import Role
@@ -205,7 +205,7 @@ def test_the_example_is_six_files_that_hold_what_the_functions_return(example):
         "hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "personal.yaml", "policy.yaml",
         "private.yaml",
     ]  # fmt: skip
-    assert (example / "policy.yaml").read_text(encoding="utf-8") == policy_text()
+    assert (example / "policy.yaml").read_text(encoding="utf-8") == POLICY
     for name, tree in hierarchies().items():
         assert hierarchy.read(example / "hierarchies" / f"{name}.csv") == tree
     source = open_table(example / "patients.csv")

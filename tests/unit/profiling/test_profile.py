@@ -19,7 +19,7 @@ from sfumato.policy.hierarchy.declarations import Dates, Flat, Mask
 from sfumato.policy.schema import MISSING_TEXTS, Kind, Role
 from sfumato.profiling.draft import determines
 from sfumato.profiling.facts import ColumnFacts, Shape, measure
-from sfumato.profiling.guess import outward
+from sfumato.profiling.guess import round_outward
 from sfumato.profiling.names import NameMeaning, hint_of
 from sfumato.profiling.profile import profile
 from sfumato.table.cells import dates, numbers, texts
@@ -359,7 +359,7 @@ def test_bounds_lie_outside_the_ends_and_are_no_ones_value(low, span, shared, is
         ends=(low, high),
         n_at_ends=tuple(500 if s else 1 for s in shared),
     )
-    first, last = outward(facts)
+    first, last = round_outward(facts)
     assert first <= low <= high <= last
     assert first < last
     assert first in (0, low) or first < low
@@ -375,13 +375,19 @@ def test_bounds_lie_outside_the_ends_and_are_no_ones_value(low, span, shared, is
 @given(st.integers(1, 9), st.integers(-6, 9))
 def test_bounds_are_round_numbers(digit, power):
     low, high = float(f"1.2345e{power}"), float(f"{digit}.6789e{power + 1}")
-    for bound in outward(ColumnFacts("x", 1000, Shape.NUMBER, ends=(low, high), n_at_ends=(1, 1))):
+    for bound in round_outward(ColumnFacts("x", 1000, Shape.NUMBER, ends=(low, high), n_at_ends=(1, 1))):
         assert len(f"{bound:.15g}".replace(".", "").split("e")[0].strip("0")) <= 2
 
 
 def test_a_column_of_one_number_still_gets_two_bounds():
-    assert outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(7, 7), n_at_ends=(9, 9))) == (6, 8)
-    assert outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(0, 0), n_at_ends=(9, 9))) == (0, 1)
+    assert round_outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(7, 7), n_at_ends=(9, 9))) == (
+        6,
+        8,
+    )
+    assert round_outward(ColumnFacts("x", 9, Shape.NUMBER, is_whole=True, ends=(0, 0), n_at_ends=(9, 9))) == (
+        0,
+        1,
+    )
 
 
 # ---- columns together --------------------------------------------------------------------------------
@@ -432,7 +438,7 @@ def naive_alone(table, names):
 
 def test_rows_that_stand_alone_are_counted_as_a_naive_count_does():
     table = patients(400).select(["age", "sex", "zip", "education", "marital_status", "admitted"])
-    everything, three, two = profile(table).singled
+    everything, three, two = profile(table).uniqueness
     assert len(everything.names) == 6
     assert everything.n_rows == naive_alone(table, everything.names)
     pairs = [(a, b) for a in table.column_names for b in table.column_names if a < b]
@@ -447,7 +453,7 @@ def test_many_wide_columns_are_packed_without_overflow():
     table = pa.table(
         {f"city{i}": [f"{chr(97 + i)}{(j * (i + 3)) % 97}" for j in range(N)] * 3 for i in range(14)}
     )
-    first = profile(table).singled[0]
+    first = profile(table).uniqueness[0]
     assert len(first.names) == 14
     assert first.n_rows == naive_alone(table, table.column_names) == 0
 

@@ -36,10 +36,10 @@ CONTAINERS = ("default", "pandas", "polars")
 
 
 class Mondrian:
-    """Learn a recoding from some rows, recode any others.
+    """Mondrian as an estimator of scikit-learn: learns a recoding from some rows, and recodes any others.
 
     The constructor only stores; ``fit`` learns ``recoding_``; ``transform`` recodes rows of the same columns
-    and promises nothing. To publish the fitted rows themselves, verified, use :func:`sfumato.publishing`.
+    and promises nothing. To publish the fitted rows themselves, verified, use :func:`sfumato.publish`.
 
     Without a ``schema`` each column is a quasi-identifier: a number, a date or a category by its dtype. ``y`` is the
     target of the ``workload``; without a workload its labels stay predictable as by :class:`Classify`, and its floats as

@@ -245,10 +245,10 @@ def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
     is_alike = np.array([text.endswith(ROOT) if is_mask else text == ROOT for text in [*texts, ""]])
     at = cells.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     if n_alike := int(is_alike[at].sum()):
-        which = "that end in" if is_mask else "of"
+        which = "end in" if is_mask else "read"
         raise TableError(
-            f"Column {attribute.name!r} has {number_of(n_alike, 'cell')} {which} {ROOT!r}, as generalized ones are "
-            "published; declare all its values, or spell these in another way."
+            f"Column {attribute.name!r} has {number_of(n_alike, 'cell')} that {which} {ROOT!r}, which is also how a "
+            "generalized cell is published. Declare all values of the column, or change these cells."
         )
 
 
@@ -315,8 +315,8 @@ def _check_divisors(problem: LatticeProblem, options: RiskUtilityOptions) -> Non
     if n_none := int(problem.n_alike[weight <= 0].sum()):
         what = f"objective {options.objective}" if options.objective != THRESHOLD else "variant paper"
         raise InputError(
-            f"All weights of {number_of(n_none, 'row')} are 0, or nothing beside those of others, and the {what} "
-            "divides by them; add a floor, such as floor: 0.1."
+            f"{number_of(n_none, 'row')} {'has' if n_none == 1 else 'have'} only weights of 0 (or too small to count), "
+            f"and the {what} divides by the weights. Set a floor, for example floor: 0.1."
         )
 
 

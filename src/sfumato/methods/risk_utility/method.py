@@ -83,6 +83,6 @@ def _check_public(side_table: Any, table: Any) -> None:
             is_same = is_same or Path(one).samefile(other)
     if is_same:
         raise InputError(
-            "The side table is the table itself, and a private release takes all of its side table for public; give it "
-            "one that has no rows of the table."
+            "The side table is the table itself. Under differential privacy the side table must be public: give a table "
+            "that has no rows of this one."
         )

@@ -88,11 +88,12 @@ class DistinctDiversity(Requirement):
 
 @dataclass(frozen=True, slots=True)
 class EntropyDiversity(Requirement):
-    r"""The sensitive values of every group have entropy of at least :math:`\log l` [LDR08, definition 2.2].
+    r"""The sensitive values of every group are as mixed as ``l`` equally frequent ones [LDR08, definition 2.2].
 
     .. math:: -\sum_s p(s) \log p(s) \ge \log l, \qquad 0 \log 0 = 0
 
-    ``l`` is any real number from 1; the achieved figure is :math:`e^H`, on the scale of ``l``.
+    ``l`` is any real number from 1. The figure of a group is :math:`e^H`, H being its entropy: so many equally
+    frequent values would have it.
 
     >>> two_even_values = GroupStats(np.array([4]), values=np.array([[2, 2, 0]]))
     >>> EntropyDiversity(2, of="disease").holds(two_even_values)
@@ -132,6 +133,9 @@ class EntropyDiversity(Requirement):
     def describe(self, figure: float) -> str:
         return f"the entropy of {figure:.4g} equally frequent values"
 
+    def describe_worst(self, figure: float, *, digits: int = 12) -> str:
+        return f"the worst group counts as {figure:.{digits}g} equally frequent values"
+
     def is_met_by(self, figure: float) -> bool:
         return math.log(max(figure, 1.0)) >= math.log(self.l) - FIGURE_TOLERANCE
 
@@ -155,8 +159,8 @@ class RecursiveDiversity(Requirement):
 
     .. math:: x_1 < c\,(x_l + x_{l+1} + \dots)
 
-    ``l = 1`` always holds. ``c`` is kept as an exact fraction of its decimal text, so that a
-    boundary such as 3 < 0.1 x 30 is judged exactly.
+    ``l = 1`` always holds. ``c`` is kept as the exact fraction of its decimal text, so that a
+    boundary such as 3 < 0.1 x 30 is decided exactly.
 
     >>> counts = GroupStats(np.array([52]), values=np.array([[1, 50, 1]]))
     >>> RecursiveDiversity(c=25, l=2, of="d").holds(counts), RecursiveDiversity(c=26, l=2, of="d").holds(counts)
@@ -213,6 +217,11 @@ class RecursiveDiversity(Requirement):
         if math.isinf(figure):
             return f"fewer than {self.l} different values"
         return f"a diversity that needs a c above {figure:.4g}"
+
+    def describe_worst(self, figure: float, *, digits: int = 12) -> str:
+        if math.isinf(figure):
+            return f"the worst group has fewer than {self.l} different values"
+        return f"the worst group needs a c above {figure:.{digits}g}"
 
     def is_met_by(self, figure: float) -> bool:
         return self.l == 1 or figure < self.c * (1 + RATIO_TOLERANCE)

@@ -85,6 +85,10 @@ class Requirement(ABC):
     def describe(self, figure: float) -> str:
         """A group with this figure has ..."""
 
+    def describe_worst(self, figure: float, *, digits: int = 12) -> str:
+        """The figure of the worst group, as a clause."""
+        return f"the {self.figure} is {figure:.{digits}g}"
+
     @abstractmethod
     def promise(self, figure: float) -> Promise:
         """What it promises, beside the figure of the worst group."""
