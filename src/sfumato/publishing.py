@@ -36,8 +36,8 @@ from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import UNKNOWN, Source, release_format
 from sfumato.table.spill import Spill
 from sfumato.table.write import compact
-from sfumato.verify.checks import Verdict
-from sfumato.verify.drafts import DraftFinding, Unverified, find
+from sfumato.verify.checks import Verification
+from sfumato.verify.drafts import DraftFinding, DraftRows, examine_draft
 from sfumato.verify.folder import verify_folder
 
 
@@ -247,7 +247,9 @@ class _Run:
         """The release of a draft of which every claim was found to be true."""
         memory, scratch = (None, None) if engine.spill is None else (engine.memory, engine.spill.folder)
         policy, rows = draft.policy, draft.rows
-        found = find(Unverified(rows, policy, draft.recoding, draft.claims, draft.missing, memory, scratch))
+        found = examine_draft(
+            DraftRows(rows, policy, draft.recoding, draft.claims, draft.missing, memory, scratch)
+        )
         figures = dict(draft.figures)
         if self.request.evaluation is not None:
             self.request.evaluation.check_rows(found.claims.rows)
@@ -256,7 +258,7 @@ class _Run:
         is_private = draft.privacy is not None  # then nothing is said that was not drawn, not even the day
         made = None if is_private else self.made
         certificate = Certificate.of(policy, found.claims, figures=figures, privacy=draft.privacy, made=made)
-        Verdict(tuple(found.checks(certificate))).raise_if_failed()
+        Verification(tuple(found.checks(certificate))).raise_if_failed()
         release = Release(
             compact(rows) if isinstance(rows, pa.Table) else rows,
             certificate,

@@ -14,7 +14,7 @@ from commandline import Outcome, command, environment
 
 from sfumato.table.allowance import TooLarge, allowing, memory_allowed
 from sfumato.table.opening import open_table
-from sfumato.verify.opening import is_small
+from sfumato.verify.rows import is_small
 
 POLICY = """\
 attributes: {age: {role: quasi-identifier, type: number}, sex: {role: other}}

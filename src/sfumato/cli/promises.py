@@ -10,7 +10,7 @@ from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
 from sfumato.release.certificate import Privacy, Sampling
 from sfumato.release.release import Release
-from sfumato.verify.risk_utility.boxes import TRADEOFF
+from sfumato.verify.risk_utility.claims import TRADEOFF
 
 ALL_OR_NOTHING = 0.95
 """A share of the rows so large that hardly any has a generalization between raw and suppressed."""

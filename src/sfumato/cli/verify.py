@@ -24,7 +24,7 @@ from sfumato.errors import InputError, VerificationFailed, printable
 
 if TYPE_CHECKING:
     from sfumato.table.reading import Reading
-    from sfumato.verify.checks import Check, Verdict
+    from sfumato.verify.checks import Check, Verification
 
 FORMAT = 1
 """Of the file of checks."""
@@ -54,7 +54,7 @@ class Telling:
         check_own_file(self.out, *inputs)
         check_file_target(self.out, overwrite=self.overwrite)
 
-    def tell(self, verdict: Verdict) -> None:
+    def tell(self, verdict: Verification) -> None:
         """Print every check, write the file, and raise if one fails."""
         for check in verdict.checks:
             say(f"{check.mark:<4}  {check.claim}{': ' + check.detail if check.detail else ''}")
@@ -69,7 +69,7 @@ class Telling:
                 [f"with --strict nothing may rest on the owner's word, and this does: {claims}."]
             )
 
-    def _write(self, verdict: Verdict, *, is_ok: bool) -> None:
+    def _write(self, verdict: Verification, *, is_ok: bool) -> None:
         if self.out is None:
             return
         from sfumato.table.files import replace_atomically
@@ -177,7 +177,7 @@ def _print_sql(
     click.echo(printable(text) if sys.stdout.isatty() else text)  # names as they are, except on a terminal
 
 
-def _with_report(verdict: Verdict, folder: Path) -> Verdict:
+def _with_report(verdict: Verification, folder: Path) -> Verification:
     """The verdict on a folder, with one on its report in place of the note that nobody has looked at it.
 
     What a report of another version looks like, this one does not know.
@@ -186,7 +186,7 @@ def _with_report(verdict: Verdict, folder: Path) -> Verdict:
     from sfumato.release.certificate import this_version
     from sfumato.release.folder import REPORT
     from sfumato.release.release import Release
-    from sfumato.verify.checks import Check, Verdict
+    from sfumato.verify.checks import Check, Verification
     from sfumato.verify.folder import REPORT_NOT_CHECKED
 
     if not verdict.ok or REPORT_NOT_CHECKED not in verdict.checks:
@@ -203,4 +203,4 @@ def _with_report(verdict: Verdict, folder: Path) -> Verdict:
         )
     else:
         check = replace(REPORT_NOT_CHECKED, detail=f"it was made by version {made_by}, and this is {here}")
-    return Verdict(tuple(check if one is REPORT_NOT_CHECKED else one for one in verdict.checks))
+    return Verification(tuple(check if one is REPORT_NOT_CHECKED else one for one in verdict.checks))

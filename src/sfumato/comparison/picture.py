@@ -19,8 +19,7 @@ from markupsafe import Markup
 from sfumato.comparison.advice import scale_of, series
 from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.result import ACCURACY
-from sfumato.report.svg import shorten, tag
-from sfumato.report.ticks import nice_step
+from sfumato.report.svg import nice_step, shorten, tag
 from sfumato.table.files import replace_atomically
 
 INKS = ("#1f6f8b", "#c8553d", "#6a7b3c", "#7a5c99", "#b08900", "#4a4a4a")

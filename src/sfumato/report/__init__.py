@@ -18,10 +18,8 @@ from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
-from sfumato.release.release import Release
 from sfumato.report.diffgen import render_counts
-from sfumato.report.distribution_picture import draw, remark
-from sfumato.report.distributions import distributions_of
+from sfumato.report.distributions import describe_omissions, distributions_of, draw_distribution
 from sfumato.report.groups import (
     LEVELS,
     REMOVED,
@@ -31,16 +29,25 @@ from sfumato.report.groups import (
     attributes_of,
     details_of,
     groups_of,
-    promises_of,
 )
-from sfumato.report.page import ReportSummary, hidden_of, list_names, options_of, share, shown, template
+from sfumato.report.page import (
+    ReportedRelease,
+    ReportSummary,
+    hidden_of,
+    list_names,
+    options_of,
+    share,
+    template,
+    write_certificate,
+)
 from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
 from sfumato.report.risk_utility import render_tradeoff
 from sfumato.report.rows import View, view_of
 from sfumato.report.sampled import render_sampled
-from sfumato.report.use_pictures import scores, selection_bar
 from sfumato.report.utility import (
+    draw_scores,
+    draw_selection,
     name_of,
     published_statistics,
     purpose,
@@ -51,12 +58,12 @@ from sfumato.report.utility import (
 from sfumato.verify.cells import Detail
 
 
-def render(release: Release) -> str:
+def render(release: ReportedRelease) -> str:
     """The report of a release, as HTML."""
     return PAGES[release.policy.method.form](release)
 
 
-def render_groups(release: Release) -> str:
+def render_groups(release: ReportedRelease) -> str:
     """The report of a release whose rows form groups, as HTML."""
     view = view_of(release.rows, release.policy, release.format)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
@@ -72,7 +79,7 @@ def render_groups(release: Release) -> str:
     return _template().render(
         release=release,
         claims=release.certificate.claims,
-        verdict=verdict(promises, sizes),
+        summary=summarize(promises, sizes),
         promises=promises,
         groups=groups,
         sizes=sizes,
@@ -95,8 +102,8 @@ def render_groups(release: Release) -> str:
         statistics=published_statistics(release.policy.statistics),
         gaps=list(gaps(release, facts)),
         purposes=[purpose(task) for task in release.policy.workload],
-        options=options_of(release),
-        certificate=shown(release.certificate),
+        options=options_of(release.policy),
+        certificate=write_certificate(release.certificate),
         LEVELS=LEVELS,
     )
 
@@ -107,13 +114,19 @@ def _template() -> jinja2.Template:
         "report.html",
         level_bar=level_bar,
         detail=detail,
-        scores=scores,
-        selection_bar=selection_bar,
+        scores=draw_scores,
+        selection_bar=draw_selection,
         model=name_of,
         significance=significance,
-        draw=draw,
-        remark=remark,
+        draw=draw_distribution,
+        remark=describe_omissions,
     )
+
+
+def promises_of(release: ReportedRelease) -> list[Promise]:
+    """What each requirement promises, beside the figure of the worst group."""
+    pairs = zip(release.policy.requirements, release.certificate.claims.requirements, strict=True)
+    return [requirement.promise(claim.achieved) for requirement, claim in pairs]
 
 
 def detail(fact: AttributeFacts) -> str:
@@ -126,7 +139,8 @@ def detail(fact: AttributeFacts) -> str:
 # ---- sentences -------------------------------------------------------------------------------------
 
 
-def verdict(promises: list[Promise], sizes: Sizes) -> ReportSummary:
+def summarize(promises: list[Promise], sizes: Sizes) -> ReportSummary:
+    """Do all promises hold, and what does that mean?"""
     n, n_groups, smallest = sizes.n_rows, sizes.n_groups, sizes.smallest
     others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
     shared = (
@@ -178,7 +192,7 @@ def caption(plane: Plane, groups: PublishedGroups, schema: Schema) -> str:
     )
 
 
-def gaps(release: Release, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
+def gaps(release: ReportedRelease, facts: list[AttributeFacts]) -> Iterator[tuple[str, str]]:
     """What the release does not protect from: a heading and a sentence each."""
     sensitive = release.policy.schema.names(Role.SENSITIVE)
     diverse = {requirement.of for requirement in release.policy.requirements}
@@ -238,7 +252,7 @@ class Sizes:
     largest: int
 
     @classmethod
-    def of(cls, release: Release, view: View, groups: PublishedGroups) -> Sizes:
+    def of(cls, release: ReportedRelease, view: View, groups: PublishedGroups) -> Sizes:
         size, n_groups = groups.size, len(groups.size)
         smallest, mean = int(size.min()), float(size.mean())
         if view.one_in > 1:  # the certificate knows better than some of the groups
@@ -251,7 +265,7 @@ class Sizes:
 
 
 def _facts(
-    release: Release, view: View, groups: PublishedGroups, details: Mapping[str, Detail]
+    release: ReportedRelease, view: View, groups: PublishedGroups, details: Mapping[str, Detail]
 ) -> list[AttributeFacts]:
     known = {name: Counted(view.n_distinct.get(name), n) for name, n in view.missing.items()}
     facts = attributes_of(release.policy, view.cells, view.rows, groups, details, known)
@@ -265,7 +279,7 @@ def _facts(
     ]
 
 
-PAGES: Mapping[Form, Callable[[Release], str]] = {
+PAGES: Mapping[Form, Callable[[ReportedRelease], str]] = {
     Form.GROUPS: render_groups,
     Form.COUNTS: render_counts,
     Form.BOXES: render_tradeoff,

@@ -24,8 +24,14 @@ from sfumato.recoding.counts import GridLines
 from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
-from sfumato.release.release import Release
-from sfumato.report.page import ReportSummary, list_names, options_of, shown, template
+from sfumato.report.page import (
+    ReportedRelease,
+    ReportSummary,
+    list_names,
+    options_of,
+    template,
+    write_certificate,
+)
 from sfumato.report.svg import shorten, tag
 
 Ints = NDArray[np.int64]
@@ -45,7 +51,7 @@ KINDS = {
 UNSPENT = "unspent"
 
 
-def render_counts(release: Release) -> str:
+def render_counts(release: ReportedRelease) -> str:
     """The report of counts in the cells of a grid, as HTML."""
     privacy = release.certificate.privacy
     if privacy is None:
@@ -59,7 +65,7 @@ def render_counts(release: Release) -> str:
         release=release,
         privacy=privacy,
         claims=release.certificate.claims,
-        verdict=verdict(privacy),
+        summary=summarize(privacy),
         epsilon=decimal(privacy.epsilon),
         factor=factor(privacy.epsilon),
         odds=odds(privacy.epsilon),
@@ -77,8 +83,8 @@ def render_counts(release: Release) -> str:
         cells=cells_of(lines, counts, attributes[:-1]),
         is_expanded=lines.is_expanded,
         count=COUNT,
-        options=options_of(release),
-        certificate=shown(release.certificate),
+        options=options_of(release.policy),
+        certificate=write_certificate(release.certificate),
     )
 
 
@@ -90,7 +96,7 @@ def _template() -> jinja2.Template:
 # ---- the promise -----------------------------------------------------------------------------------
 
 
-def verdict(privacy: Privacy) -> ReportSummary:
+def summarize(privacy: Privacy) -> ReportSummary:
     if not privacy.is_secret:
         return ReportSummary(
             "bad",

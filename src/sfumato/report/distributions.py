@@ -1,4 +1,4 @@
-"""How the rows of a release are distributed over each published column, as far as the release tells.
+"""How the rows of a release are distributed over each published column, as far as the release tells, and its picture.
 
 A number or date that was split by thresholds is published as boxes: its rows are spread evenly over each. Other
 numbers are counted as they are, and everything else by its published labels.
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import EXACT_LIMIT
@@ -20,8 +21,9 @@ from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.report.groups import Leaves, PublishedGroups
-from sfumato.report.partition_plot import divisor, line_of, stretches
+from sfumato.report.plot_axis import PlotAxis, divisor, line_of, stretches, ticks_of, value_text
 from sfumato.report.rows import View
+from sfumato.report.svg import decimal, shorten, tag
 from sfumato.table import cells as table_cells
 
 Ints = NDArray[np.int64]
@@ -34,6 +36,14 @@ FAR = 0.005
 """The share of rows at either end that is left out of a picture if the others would be squeezed by it."""
 
 SQUEEZED = 0.5
+
+WIDTH = 290.0
+HEIGHT, TOP, BOTTOM = 84.0, 6.0, 22.0  # of a silhouette, and the room above and below it
+LINE = 20.0  # of a bar
+LABELS, COUNTS = 116.0, 54.0  # room beside the bars
+LONGEST_LABEL = 18
+NAMES = {None: "missing", "*": "* (any)"}
+"""What a label is called that does not speak for itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +71,8 @@ class LabelCounts:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
+    """How rows are distributed over one published column."""
+
     attribute: Attribute
     shape: Density | LabelCounts
 
@@ -77,15 +89,15 @@ def _shape(attribute: Attribute, view: View, leaves: Leaves | None) -> Density |
     is_quasi = attribute.role is Role.QUASI_IDENTIFIER
     source = view.cells if is_quasi else view.rows
     if leaves is not None and a is not None and isinstance(leaves.recoding.axes[a], OrderedAxis):
-        return _of_boxes(leaves, a)
+        return _count_boxes(leaves, a)
     if attribute.name not in source.names:
         return None
     column = source.column(attribute.name)
     if is_quasi:
-        return _of_labels(column, attribute, leaves, view.weight, view.one_in)
+        return _count_labels(column, attribute, leaves, view.weight, view.one_in)
     if attribute.kind is Kind.CATEGORY:
-        return _of_labels(column, attribute, leaves, None, view.scale)
-    shape = _of_values(column, attribute)
+        return _count_labels(column, attribute, leaves, None, view.scale)
+    shape = _count_values(column, attribute)
     if view.is_large and isinstance(shape, Density):
         n_missing = view.missing.get(attribute.name, 0)
         return replace(shape, n_far=round(shape.n_far * view.scale), n_missing=n_missing)
@@ -100,7 +112,7 @@ def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
 # ---- numbers and dates -----------------------------------------------------------------------------
 
 
-def _of_boxes(leaves: Leaves, a: int) -> Density | LabelCounts:
+def _count_boxes(leaves: Leaves, a: int) -> Density | LabelCounts:
     axis = leaves.recoding.axes[a]
     assert isinstance(axis, OrderedAxis)
     which, low, high = distinct_boxes(leaves.low[:, a], leaves.high[:, a])
@@ -134,7 +146,7 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
     return Density(axis, edges, inside, round(rows.sum() - inside.sum()))
 
 
-def _of_values(column: Any, attribute: Attribute) -> Density | LabelCounts:
+def _count_values(column: Any, attribute: Attribute) -> Density | LabelCounts:
     cells = table_cells.ordered(column, attribute)
     values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(values):
@@ -173,7 +185,7 @@ def _edges(axis: OrderedAxis, low: float, high: float) -> Floats:
 # ---- labels ----------------------------------------------------------------------------------------
 
 
-def _of_labels(
+def _count_labels(
     column: Any, attribute: Attribute, leaves: Leaves | None, weight: Ints | None, scale: float
 ) -> LabelCounts:
     """Rows by label; each row stands for ``weight`` others, and all of them for ``scale`` times as many."""
@@ -199,3 +211,71 @@ def _in_order(attribute: Attribute, leaves: Leaves | None) -> Iterator[str | Non
     if leaves is not None and a is not None and attribute.kind is not Kind.CATEGORY:
         axis = leaves.recoding.axes[a]
         yield from axis.nodes.labels if isinstance(axis, TreeAxis) else ()
+
+
+# ---- pictures --------------------------------------------------------------------------------------
+
+
+def draw_distribution(distribution: Distribution) -> Markup:
+    """The rows of one column, as published."""
+    name, shape = distribution.attribute.name, distribution.shape
+    return _silhouette(name, shape) if isinstance(shape, Density) else _bars(name, shape)
+
+
+def describe_omissions(distribution: Distribution) -> str:
+    """What the picture leaves out, in words."""
+    shape = distribution.shape
+    if isinstance(shape, Density):
+        notes = [(shape.n_missing, "missing"), (shape.n_far, "farther out")]
+        return ", ".join(f"{n:,} {'row' if n == 1 else 'rows'} {what}" for n, what in notes if n)
+    if not shape.n_others:
+        return ""
+    return f"{shape.n_others:,} more labels, together {shape.n_rows_of_others:,} rows"
+
+
+def _silhouette(name: str, density: Density) -> Markup:
+    low, high = float(density.edges[0]), float(density.edges[-1])
+    most = max(float(density.rows.max()), 1e-300)
+    x = WIDTH * np.linspace(0.0, 1.0, len(density.edges))
+    y = TOP + HEIGHT * (1 - density.rows / most)
+    steps = "".join(f"V{decimal(up)}H{decimal(to)}" for up, to in zip(y, x[1:], strict=True))
+    outline = f"M0 {decimal(TOP + HEIGHT)}{steps}V{decimal(TOP + HEIGHT)}Z"
+    axis = density.axis
+    half = (axis.grid or 0.0) / 2
+    shown = replace(axis, low=max(low + half, axis.low), high=min(high - half, axis.high))
+    scale = PlotAxis(shown, np.array([low, high]), np.array([0.0, 1.0]), is_even=True)
+    parts = [tag("path", d=outline, class_="bar"), _baseline()]
+    for tick in ticks_of(scale, most=5) if math.isfinite(high - low) else ():
+        at = WIDTH * tick.place
+        anchor = "start" if at < 16 else "end" if at > WIDTH - 16 else "middle"
+        parts.append(tag("path", d=f"M{at:.1f} {TOP + HEIGHT:g}v4", class_="tick"))
+        parts.append(tag("text", tick.label, x=at, y=TOP + HEIGHT + 17, text_anchor=anchor, class_="label"))
+    ends = f"{value_text(axis, shown.low)} to {value_text(axis, shown.high)}"
+    return _picture(f"How the rows are distributed over {name}, from {ends}", TOP + HEIGHT + BOTTOM, *parts)
+
+
+def _baseline() -> Markup:
+    return tag("path", d=f"M0 {TOP + HEIGHT:g}h{WIDTH:g}", class_="tick")
+
+
+def _bars(name: str, labels: LabelCounts) -> Markup:
+    total = max(sum(n for _, n in labels.rows) + labels.n_rows_of_others, 1)
+    most = max((n for _, n in labels.rows), default=1)
+    parts, long = [], WIDTH - LABELS - COUNTS
+    for at, (label, n) in enumerate(labels.rows):
+        y, text = LINE * at, NAMES.get(label, label or "")
+        about = tag("title", f"{shorten(text, 200)}: {n:,} rows, {100 * n / total:.3g} %")
+        style = "label soft" if label is None else "label"
+        parts += [
+            tag("text", about, shorten(text, LONGEST_LABEL), x=LABELS - 8, y=y + 14, text_anchor="end", class_=style),
+            tag("rect", x=LABELS, y=y + 3, width=max(long * n / most, 1), height=LINE - 6, class_="bar"),
+            tag("text", f"{n:,}", x=LABELS + max(long * n / most, 1) + 6, y=y + 14, class_="label"),
+        ]  # fmt: skip
+    return _picture(f"Rows by label of {name}", LINE * max(len(labels.rows), 1) + 2, *parts)
+
+
+def _picture(about: str, height: float, *parts: Markup) -> Markup:
+    words = shorten(about, 200)
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {WIDTH:g} {height:g}", role="img", aria_label=words, class_="column"
+    )

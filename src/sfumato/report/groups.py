@@ -1,4 +1,4 @@
-"""What a release says about itself in numbers: its groups, its promises, what became of each attribute.
+"""The groups of a release and what became of each attribute, for its report.
 
 Everything is read from the published rows, the recoding and the certificate. Rows are touched only to find
 where a stretch of equal boxes ends and the next one begins; from there on it is groups.
@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from sfumato.policy.document import Policy
 from sfumato.policy.output import bound_names
-from sfumato.policy.requirements import Promise
 from sfumato.policy.schema import Attribute, Role
 from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
-from sfumato.release.release import Release
 from sfumato.table import cells as table_cells
 from sfumato.table.combinations import NumberedRows, number_combinations
 from sfumato.table.source import Source
@@ -60,9 +58,9 @@ class CellCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedGroups:
-    """The published groups: ``size`` in rows, and ``leaves`` if rows and recoding fit together.
+    """The published groups: the ``size`` of each, and the ``leaves`` of the recoding if its boxes are those of the rows.
 
-    ``cells`` are those of the quasi-identifiers, for each run of equal rows; ``length`` is of the runs.
+    A run is a stretch of equal rows: ``cells`` are those of each run's quasi-identifiers, ``length`` its rows.
     """
 
     size: Ints
@@ -79,18 +77,18 @@ def groups_of(
     ``weight`` says how many rows each row of the source stands for, where it is not one.
     """
     names = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
-    columns = {name: _encoded(source.column(name)) for name in names}
+    columns = {name: _encode(source.column(name)) for name in names}
     starts = _run_starts(list(columns.values()), source.n_rows)
     length = np.diff(starts, append=source.n_rows) if weight is None else np.add.reduceat(weight, starts)
     texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
     places = None if recoding is None else _places(recoding, texts)
     if recoding is None or places is None:
-        cells = {name: _numbered(text) for name, text in texts.items()}
-        return PublishedGroups(_sizes(_joint(cells.values()).number, length), cells, length, None)
+        cells = {name: _number_texts(text) for name, text in texts.items()}
+        return PublishedGroups(_sizes(_number_lines(cells.values()).number, length), cells, length, None)
     n_places = len(places)
     known = _texts(recoding, places)
-    both = {name: _numbered(pa.concat_arrays([known[name], texts[name]])) for name in names}
-    joint = _joint(both.values())
+    both = {name: _number_texts(pa.concat_arrays([known[name], texts[name]])) for name in names}
+    joint = _number_lines(both.values())
     key = joint.number
     size = _sizes(key[n_places:], length, n_keys=joint.n)
     rows = np.zeros(n_places, dtype=np.int64)
@@ -108,7 +106,7 @@ def cells_of(attribute: Attribute, source: Source) -> list[str]:
 
 
 def _places(recoding: AnyRecoding, texts: Mapping[str, pa.Array]) -> Ints | None:
-    """The places of the recoding that may hold published rows; None if its columns are others."""
+    """The boxes of the recoding that may hold published rows; None if its columns are not those published."""
     if isinstance(recoding, Cuts):
         return _cells_of_grid(recoding, texts)
     leaves = np.flatnonzero(recoding.tree.is_leaf)
@@ -147,7 +145,7 @@ def _leaves(recoding: AnyRecoding, places: Ints, rows: Ints) -> Leaves:
     return Leaves(recoding, rows[has_rows], low, high)
 
 
-def _encoded(column: Any) -> pa.DictionaryArray:
+def _encode(column: Any) -> pa.DictionaryArray:
     cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
 
@@ -165,27 +163,18 @@ def _as_text(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.string()).fill_null("")
 
 
-def _numbered(texts: pa.Array) -> CellCodes:
+def _number_texts(texts: pa.Array) -> CellCodes:
     encoded = texts.dictionary_encode()
     empty = pc.index(encoded.dictionary, pa.scalar("", pa.string())).as_py()
     return CellCodes(encoded.indices.to_numpy().astype(np.int64), empty)
 
 
-def _joint(columns: Iterable[CellCodes]) -> NumberedRows:
+def _number_lines(columns: Iterable[CellCodes]) -> NumberedRows:
     return number_combinations([column.code for column in columns])
 
 
 def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
     return np.bincount(key, weights=length, minlength=n_keys).astype(np.int64)
-
-
-# ---- promises --------------------------------------------------------------------------------------
-
-
-def promises_of(release: Release) -> list[Promise]:
-    """What each requirement promises, beside the figure of the worst group."""
-    pairs = zip(release.policy.requirements, release.certificate.claims.requirements, strict=True)
-    return [requirement.promise(claim.achieved) for requirement, claim in pairs]
 
 
 # ---- attributes ------------------------------------------------------------------------------------
@@ -244,27 +233,27 @@ def attributes_of(
     out = []
     for attribute in policy.schema:
         if attribute.role is Role.QUASI_IDENTIFIER:
-            out.append(_generalized(attribute, cells, groups, details[attribute.name]))
+            out.append(_describe_generalized(attribute, cells, groups, details[attribute.name]))
         elif attribute.name in known:
             out.append(AttributeFacts(attribute, "published as it is", *known[attribute.name]))
         elif attribute.name in rows.names:
-            out.append(_as_it_is(attribute, rows.column(attribute.name)))
+            out.append(_describe_as_published(attribute, rows.column(attribute.name)))
         else:
             out.append(AttributeFacts(attribute, REMOVED))
     return out
 
 
-def _as_it_is(attribute: Attribute, column: Any) -> AttributeFacts:
+def _describe_as_published(attribute: Attribute, column: Any) -> AttributeFacts:
     cells = table_cells.texts(column, attribute)
     return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
 
 
-def _generalized(
+def _describe_generalized(
     attribute: Attribute, source: Source, groups: PublishedGroups, detail: Detail
 ) -> AttributeFacts:
     columns = [groups.cells[name] for name in cells_of(attribute, source)]
     is_empty = np.logical_and.reduce([column.code == column.empty for column in columns])
-    n_distinct = _joint(columns).n - bool(is_empty.any())
+    n_distinct = _number_lines(columns).n - bool(is_empty.any())
     if detail.exact + detail.missing == detail.rows:
         happened = "published as it is"
     else:

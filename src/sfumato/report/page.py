@@ -5,18 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jinja2
+import pyarrow as pa
 
 from sfumato.errors import number_of
+from sfumato.policy.document import Policy
 from sfumato.release.certificate import Certificate
-from sfumato.release.release import Release
 from sfumato.report.svg import plain
+from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail
 
 LONGEST_TREE = 2_000
 """Characters of a hierarchy beyond which the certificate in the report leaves it out."""
+
+
+class ReportedRelease(Protocol):
+    """What a report reads of a release."""
+
+    @property
+    def rows(self) -> pa.Table | FiledRows: ...
+    @property
+    def certificate(self) -> Certificate: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def recoding(self) -> Any: ...
+    @property
+    def format(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +100,9 @@ def list_names(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + more
 
 
-def options_of(release: Release) -> list[tuple[str, str]]:
-    ((_, options),) = release.policy.method.as_policy().items()
+def options_of(policy: Policy) -> list[tuple[str, str]]:
+    """The options of the policy's method, each with its setting."""
+    ((_, options),) = policy.method.as_policy().items()
     return [
         (key, ", ".join(value) if isinstance(value, list) else write_setting(value))
         for key, value in options.items()
@@ -108,7 +126,7 @@ def write_setting(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def shown(certificate: Certificate) -> str:
+def write_certificate(certificate: Certificate) -> str:
     """The certificate as JSON. Long hierarchies are left out, and hashes too: files are hashed after the report."""
     document = json.loads(certificate.to_json())
     document["claims"].pop("sha256", None)

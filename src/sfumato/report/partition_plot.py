@@ -17,24 +17,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.policy.hierarchy.declared import OR_MISSING
-from sfumato.policy.schema import Kind
-from sfumato.recoding.axis import Axis, OrderedAxis, TreeAxis
+from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.report.groups import Leaves
+from sfumato.report.plot_axis import PlotAxis, divisor, line_of, missing_strip, stretches
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 
-LARGEST = float(np.finfo(np.float64).max)
-
-MISSING_STRIP = 0.05
-"""Width of the strip for missing values, before the ordered ones, as a share of their range."""
 
 RESPECTED = 0.3
 """A line is drawn if at least this share of what it could gain is left after the boxes that it crosses."""
@@ -59,43 +54,6 @@ class Canvas:
 ROUGH = Canvas(most=96, thinnest=0.02, slenderest=9.0, may_cross=True)
 EXACT = Canvas(most=240, thinnest=0.004, slenderest=1e9, may_cross=False)
 """Where rectangles are the published boxes themselves, more of them are worth drawing."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlotAxis:
-    """One attribute along a side of the picture.
-
-    ``edges`` are the places on the attribute's line where boxes begin or end, ``place`` is where each lies on
-    the picture, from 0 to 1. ``is_even`` unless crowded parts are drawn wider.
-    """
-
-    axis: Axis
-    edges: Floats
-    place: Floats
-    is_even: bool
-
-    @property
-    def name(self) -> str:
-        return self.axis.attribute.name
-
-    def at(self, value: float) -> float:
-        return float(np.interp(value, self.edges, self.place))
-
-    def at_all(self, values: NDArray[Any]) -> Floats:
-        return np.asarray(np.interp(values, self.edges, self.place))
-
-    def text(self, first: int, last: int) -> str:
-        """The values between two edges, for people."""
-        low, high = float(self.edges[first]), float(self.edges[last])
-        if isinstance(self.axis, TreeAxis):
-            return _labels_between(self.axis, round(low), round(high))
-        start, _ = line_of(self.axis)
-        if high <= start:
-            return "missing"
-        half = (self.axis.grid or 0.0) / 2
-        ends = [value_text(self.axis, max(low, start) + half), value_text(self.axis, high - half)]
-        values = " to ".join(dict.fromkeys(ends))
-        return values + OR_MISSING if low < start else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,35 +109,6 @@ def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
 # ---- scales ----------------------------------------------------------------------------------------
 
 
-def line_of(axis: Axis) -> tuple[float, float]:
-    """Where the attribute's values begin and end; a value of a grid lies in the middle of its own place."""
-    if isinstance(axis, TreeAxis):
-        return 0.0, float(axis.nodes.n_leaves)
-    half = (axis.grid or 0.0) / 2
-    low, high = axis.low - half, axis.high + half
-    pad = max(0.5, 1e-9 * abs(low))  # a half is lost on a number beyond 2^53
-    return (low, high) if low < high else (low - pad, high + pad)
-
-
-def missing_strip(axis: Axis) -> float:
-    """The width of the strip before the first value that stands for missing, 0 if there is none."""
-    if isinstance(axis, TreeAxis) or not axis.has_missing:
-        return 0.0
-    low, high = line_of(axis)
-    return min(MISSING_STRIP * 2 * (high / 2 - low / 2), low + LARGEST)
-
-
-def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Where each box begins and ends on the attribute's line."""
-    if isinstance(axis, TreeAxis):
-        node = low.astype(np.int64)
-        return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
-    half = (axis.grid or 0.0) / 2
-    start, end = line_of(axis)
-    first = np.where(np.isnan(low), start - missing_strip(axis), np.clip(low + half, start, end))
-    return first, np.clip(high + half, start, end)
-
-
 def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> PlotAxis:
     start, end = line_of(axis)
     edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
@@ -200,11 +129,6 @@ def _lengths(edges: Floats) -> Floats:
     return np.asarray(np.diff(ends) / (ends[-1] - ends[0]))
 
 
-def divisor(numbers: Floats) -> float:
-    """What numbers must be divided by for their differences to be finite: 1, or 4 of very large ones."""
-    return 4.0 if np.abs(numbers).max() > LARGEST / 4 else 1.0
-
-
 def _spread(rows: Ints, first: Ints, last: Ints, length: Floats) -> Floats:
     """The share of rows between each edge and the next, with rows spread evenly over their boxes."""
     n = len(length) + 1
@@ -221,33 +145,6 @@ def _half_of(mass: Floats, length: Floats) -> float:
     order = np.argsort(-density, kind="stable")
     n = int(np.searchsorted(np.cumsum(mass[order]), 0.5)) + 1
     return float(length[order][:n].sum())
-
-
-def _labels_between(axis: TreeAxis, first: int, last: int) -> str:
-    tree = axis.nodes
-    exact = np.flatnonzero((tree.low == first) & (tree.high == last))
-    if len(exact):
-        return label_of(axis, int(exact[-1]))
-    ends = [label_of(axis, int(tree.leaf_nodes[code])) for code in (first, last - 1)]
-    return " … ".join(ends)
-
-
-def value_text(axis: OrderedAxis, value: float) -> str:
-    """A number or day for people. No separators in four digits: it may be a year.
-
-    >>> from sfumato.policy.schema import Attribute, Role
-    >>> age = OrderedAxis(Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER), 0, 1, 0.1, False)
-    >>> [value_text(age, value) for value in (0.1 + 0.2, 1985.0, 20000.0)]
-    ['0.3', '1985', '20,000']
-    """
-    if axis.attribute.kind is Kind.DATE:
-        return str(np.datetime64(round(value), "D"))
-    return f"{value:.15g}" if abs(value) < 10_000 else f"{value:,.15g}"
-
-
-def label_of(axis: TreeAxis, node: int) -> str:
-    label = axis.nodes.labels[node]
-    return "missing" if label is None else label
 
 
 # ---- lines -----------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sfumato.recoding.axis import TreeAxis
 from sfumato.report.groups import LEVELS
-from sfumato.report.partition_plot import Plane, PlotAxis
-from sfumato.report.svg import shorten, tag
-from sfumato.report.ticks import Tick, nice_step, ticks_of
+from sfumato.report.partition_plot import Plane
+from sfumato.report.plot_axis import PlotAxis, Tick, ticks_of
+from sfumato.report.svg import nice_step, shorten, tag
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,6 +50,8 @@ class DensityTone:
 
 @dataclass(frozen=True, slots=True)
 class Painting:
+    """The picture of the partition, and what its colours mean."""
+
     picture: Markup
     legend: tuple[DensityTone, ...]
 

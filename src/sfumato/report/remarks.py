@@ -18,7 +18,7 @@ ADVICE: Mapping[Form, str] = {
 def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
     """How much published rows tell; all of it follows from them."""
     yield f"cells of the quasi-identifiers: {claimed.cells}"
-    if hidden := _hidden(details):
+    if hidden := _find_hidden(details):
         columns = ", ".join(f"{name} {share}" for name, share in hidden.items())
         yield f"* nearly everywhere (share of the rows): {columns}"
     shared = {name: n_rows for name, n_rows in claimed.one_value.items() if n_rows}
@@ -35,7 +35,7 @@ def notices_of(
     claimed: Claims, details: Mapping[str, Detail], form: Form, reason: Callable[[str], str] | None = None
 ) -> Iterator[str]:
     """What the owner should know of a release that tells little, and what to try; ``reason`` says why a column is so."""
-    hidden = _hidden(details)
+    hidden = _find_hidden(details)
     if claimed.groups == 1 and claimed.rows > 1:
         yield f"All {claimed.rows:,} rows are one group: the quasi-identifiers tell nobody apart."
     for name, share in hidden.items():
@@ -44,7 +44,7 @@ def notices_of(
         yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {ADVICE[form]}."
 
 
-def _hidden(details: Mapping[str, Detail]) -> dict[str, str]:
+def _find_hidden(details: Mapping[str, Detail]) -> dict[str, str]:
     """The columns that are ``*`` nearly everywhere, and in how many rows, in per cent."""
     return {
         name: percent(detail.nothing, detail.rows) for name, detail in details.items() if detail.is_hidden

@@ -28,8 +28,16 @@ from sfumato.policy.options.risk_utility import (
     RiskUtilityOptions,
 )
 from sfumato.policy.schema import Role
-from sfumato.release.release import Release
-from sfumato.report.page import ReportSummary, hidden_of, list_names, options_of, share, shown, template
+from sfumato.report.page import (
+    ReportedRelease,
+    ReportSummary,
+    hidden_of,
+    list_names,
+    options_of,
+    share,
+    template,
+    write_certificate,
+)
 from sfumato.report.risk_utility_pictures import (
     BarPart,
     Place,
@@ -38,7 +46,8 @@ from sfumato.report.risk_utility_pictures import (
     plane_of_risk_and_utility,
     shares_histogram,
 )
-from sfumato.verify.risk_utility.boxes import TRADEOFF, Boxes, Figures, Utilities, promised_share
+from sfumato.verify.risk_utility.boxes import Boxes, Utilities, promised_share
+from sfumato.verify.risk_utility.claims import TRADEOFF, RunFigures
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,9 +57,9 @@ ALIKE = ((1, 1), (2, 4), (5, 9), (10, 49), (50, None))
 """How many published rows share a box."""
 
 
-def render_tradeoff(release: Release) -> str:
+def render_tradeoff(release: ReportedRelease) -> str:
     """The report of a risk-utility release, as HTML."""
-    claims, figures = release.certificate.claims, Figures.of(release.certificate.figures[TRADEOFF])
+    claims, figures = release.certificate.claims, RunFigures.of(release.certificate.figures[TRADEOFF])
     options = release.policy.options_for(RiskUtilityOptions)
     missing = claims.utility.missing if claims.utility is not None else ()
     boxes = Boxes.of(release.rows, release.policy, missing)
@@ -66,7 +75,7 @@ def render_tradeoff(release: Release) -> str:
         is_threshold=options.objective == THRESHOLD,
         threshold=_threshold_words(options),
         has_line=promised_share(options) is not None,
-        verdict=verdict(options, figures),
+        summary=summarize(options, figures),
         position=position(options, figures),
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
         unknown=utilities if isinstance(utilities, str) else None,
@@ -84,8 +93,8 @@ def render_tradeoff(release: Release) -> str:
         words=OptionsInWords.of(options, release.policy.schema.names(Role.QUASI_IDENTIFIER)),
         sensitive=release.policy.schema.names(Role.SENSITIVE),
         others=release.policy.schema.names(Role.OTHER),
-        settings=options_of(release),
-        certificate=shown(release.certificate),
+        settings=options_of(release.policy),
+        certificate=write_certificate(release.certificate),
     )
 
 
@@ -117,7 +126,7 @@ def times(before: float, after: float) -> str:
     return f"{ratio:,.0f} times lower" if ratio >= 10 else f"{ratio:.3g} times lower"
 
 
-def verdict(options: RiskUtilityOptions, figures: Figures) -> ReportSummary:
+def summarize(options: RiskUtilityOptions, figures: RunFigures) -> ReportSummary:
     (after, worst), (before, _) = figures.risk, figures.raw_risk
     was = f"and was {risk(before)} for the rows as they are"
     fallen = f"The mean risk is {risk(after)}, {was}; the greatest is {risk(worst)}."
@@ -227,7 +236,7 @@ def _threshold_words(options: RiskUtilityOptions) -> str:
 # ---- pictures ----------------------------------------------------------------------------------------------
 
 
-def position(options: RiskUtilityOptions, figures: Figures) -> Any:
+def position(options: RiskUtilityOptions, figures: RunFigures) -> Any:
     """Where the release lies between the rows as they are and nothing told."""
     places = [
         Place("as they are", "raw", 1.0, *figures.raw_risk),

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sfumato.report.svg import tag
-from sfumato.report.ticks import nice_step
+from sfumato.report.svg import nice_step, tag
 
 WIDTH, LEFT, RIGHT = 440.0, 54.0, 14.0  # of the pictures, and what is kept free for labels
 TALL, TOP = 190.0, 26.0

@@ -25,7 +25,8 @@ from sfumato.table.opening import open_table
 from sfumato.table.source import Source
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.table.write import compact
-from sfumato.verify.portions import Judged, Lines, hashes, lines_of
+from sfumato.verify.portions import Lines, hash_lines, lines_of
+from sfumato.verify.rows import CheckedColumns
 
 Ints = NDArray[np.int64]
 
@@ -39,11 +40,11 @@ MOST_DISTINCT = 10_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """``cells`` are quasi-identifiers and ``rows`` the other columns; both are all rows unless ``is_large``.
+    """The rows that a report looks at: ``cells`` of the quasi-identifiers, and ``rows`` of the other columns.
 
-    Then each line of ``cells`` stands for ``weight`` rows, and they are the groups of one in ``one_in``;
-    ``rows`` is a sample, each of whose rows stands for ``scale``, and what is known of all rows is in ``missing``
-    and ``n_distinct`` (None if they are too many to count).
+    Of a release that ``is_large`` they are not all rows. Each line of ``cells`` then stands for ``weight`` rows, and one
+    group in ``one_in`` is there; ``rows`` is a sample, each of whose rows stands for ``scale`` others. How many cells
+    are ``missing`` and how many distinct values a column has (None if too many to count) is known of all rows.
     """
 
     cells: Source
@@ -74,7 +75,7 @@ class View:
 
 
 def view_of(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
-    """What the report of these rows looks at. In a release of ``format_`` they are no other than in memory."""
+    """The rows that a report looks at; those in memory as they will be read from a release of ``format_``."""
     n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
     if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
         return _gather(rows, policy, format_)
@@ -125,29 +126,29 @@ class _Groups:
     """The distinct cells of quasi-identifiers, and how many rows have them."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.judged, self.one_in = Judged(names, (), ()), 1
+        self.columns, self.one_in = CheckedColumns(names, (), ()), 1
         self._held: list[Lines] = []
 
     def add(self, table: pa.Table) -> None:
-        (batch,) = table.select(self.judged.cells).combine_chunks().to_batches()
-        self._held.append(self._chosen(lines_of(batch, self.judged)))
+        (batch,) = table.select(self.columns.cells).combine_chunks().to_batches()
+        self._held.append(self._choose(lines_of(batch, self.columns)))
         if sum(map(len, self._held)) > 2 * MOST_GROUPS:
             self.lines()
 
     def lines(self) -> Lines:
         """One line for each group, of at most ``MOST_GROUPS``."""
         keys = pa.concat_tables([lines.keys for lines in self._held])
-        whole = Lines(keys, np.concatenate([lines.n_rows for lines in self._held])).condensed()
+        whole = Lines(keys, np.concatenate([lines.n_rows for lines in self._held])).condense()
         while len(whole) > MOST_GROUPS:
             self.one_in *= 2
-            whole = self._chosen(whole)
+            whole = self._choose(whole)
         self._held = [whole]
         return whole
 
-    def _chosen(self, lines: Lines) -> Lines:
+    def _choose(self, lines: Lines) -> Lines:
         if self.one_in == 1:
             return lines
-        found = hashes(lines.keys.columns, salt=0, of_text=_steady)
+        found = hash_lines(lines.keys.columns, salt=0, of_text=_steady)
         kept = np.flatnonzero(found % np.uint64(self.one_in) == 0)
         return Lines(compact(lines.keys.take(pa.array(kept))), lines.n_rows[kept])
 

@@ -16,16 +16,15 @@ from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.output import bound_names
 from sfumato.release.certificate import Privacy
 from sfumato.release.folder import RELEASES
-from sfumato.release.release import Release
 from sfumato.report.diffgen import decimal, factor, odds
-from sfumato.report.page import ReportSummary, options_of, shown, template
+from sfumato.report.page import ReportedRelease, ReportSummary, options_of, template, write_certificate
 from sfumato.table.stored import distinct_lines
 
 MOST_BOXES = 12
 """So many are shown one by one."""
 
 
-def render_sampled(release: Release) -> str:
+def render_sampled(release: ReportedRelease) -> str:
     """The report of a private risk-utility release, as HTML."""
     options, privacy = release.policy.options_for(RiskUtilityOptions), release.certificate.privacy
     if options.private is None or privacy is None:
@@ -35,7 +34,7 @@ def render_sampled(release: Release) -> str:
         privacy=privacy,
         sampling=privacy.sampling,
         claims=release.certificate.claims,
-        verdict=verdict(privacy, release.certificate.claims.rows),
+        summary=summarize(privacy, release.certificate.claims.rows),
         epsilon=decimal(privacy.epsilon),
         delta=f"{float(privacy.delta):.3g}",
         asked=f"{float(options.private.delta):.3g}",
@@ -43,8 +42,8 @@ def render_sampled(release: Release) -> str:
         odds=odds(privacy.epsilon),
         boxes=boxes_of(release),
         file=RELEASES[release.format],
-        options=options_of(release),
-        certificate=shown(release.certificate),
+        options=options_of(release.policy),
+        certificate=write_certificate(release.certificate),
     )
 
 
@@ -53,7 +52,7 @@ def _template() -> jinja2.Template:
     return template("sampled.html")
 
 
-def verdict(privacy: Privacy, n_rows: int) -> ReportSummary:
+def summarize(privacy: Privacy, n_rows: int) -> ReportSummary:
     if not privacy.is_secret:
         return ReportSummary(
             "bad",
@@ -82,7 +81,7 @@ class FrequentBoxes:
     lines: list[tuple[list[str], int]]
 
 
-def boxes_of(release: Release) -> FrequentBoxes:
+def boxes_of(release: ReportedRelease) -> FrequentBoxes:
     names = [
         name
         for attribute in release.policy.schema.quasi_identifiers
@@ -95,7 +94,7 @@ def boxes_of(release: Release) -> FrequentBoxes:
     return FrequentBoxes(names, found)
 
 
-def _shown(release: Release, name: str) -> list[str]:
+def _shown(release: ReportedRelease, name: str) -> list[str]:
     """The label of a column, or its bounds where there is none."""
     there = release.rows.column_names
     return [name] if name in there else list(bound_names(name))

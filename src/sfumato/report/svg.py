@@ -1,7 +1,8 @@
-"""Inline SVG as text: one function that writes an element, with everything that it is given escaped."""
+"""Inline SVG as text: elements with everything escaped, and round numbers for their grids."""
 
 from __future__ import annotations
 
+import math
 import re
 
 from markupsafe import Markup, escape
@@ -52,3 +53,14 @@ def tag(name: str, *inside: str, **attributes: str | float | None) -> Markup:
         for key, value in given.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup("").join(map(escape, inside)))
+
+
+def nice_step(span: float, most: int) -> float:
+    """The least of 1, 2, 5, 10, ... (and their tenths) that goes into ``span`` at most so often.
+
+    >>> nice_step(110, 8), nice_step(0.9, 10)
+    (20.0, 0.1)
+    """
+    rough = max(span, 1e-300) / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    return float(next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9)))

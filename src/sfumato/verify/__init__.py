@@ -1,8 +1,9 @@
 """Checks a release on its own: nothing here was used to make it.
 
-``folder`` re-checks a release of ours, ``table`` a table of any tool. ``measure`` finds the groups of the published rows
-and what is claimed of them, ``requirements`` defines every requirement anew, and ``sql`` writes the definitions for a
-warehouse. ``opening``, ``columns``, ``groups`` and ``portions`` read, name and count rows, in memory and beyond it;
-``cells``, ``figures``, ``files``, ``recoding`` (with ``tree_boxes``) and ``statistics`` hold the parts of a release
-against each other; ``diffgen`` and ``risk_utility`` check what those methods promise. ``checks`` are the sentences.
+``folder`` checks a release of ours again, ``table`` a table of any tool, ``drafts`` rows that are about to be published.
+``measure`` finds groups and what is claimed of them, ``requirements`` defines every requirement anew, and ``sql`` writes
+the definitions for a warehouse. ``rows`` opens published rows and names their columns; ``groups`` and ``portions`` group
+them, in memory and beyond it. ``cells``, ``figures``, ``files``, ``statistics`` and ``recoding`` (with ``tree_boxes``)
+compare the parts of a release with each other; ``diffgen`` and ``risk_utility`` check what those methods promise.
+``checks`` are the sentences.
 """

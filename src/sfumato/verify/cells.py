@@ -27,7 +27,7 @@ from sfumato.policy.kinds import read_day
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
 from sfumato.table.cells import texts
-from sfumato.verify.groups import group, summed, with_missing
+from sfumato.verify.groups import group, sum_rows, with_missing
 
 Ints = NDArray[np.int64]
 Ends = tuple[float, float]
@@ -69,7 +69,7 @@ class Detail:
         >>> Detail.of([EXACT, NOTHING, EXACT], np.array([5, 3, 1]))
         Detail(exact=6, narrowed=0, nothing=3, missing=0)
         """
-        return cls(*summed(rows, np.asarray(levels, dtype=np.int64), 4).tolist())
+        return cls(*sum_rows(rows, np.asarray(levels, dtype=np.int64), 4).tolist())
 
 
 def claim_of(details: Iterable[Detail]) -> CellsClaim:
@@ -104,14 +104,14 @@ class DistinctCells:
         codes = [with_missing(column) for column in held]
         if len(held) == 1:  # its texts are told apart already
             known = pa.concat_arrays([held[0].dictionary, pa.nulls(1, pa.string())])
-            return cls((known,), summed(rows, codes[0].of_row, codes[0].n))
+            return cls((known,), sum_rows(rows, codes[0].of_row, codes[0].n))
         found = group(codes)
         one = pa.array(found.one_row)
         plain = (column.take(one).cast(pa.string()) for column in held)
-        return cls(tuple(plain), summed(rows, found.of_row, found.n))
+        return cls(tuple(plain), sum_rows(rows, found.of_row, found.n))
 
     @classmethod
-    def joined(cls, parts: Sequence[DistinctCells]) -> DistinctCells:
+    def join(cls, parts: Sequence[DistinctCells]) -> DistinctCells:
         if len(parts) == 1:
             return parts[0]
         columns = [pa.concat_arrays(same) for same in zip(*(part.columns for part in parts), strict=True)]
@@ -130,10 +130,10 @@ class DistinctCells:
     def _ends(self, attribute: Attribute) -> Iterable[Range]:
         read: Callable[[str], float] = read_day if attribute.kind is Kind.DATE else float
         if len(self.columns) != 2:
-            return [_parsed(label, read) for label in self.columns[0].to_pylist()]
+            return [_parse_range(label, read) for label in self.columns[0].to_pylist()]
         lows, highs = (column.to_pylist() for column in self.columns)
         both = zip(lows, highs, strict=True)  # no low end where missing belongs to the range
-        outer = [_parsed(low, read) for low in lows if low]
+        outer = [_parse_range(low, read) for low in lows if low]
         least = min((ends[0] for ends in outer if isinstance(ends, tuple)), default=-math.inf)
         if attribute.bounds is not None:
             least = attribute.bounds[0]
@@ -149,11 +149,11 @@ class _OrMissing(tuple[float, float]):
     __slots__ = ()
 
 
-def _parsed(label: str | None, read: Callable[[str], float]) -> Range:
+def _parse_range(label: str | None, read: Callable[[str], float]) -> Range:
     """The ends of a range, or of a single value; a label that cannot be read stays as it is.
 
-    >>> _parsed("[17, 24] or missing", float), _parsed("25", float), _parsed("young", float), _parsed(None, float)
-    ((17.0, 24.0), (25.0, 25.0), 'young', None)
+    >>> [_parse_range(label, float) for label in ("[17, 24] or missing", "25", "young", None)]
+    [(17.0, 24.0), (25.0, 25.0), 'young', None]
     """
     if not label:
         return None

@@ -1,4 +1,4 @@
-"""What a verdict is made of."""
+"""Checks and their sentences: each claim of a release, whether it is true, and what was found."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import InputError, VerificationFailed, number_of
-from sfumato.release.certificate import CellsClaim, Claims
+from sfumato.policy.document import Policy
+from sfumato.release.certificate import CellsClaim, Certificate, Claims, Privacy, public_of
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """One claim (it reads after "the claim that"), whether it is true, and what was found.
 
-    A note claims nothing that could be false: it says what a reader of the verdict must know.
+    A note claims nothing that could be false: it says what a reader of the checks must know.
     """
 
     claim: str
@@ -41,8 +42,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Every claim that was checked."""
+class Verification:
+    """All checks of a release or table."""
 
     checks: tuple[Check, ...]
 
@@ -59,21 +60,25 @@ class Verdict:
             raise VerificationFailed(str(check) for check in self.failures)
 
 
-def equal(claim: str, claimed: int, found: int, why: str = "", *, of: str = "") -> Check:
-    """A number ``of`` something that is claimed, and what was found in its place.
+class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves verify
+    """What is wrong with a recoding."""
 
-    >>> equal("the rows form {}", 1, 3, of="group")
+
+def check_equal(claim: str, claimed: int, found: int, why: str = "", *, of: str = "") -> Check:
+    """Is a number ``of`` something as it is claimed? The claim has {} in its place.
+
+    >>> check_equal("the rows form {}", 1, 3, of="group")
     Check(claim='the rows form 1 group', passed=False, detail='there are 3', is_note=False)
     """
     detail = "" if claimed == found else why or f"there are {found:,}"
     return Check(claim.format(number_of(claimed, of) if of else f"{claimed:,}"), claimed == found, detail)
 
 
-def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
-    """How much the published cells tell, and who shares one value; older certificates claim nothing of it."""
+def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
+    """Check how much the cells tell, and how many rows share one value; older certificates claim neither."""
     if claimed.cells is not None and found.cells is not None:
         is_same = claimed.cells == found.cells
-        detail = "" if is_same else _other_cells(claimed.cells, found.cells)
+        detail = "" if is_same else _describe_other_cells(claimed.cells, found.cells)
         yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
     for name, n_rows in claimed.one_value.items():
         claim = f"the number of rows in groups that share one value of {name!r} is {{}}"
@@ -82,13 +87,14 @@ def what_is_left(claimed: Claims, found: Claims) -> Iterator[Check]:
                 claim.format(f"{n_rows:,}"), False, "the policy has no such column without a diversity"
             )
         else:
-            yield equal(claim, n_rows, found.one_value[name])
+            yield check_equal(claim, n_rows, found.one_value[name])
 
 
-def _other_cells(claimed: CellsClaim, found: CellsClaim) -> str:
+def _describe_other_cells(claimed: CellsClaim, found: CellsClaim) -> str:
     """What is found in place of a claim; in numbers of cells where the shares are the same when rounded.
 
-    >>> _other_cells(CellsClaim(exact=500, narrowed=400, all=10_000), CellsClaim(exact=501, narrowed=399, all=10_000))
+    >>> claimed = CellsClaim(exact=500, narrowed=400, all=10_000)
+    >>> _describe_other_cells(claimed, CellsClaim(exact=501, narrowed=399, all=10_000))
     'they are 501 exact and 399 narrowed of 10,000, not 500 and 400 of 10,000'
     """
     if str(claimed) != str(found):
@@ -108,3 +114,38 @@ def name_columns(names: Sequence[str]) -> str:
     """The first column, and how many more there are."""
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     return f"column {names[0]!r}{more}"
+
+
+# ---- differential privacy --------------------------------------------------------------------------
+
+COMPOSITION = "sequential; draws on disjoint rows are charged once"
+"""How a ledger may add up its shares."""
+
+RANDOMNESS = Check(
+    "owner's word: the randomness itself cannot be checked from an output",
+    True,
+    "that it was secret and followed the laws of the ledger is taken at the certificate's word",
+    is_note=True,
+)
+SEEDED = Check(
+    "nothing is promised",
+    True,
+    "the noise was not secret, and whoever can repeat it can take it away",
+    is_note=True,
+)
+
+
+def check_statements(certificate: Certificate, policy: Policy) -> Iterator[Check]:
+    """A differentially private release says what is public, and states no figures that were not paid for."""
+    is_public = certificate.privacy is not None and certificate.privacy.public == public_of(policy)
+    yield Check(
+        "the certificate calls public what the policy declares", is_public, "" if is_public else "they differ"
+    )
+    n_figures = len(certificate.figures)
+    detail = f"there are {n_figures:,} figures beside it" if n_figures else ""
+    yield Check("the certificate states no figures beside the ledger", not n_figures, detail)
+
+
+def note_randomness(privacy: Privacy) -> Check:
+    """What no output can show."""
+    return RANDOMNESS if privacy.is_secret else SEEDED

@@ -1,6 +1,6 @@
-"""What is about to be published, verified before it is: the claims of a certificate are found in the rows.
+"""Checks rows that are about to be published, and says what a certificate may claim of them.
 
-``EXAMINERS`` is the table of verifiers, by the form of a release.
+``EXAMINERS`` has a function for each form of rows.
 """
 
 from __future__ import annotations
@@ -19,86 +19,87 @@ from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail
 from sfumato.verify.checks import Check
-from sfumato.verify.diffgen import counts
-from sfumato.verify.measure import Examined, claims, examine, measure, verify_measures
-from sfumato.verify.risk_utility import boxes as single_boxes
-from sfumato.verify.risk_utility import sampling
+from sfumato.verify.diffgen.counts import check_counts
+from sfumato.verify.measure import RowFindings, check_promises, claims, examine, measure
+from sfumato.verify.risk_utility.boxes import Boxes, claims_of
+from sfumato.verify.risk_utility.claims import check_boxes
+from sfumato.verify.risk_utility.sampling import check_sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unverified:
-    """Rows as they will be published, and what is said of them; files beside them may be put into ``scratch``."""
+class DraftRows:
+    """Rows as they will be published, with what the method says of them. Temporary files go to ``scratch``."""
 
     rows: pa.Table | FiledRows
     policy: Policy
     recoding: Any = None
     claims: Claims | None = None
-    """What is claimed of counts."""
+    """What the method claims of counts in the cells of a grid; None for other rows."""
     missing: tuple[str, ...] = ()
-    """The columns of a box for each row in which cells may be missing."""
+    """The columns in which cells may be missing, of rows that have a box each."""
     memory: int | None = None
     scratch: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftFinding:
-    """What the rows were found to be, and what is to be said of a certificate that claims it."""
+    """What was found in the rows: the claims to certify, and the checks of a certificate that claims them."""
 
     claims: Claims
     checks: Callable[[Certificate], Iterable[Check]]
     details: Mapping[str, Detail] = field(default_factory=dict)
-    """How much the cells of each column still tell; of a private release nobody says."""
-    known: Examined | None = None
-    """What need not be looked at again in rows that lie in a file."""
+    """How much the cells of each column still tell; empty for a private release."""
+    known: RowFindings | None = None
+    """Findings in rows that lie in a file, so that ``verify_folder`` need not read it again."""
 
 
-def find(unverified: Unverified) -> DraftFinding:
-    """Examine rows by what their policy promises."""
+def examine_draft(unverified: DraftRows) -> DraftFinding:
+    """Examine rows by the form that the policy's method gives them."""
     return EXAMINERS[unverified.policy.method.form](unverified)
 
 
-def _find_groups(given: Unverified) -> DraftFinding:
+def _examine_groups(given: DraftRows) -> DraftFinding:
     if isinstance(given.rows, FiledRows):
         known = examine(given.rows, given.policy, memory=given.memory, scratch=given.scratch)
         measures = known.measures
     else:
         known, measures = None, measure(given.rows, given.policy)
-    return DraftFinding(claims(measures), lambda _: verify_measures(measures).checks, measures.details, known)
+    return DraftFinding(claims(measures), lambda _: check_promises(measures), measures.details, known)
 
 
-def _find_counts(given: Unverified) -> DraftFinding:
+def _examine_counts(given: DraftRows) -> DraftFinding:
     if given.claims is None:
         raise InternalError("Counts come with claims.")
     rows, policy, recoding = given.rows, given.policy, given.recoding.as_document()
     names = rows.column_names
     return DraftFinding(
-        given.claims, lambda certificate: counts.checks(policy, certificate, recoding, rows, names)
+        given.claims, lambda certificate: check_counts(policy, certificate, recoding, rows, names)
     )
 
 
-def _find_boxes(given: Unverified) -> DraftFinding:
-    found = single_boxes.Boxes.of(given.rows, given.policy, given.missing)
-    claimed = single_boxes.claims_of(found)
+def _examine_boxes(given: DraftRows) -> DraftFinding:
+    found = Boxes.of(given.rows, given.policy, given.missing)
+    claimed = claims_of(found)
 
     def checks(certificate: Certificate) -> Iterable[Check]:
-        return single_boxes.checks(found, certificate.claims, certificate.figures)
+        return check_boxes(found, certificate.claims, certificate.figures)
 
     return DraftFinding(claimed, checks, found.details())
 
 
-def _find_sample(given: Unverified) -> DraftFinding:
-    found = single_boxes.Boxes.of(given.rows, given.policy, given.missing)
+def _examine_sample(given: DraftRows) -> DraftFinding:
+    found = Boxes.of(given.rows, given.policy, given.missing)
 
     def checks(certificate: Certificate) -> Iterable[Check]:
-        return sampling.checks(found, given.rows, certificate)
+        return check_sample(found, given.rows, certificate)
 
-    return DraftFinding(single_boxes.claims_of(found), checks)
+    return DraftFinding(claims_of(found), checks)
 
 
-EXAMINERS: Mapping[Form, Callable[[Unverified], DraftFinding]] = {
-    Form.GROUPS: _find_groups,
-    Form.COUNTS: _find_counts,
-    Form.BOXES: _find_boxes,
-    Form.SAMPLE: _find_sample,
+EXAMINERS: Mapping[Form, Callable[[DraftRows], DraftFinding]] = {
+    Form.GROUPS: _examine_groups,
+    Form.COUNTS: _examine_counts,
+    Form.BOXES: _examine_boxes,
+    Form.SAMPLE: _examine_sample,
 }
 """How rows are examined, by what they are."""

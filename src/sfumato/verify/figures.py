@@ -168,7 +168,7 @@ def _tradeoff(value: Any) -> bool:
     ) == ("published" in value)
 
 
-def check(figures: Mapping[str, Any], policy: Policy) -> Check:
+def check_figures(figures: Mapping[str, Any], policy: Policy) -> Check:
     """The figures are those that a run states, and nothing else."""
     shapes = _shapes(policy)
     strange = sum(name not in shapes or not shapes[name](given) for name, given in figures.items())

@@ -56,7 +56,7 @@ class Hidden(Exception):  # noqa: N818 - reads as a sentence, and never leaves v
 # ---- the folder ------------------------------------------------------------------------------------
 
 
-def others(folder: Path) -> list[str]:
+def find_others(folder: Path) -> list[str]:
     """What lies in a release folder and is no piece of a release: other files, folders, links, by their paths."""
     found = []
     for path in sorted(folder.iterdir()):
@@ -73,7 +73,7 @@ def _is_part(path: Path) -> bool:
     return is_named and stat.S_ISREG(path.lstat().st_mode)
 
 
-def nothing_else(strangers: Sequence[str]) -> Check:
+def check_nothing_else(strangers: Sequence[str]) -> Check:
     n = len(strangers)
     detail = ""
     if n:
@@ -85,10 +85,10 @@ def nothing_else(strangers: Sequence[str]) -> Check:
 
 def read_json(text: bytes) -> Any:
     """A JSON document without a key that stands twice, of which a reader would see one; ValueError if it is none."""
-    return json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse)
+    return json.loads(text.decode("utf-8"), object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise ValueError
     return dict(pairs)
@@ -110,7 +110,7 @@ def check_csv(path: Path, source: Source) -> None:
     header = header_as_csv(source.names)
     length, is_plain = len(header), len(source.names) > 1
     for batch in source.batches(source.names, rows=ROWS_AT_ONCE):
-        written = [_written(column) for column in batch.columns]
+        written = [_measure_as_written(column) for column in batch.columns]
         length += sum(n for n, _ in written) + len(written) * batch.num_rows
         is_plain &= not any(has_quotes for _, has_quotes in written)
     if is_plain:
@@ -121,7 +121,7 @@ def check_csv(path: Path, source: Source) -> None:
         raise Hidden("quotes, line ends or blank lines that its cells do not need")
 
 
-def _written(cells: pa.Array) -> tuple[int, bool]:
+def _measure_as_written(cells: pa.Array) -> tuple[int, bool]:
     """How many bytes the cells of a column take, and whether one holds a quote or a carriage return."""
     values = cells.dictionary if isinstance(cells, pa.DictionaryArray) else cells
     text = values.buffers()[-1]  # all cells, one after the other; looked through far faster than cell by cell
@@ -192,7 +192,7 @@ def check_parquet(path: Path, keep: Collection[str] = ()) -> dict[str, pa.Chunke
             _check_footer(part, file.metadata)
             schema = file.schema_arrow
         _check_schema(schema)
-        for name, column in _checked_values(part, schema):
+        for name, column in _check_values(part, schema):
             if name in keep and not is_folder:
                 kept.setdefault(name, []).extend(column.chunks)
         n_rows = file.metadata.num_rows
@@ -249,7 +249,7 @@ def _check_schema(schema: pa.Schema) -> None:
         )  # a cell holds one value, or a TableError
 
 
-def _checked_values(path: Path, schema: pa.Schema) -> Iterator[tuple[str, pa.ChunkedArray]]:
+def _check_values(path: Path, schema: pa.Schema) -> Iterator[tuple[str, pa.ChunkedArray]]:
     """Every value that a row group stores for a column, in a dictionary or in its statistics, is one of its cells.
 
     Gives the columns of each row group that could hold others.

@@ -39,26 +39,40 @@ from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
 from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
-from sfumato.verify import figures as verify_figures
 from sfumato.verify import files as verify_files
-from sfumato.verify import recoding as verify_recoding
-from sfumato.verify.checks import Check, Verdict, equal, name_columns, what_is_left, without_stop
-from sfumato.verify.columns import published_names
-from sfumato.verify.diffgen import counts as verify_private
+from sfumato.verify.checks import (
+    Check,
+    Unfit,
+    Verification,
+    check_details,
+    check_equal,
+    name_columns,
+    without_stop,
+)
+from sfumato.verify.diffgen.counts import check_counts
+from sfumato.verify.figures import check_figures
 from sfumato.verify.measure import (
-    Examined,
-    Measured,
+    RequirementResult,
+    RowFindings,
     check_promises,
-    check_statistics,
     claims,
-    columns_to_check,
     examine_source,
     fits_in_memory,
 )
-from sfumato.verify.opening import allowed_memory, open_stored_rows, read_header, stored_names
 from sfumato.verify.portions import NoRoom
-from sfumato.verify.risk_utility import boxes as verify_tradeoff
-from sfumato.verify.risk_utility import risk, sampling
+from sfumato.verify.recoding import RecodingMatch, read_recoding
+from sfumato.verify.risk_utility.boxes import Boxes, box_names
+from sfumato.verify.risk_utility.claims import NO_SIDE_TABLE, TRADEOFF, RunFigures, check_boxes
+from sfumato.verify.risk_utility.risk import check_risk
+from sfumato.verify.risk_utility.sampling import check_sample
+from sfumato.verify.rows import (
+    allowed_memory,
+    columns_to_check,
+    open_stored_rows,
+    published_names,
+    read_header,
+    stored_names,
+)
 
 FIGURE_TOLERANCE = 1e-9
 """Relative, both ways: how far a claimed figure may lie from the recomputed one."""
@@ -70,10 +84,10 @@ def verify_folder(
     folder: str | Path,
     *,
     memory: int | None = None,
-    known: Examined | None = None,
+    known: RowFindings | None = None,
     scratch: Path | None = None,
     side_table: Any = None,
-) -> Verdict:
+) -> Verification:
     """Check a release folder: recompute every claim of its certificate from what lies in it.
 
     ``ok`` of the result says whether all holds, ``checks`` has the lines. Whatever is wrong with a release is a failed
@@ -97,15 +111,15 @@ def verify_folder(
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
-    return Verdict(tuple(_folder_checks(path, allowed_memory(memory), known, scratch, side_table)))
+    return Verification(tuple(_folder_checks(path, allowed_memory(memory), known, scratch, side_table)))
 
 
 def _folder_checks(
-    folder: Path, memory: int, known: Examined | None, scratch: Path | None, side_table: Any
+    folder: Path, memory: int, known: RowFindings | None, scratch: Path | None, side_table: Any
 ) -> Iterator[Check]:
-    strangers = verify_files.others(folder)
+    strangers = verify_files.find_others(folder)
     if {name.partition("/")[0] for name in strangers} & {CERTIFICATE, *CERTIFIED}:  # links are not followed
-        yield verify_files.nothing_else(strangers)
+        yield verify_files.check_nothing_else(strangers)
         return
     try:
         certificate = Certificate.from_json(read_piece(folder, CERTIFICATE))
@@ -121,11 +135,11 @@ def _folder_checks(
     yield _check_promise(certificate, policy)
     hashes = _hash_files(folder, certificate.claims)
     yield from _check_files(folder, certificate.claims, hashes)
-    yield verify_files.nothing_else(strangers)
+    yield verify_files.check_nothing_else(strangers)
     if (folder / REPORT).exists():
         yield REPORT_NOT_CHECKED
     if not policy.is_private:
-        yield verify_figures.check(certificate.figures, policy)
+        yield check_figures(certificate.figures, policy)
     for word, name in RELEASES.items():
         if name in certificate.claims.sha256 and (folder / name).exists():
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
@@ -143,7 +157,7 @@ class CertifiedRows:
     """csv or parquet."""
     certificate: Certificate
     policy: Policy
-    known: Examined | None
+    known: RowFindings | None
     """What was just found in the very same rows."""
     memory: int
     scratch: Path | None
@@ -157,7 +171,7 @@ class CertifiedRows:
         """The columns, as the file says."""
         return read_header(self.path) if self.word == "csv" else stored_names(self.path)
 
-    def filed(self) -> FiledRows:
+    def open(self) -> FiledRows:
         return FiledRows(self.path, self.word, is_escaped=self.policy.escapes_formulas)
 
 
@@ -282,7 +296,7 @@ def _check_counts(given: CertifiedRows) -> Iterator[Check]:
     except (OSError, ValueError, RecursionError, csv.Error):
         yield Check(claim, False, "they are damaged")
         return
-    yield from verify_private.checks(given.policy, given.certificate, document, given.filed(), names)
+    yield from check_counts(given.policy, given.certificate, document, given.open(), names)
 
 
 def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
@@ -295,18 +309,18 @@ def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
     claim = "the rows can be read and measured"
     claimed = certificate.claims
     try:
-        published = [n for a in policy.schema.published for n in verify_tradeoff.published_names(a, policy)]
+        published = [n for a in policy.schema.published for n in box_names(a, policy)]
         columns = _check_columns(given.names(), published)
         yield columns
         if not columns.passed:
             return
         missing = claimed.utility.missing if claimed.utility is not None else ()
-        rows = given.filed()
-        boxes = verify_tradeoff.Boxes.of(rows, policy, missing)
+        rows = given.open()
+        boxes = Boxes.of(rows, policy, missing)
         if policy.is_private:
-            found = list(sampling.checks(boxes, rows, certificate, side_table))
+            found = list(check_sample(boxes, rows, certificate, side_table))
         else:
-            found = list(verify_tradeoff.checks(boxes, claimed, certificate.figures))
+            found = list(check_boxes(boxes, claimed, certificate.figures))
     except InputError as error:
         yield Check(claim, False, without_stop(error))
         return
@@ -317,10 +331,10 @@ def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
     if policy.is_private:
         return
     if side_table is None:
-        yield verify_tradeoff.NO_SIDE_TABLE
+        yield NO_SIDE_TABLE
     elif all(check.passed for check in found):
-        figures = verify_tradeoff.Figures.of(certificate.figures[verify_tradeoff.TRADEOFF])
-        yield from risk.checks(boxes, figures, side_table)
+        figures = RunFigures.of(certificate.figures[TRADEOFF])
+        yield from check_risk(boxes, figures, side_table)
 
 
 def _check_groups(given: CertifiedRows) -> Iterator[Check]:
@@ -328,16 +342,16 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     path, word, policy, known, memory = given.path, given.word, given.policy, given.known, given.memory
     claimed, claim = given.certificate.claims, "the rows can be read and measured"
     beside = None if known else _read_recoding(path, word, policy, memory)
-    held = beside if isinstance(beside, verify_recoding.Held) else None
+    held = beside if isinstance(beside, RecodingMatch) else None
     try:
         source = open_stored_rows(path, word, 0 if known else memory)
         columns = _check_columns(given.names(), published_names(policy))
         yield columns
         if not known and columns.passed:
-            judged = columns_to_check(source.names, policy, with_statistics=True)
+            checked = columns_to_check(source.names, policy, with_statistics=True)
             kept: dict[str, pa.ChunkedArray] = {}
             yield _check_file(
-                path, word, source, judged.names if fits_in_memory(source, judged, memory) else (), kept
+                path, word, source, checked.names if fits_in_memory(source, checked, memory) else (), kept
             )
             source = _with_columns(source, kept)
         source = read_escaped(source) if policy.escapes_formulas else source
@@ -353,24 +367,24 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
         return
     found = examined.measures
     yield Check(claim, True)
-    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
     yield _check_suppressed(claimed.suppressed)
-    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
+    yield check_equal("the rows form {}", claimed.groups, found.groups, of="group")
     yield from check_promises(found)
     figures = [
         _check_figure(item, claimed_item.achieved)
         for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False)
     ]
     yield from (check for check in figures if not check.passed)  # what is as claimed was said above
-    yield from what_is_left(claimed, claims(found))
-    yield from check_statistics(examined)
+    yield from check_details(claimed, claims(found))
+    yield from examined.statistic_checks()
     if isinstance(beside, Check):
         yield beside
     elif held is not None:
         yield from held.checks()
 
 
-def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> verify_recoding.Held | Check | None:
+def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> RecodingMatch | Check | None:
     """The recoding in the folder, to be held against the rows; what is wrong with it; None if there is none."""
     folder, claim = path.parent, "the recoding can be read"
     is_there = [(folder / name).exists() for name in RECODINGS]
@@ -379,12 +393,12 @@ def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> verify
     if not policy.keeps_recoding:
         return Check("the folder holds no recoding", False, "the policy wants none")
     try:
-        recoding = verify_recoding.read(folder, policy, memory)
+        recoding = read_recoding(folder, policy, memory)
         if recoding is None:
             detail = "it does not fit in memory"
             return Check("the recoding is not held against the rows", True, detail, is_note=True)
-        return verify_recoding.Held(recoding, policy, is_csv=word == "csv")
-    except verify_recoding.Unfit as fault:
+        return RecodingMatch(recoding, policy, is_csv=word == "csv")
+    except Unfit as fault:
         return Check(claim, False, str(fault))
 
 
@@ -417,7 +431,7 @@ def _check_columns(names: Sequence[str], expected: Sequence[str]) -> Check:
     return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
 
 
-def _check_figure(item: Measured, claimed: float) -> Check:
+def _check_figure(item: RequirementResult, claimed: float) -> Check:
     is_same = math.isclose(item.achieved, claimed, rel_tol=FIGURE_TOLERANCE)
     claim = f"{item.requirement.describe_worst(claimed)} for {item.requirement}"
     return Check(claim, is_same, "" if is_same else f"it is {item.achieved:.12g}")

@@ -27,32 +27,37 @@ import numpy as np
 
 from sfumato.errors import TableError
 from sfumato.policy.document import Policy
-from sfumato.policy.requirements import Needs, Requirement
-from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.workload import Classify
+from sfumato.policy.requirements import Requirement
+from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.release.certificate import Claim, Claims
 from sfumato.release.folder import sha256_of
 from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.stored import FiledRows
-from sfumato.verify import recoding as verify_recoding
-from sfumato.verify import statistics as verify_summary
 from sfumato.verify.cells import Detail, DistinctCells, claim_of
-from sfumato.verify.checks import Check, Verdict
-from sfumato.verify.columns import box_columns, group_columns
-from sfumato.verify.groups import codes_of, folded
-from sfumato.verify.opening import allowed_memory, is_small, open_rows
-from sfumato.verify.portions import SHARE, Evidence, Judged, Portions, collected, rows_at_once
-from sfumato.verify.requirements import count_references, measure_groups
-from sfumato.verify.statistics import Finding
+from sfumato.verify.checks import Check
+from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
+from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
+from sfumato.verify.recoding import RecodingMatch
+from sfumato.verify.requirements import count_whole_columns, measure_groups
+from sfumato.verify.rows import (
+    CheckedColumns,
+    allowed_memory,
+    box_columns,
+    columns_to_check,
+    columns_without_diversity,
+    is_small,
+    open_rows,
+)
+from sfumato.verify.statistics import Finding, check_statistics
 
 BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
 """Memory that measuring all rows at once takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RequirementResult:
     """One requirement: the figure of the worst group, and how many groups fail it."""
 
     requirement: Requirement
@@ -70,41 +75,43 @@ class Measures:
 
     rows: int
     groups: int
-    requirements: tuple[Measured, ...]
+    requirements: tuple[RequirementResult, ...]
     details: Mapping[str, Detail] = field(default_factory=dict)
     """How much the cells of each quasi-identifier tell."""
     one_value: Mapping[str, int] = field(default_factory=dict)
-    """Of each column without a required diversity, the rows of groups that share one value of it."""
+    """The rows of groups that share one value of a column without a required diversity, by column."""
     respelled: Mapping[str, int] = field(default_factory=dict)
-    """Of each sensitive column whose values are counted, at least how many of them are other spellings of others."""
+    """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """What was found in published rows that were judged by a policy.
-
-    ``sha256`` is that of their file, where they came from one: whoever finds the same file again need not read
-    all rows again. ``cells`` are those of each quasi-identifier.
-    """
+class RowFindings:
+    """What was found in published rows that were checked by a policy."""
 
     measures: Measures
     statistics: tuple[Finding, ...]
     policy: Policy
     cells: Mapping[str, DistinctCells] = field(default_factory=dict)
+    """The distinct cells of each quasi-identifier, as long as portions are put together."""
     sha256: str = ""
+    """Of the file of the rows, if they came from one: where the same file lies, it need not be read again."""
+
+    def statistic_checks(self) -> list[Check]:
+        """Whether the published statistics of groups are possible, or right."""
+        return [Check(item.claim, not item.n_wrong, item.detail) for item in self.statistics]
 
 
 def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measures:
     """Rows, groups and the figure that each requirement of the policy reaches.
 
     ``table`` is any table of published rows; its quasi-identifier cells are taken as they stand. A file that
-    does not fit in ``memory`` (bytes; half of what is free if not given) is judged in portions.
+    does not fit in ``memory`` (bytes; half of what is free if not given) is checked in portions.
 
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: [k-anonymity: 2]}")
     >>> import pyarrow as pa
     >>> found = measure(pa.table({"age": ["[0, 9]", "[10, 19]", "[0, 9]"]}), policy)
     >>> found.groups, found.requirements
-    (2, (Measured(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
+    (2, (RequirementResult(requirement=KAnonymity(k=2), achieved=1.0, n_failing=1),))
     """
     memory = allowed_memory(memory)
     if isinstance(table, FiledRows):
@@ -116,7 +123,7 @@ def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measure
 
 def examine(
     rows: FiledRows, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
-) -> Examined:
+) -> RowFindings:
     """What ``verify_folder`` will find in published rows that are in a file.
 
     ``scratch`` is a folder for what does not fit in ``memory``.
@@ -134,29 +141,28 @@ def examine_source(
     scratch: Path | None,
     *,
     with_statistics: bool = True,
-    beside: verify_recoding.Held | None = None,
-) -> Examined:
-    """What is found in the rows of a table; the recoding ``beside`` it sees all groups, too."""
-    judged = columns_to_check(source.names, policy, with_statistics=with_statistics)
-    if fits_in_memory(source, judged, memory):
+    beside: RecodingMatch | None = None,
+) -> RowFindings:
+    """What is found in the rows of a table; all groups are added to the recoding ``beside`` it."""
+    checked = columns_to_check(source.names, policy, with_statistics=with_statistics)
+    if fits_in_memory(source, checked, memory):
         source = replace(source, read=cache(source.read))  # columns are looked at more than once
-        whole = count_references(policy, lambda name: [source.column(name)])
-        evidence = replace(Evidence.of_rows(source, judged), whole=whole)
-        return _merge(
-            [_examine_groups(evidence, policy, with_statistics=with_statistics, beside=beside)], source
-        )
-    n_rows = rows_at_once(memory, len(judged.names))
+        whole = count_whole_columns(policy, lambda name: [source.column(name)])
+        rows = replace(GroupedRows.of(source, checked.cells), whole=whole)
+        found = [_examine_groups(rows, policy, with_statistics=with_statistics, beside=beside)]
+        return _merge(found, source)
+    n_rows = rows_at_once(memory, len(checked.names))
 
     def read(*names: str) -> Iterator[Any]:
         return source.batches(names, rows=n_rows, memory=memory // SHARE)
 
-    whole = count_references(policy, lambda name: (batch.column(name) for batch in read(name)))
-    portions = Portions(judged, memory=memory, folder=scratch or _folder_for_files(source))
+    whole = count_whole_columns(policy, lambda name: (batch.column(name) for batch in read(name)))
+    portions = Portions(checked, memory=memory, folder=scratch or _folder_for_files(source))
     try:
-        collected(read(*judged.names), portions)
+        collect(read(*checked.names), portions)
         found = [
             _examine_groups(
-                replace(Evidence.of(lines, judged), whole=whole),
+                replace(group_lines(lines, checked), whole=whole),
                 policy,
                 with_statistics=with_statistics,
                 beside=beside,
@@ -168,108 +174,70 @@ def examine_source(
         portions.close()
 
 
-def columns_to_check(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> Judged:
-    schema = policy.schema
-    of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
-    is_mean = {item: Needs.MOMENTS in item.needs for item in of}
-    numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
-    bare = [attribute for attribute in columns_without_diversity(policy) if attribute.name in names]
-    numbers_of += [attribute for attribute in bare if attribute.kind is Kind.NUMBER]
-    if with_statistics:
-        others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
-        numbers_of += [a for a in others if {*verify_summary.names_of(a, policy.statistics)} & {*names}]
-    return Judged(
-        cells=group_columns(policy, names),
-        values=list(
-            dict.fromkeys(
-                [
-                    *(attribute.name for item, attribute in of.items() if not is_mean[item]),
-                    *(attribute.name for attribute in bare if attribute.kind is not Kind.NUMBER),
-                ]
-            )
-        ),
-        numbers=list({attribute.name: attribute for attribute in numbers_of}.values()),
-    )
-
-
 def _examine_groups(
-    evidence: Evidence, policy: Policy, *, with_statistics: bool, beside: verify_recoding.Held | None
-) -> Examined:
-    groups = evidence.groups
+    rows: GroupedRows, policy: Policy, *, with_statistics: bool, beside: RecodingMatch | None
+) -> RowFindings:
+    groups = rows.groups
     if beside is not None:
-        beside.see(evidence)
-    measured = tuple(
-        _measure_requirement(requirement, evidence, policy.schema) for requirement in policy.requirements
-    )
+        beside.add(rows)
+    results = tuple(_measure_requirement(item, rows, policy.schema) for item in policy.requirements)
     has_any = with_statistics and policy.statistics
-    statistics = tuple(verify_summary.checks(evidence, policy)) if has_any else ()
+    statistics = tuple(check_statistics(rows, policy)) if has_any else ()
     one_value = {
-        attribute.name: _rows_of_one_value(evidence, attribute)
+        attribute.name: _rows_of_one_value(rows, attribute)
         for attribute in columns_without_diversity(policy)
-        if attribute.name in evidence.source.names or attribute.name in evidence.moments
+        if attribute.name in rows.source.names or attribute.name in rows.moments
     }
     measures = Measures(
         int(groups.size.sum()),
         groups.n,
-        measured,
+        results,
         one_value=one_value,
-        respelled=_count_respelled(evidence, policy),
+        respelled=_count_respelled(rows, policy),
     )
-    return Examined(measures, statistics, policy, _distinct_cells(evidence, policy.schema))
+    return RowFindings(measures, statistics, policy, _distinct_cells(rows, policy.schema))
 
 
-def _distinct_cells(evidence: Evidence, schema: Schema) -> dict[str, DistinctCells]:
+def _distinct_cells(rows: GroupedRows, schema: Schema) -> dict[str, DistinctCells]:
     return {
-        attribute.name: DistinctCells.of(map(evidence.labels, names), evidence.groups.size)
-        for attribute, names in box_columns(schema, evidence.source.names)
+        attribute.name: DistinctCells.of(map(rows.labels, names), rows.groups.size)
+        for attribute, names in box_columns(schema, rows.source.names)
     }
 
 
-def columns_without_diversity(policy: Policy) -> tuple[Attribute, ...]:
-    """The sensitive columns and classes, published as they are, of which no diversity is required."""
-    diverse = {requirement.of for requirement in policy.requirements}
-    classes = {name for task in policy.workload if isinstance(task, Classify) for name in task.targets}
-    return tuple(
-        attribute
-        for attribute in policy.schema.published
-        if (attribute.role is Role.SENSITIVE or (attribute.role is Role.OTHER and attribute.name in classes))
-        and attribute.name not in diverse
-    )
-
-
-def _rows_of_one_value(evidence: Evidence, attribute: Attribute) -> int:
+def _rows_of_one_value(rows: GroupedRows, attribute: Attribute) -> int:
     """How many rows stand in groups whose rows all have the same value; missing is a value like others."""
-    groups = evidence.groups
-    if attribute.name in evidence.moments:
-        moments = evidence.moments[attribute.name]
+    groups = rows.groups
+    if attribute.name in rows.moments:
+        moments = rows.moments[attribute.name]
         least, most = moments.ends
         is_one = (moments.count == 0) | ((moments.count == groups.size) & (least == most))
     else:
-        values = codes_of(evidence.source.column(attribute.name), attribute)
+        values = codes_of(rows.source.column(attribute.name), attribute)
         is_one = groups.share_one(values.of_row)
     return int(groups.size[is_one].sum())
 
 
-def _count_respelled(evidence: Evidence, policy: Policy) -> dict[str, int]:
+def _count_respelled(rows: GroupedRows, policy: Policy) -> dict[str, int]:
     """How many spellings of sensitive values count as a value that they look like."""
     found = {}
     for requirement in policy.requirements:
         attribute = None if requirement.of is None else policy.schema[requirement.of]
         if attribute is not None and attribute.kind is Kind.CATEGORY:
-            cells = texts(evidence.source.column(attribute.name), attribute)
-            n_values = len(folded(cells).dictionary)
+            cells = texts(rows.source.column(attribute.name), attribute)
+            n_values = len(fold_lookalikes(cells).dictionary)
             if len(cells.dictionary) > n_values:
                 found[attribute.name] = len(cells.dictionary) - n_values
     return found
 
 
-def _merge(parts: Sequence[Examined], source: Source) -> Examined:
-    """Of portions of whole groups: sums, and the worst of the worst."""
+def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
+    """Put the findings of portions together: sums, and the worst of the worst groups."""
     if not parts:
         raise TableError(f"{source.where} has no rows; a table needs at least one.")
     measures = [part.measures for part in parts]
     requirements = tuple(
-        Measured(
+        RequirementResult(
             items[0].requirement,
             items[0].requirement.worst(np.array([item.achieved for item in items])),
             sum(item.n_failing for item in items),
@@ -283,18 +251,19 @@ def _merge(parts: Sequence[Examined], source: Source) -> Examined:
     )
     policy = parts[0].policy
     one_value = {name: sum(found.one_value[name] for found in measures) for name in measures[0].one_value}
-    cells = {name: DistinctCells.joined([part.cells[name] for part in parts]) for name in parts[0].cells}
+    cells = {name: DistinctCells.join([part.cells[name] for part in parts]) for name in parts[0].cells}
     details = {name: found.detail(policy.schema[name]) for name, found in cells.items()}
     names = {name for found in measures for name in found.respelled}
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
     found = Measures(rows, groups, requirements, details, one_value, respelled)
-    return Examined(found, statistics, policy)
+    return RowFindings(found, statistics, policy)
 
 
-def fits_in_memory(source: Source, judged: Judged, memory: int) -> bool:
+def fits_in_memory(source: Source, checked: CheckedColumns, memory: int) -> bool:
+    """Can all rows be measured at once?"""
     if source.stream is None:  # it is in memory
         return True
-    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(judged.names)
+    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(checked.names)
     return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
 
 
@@ -322,9 +291,9 @@ def claims(found: Measures) -> Claims:
     )
 
 
-def _measure_requirement(requirement: Requirement, evidence: Evidence, schema: Schema) -> Measured:
-    achieved, holds = measure_groups(requirement, evidence, schema)
-    return Measured(requirement, requirement.worst(achieved), int(np.count_nonzero(~holds)))
+def _measure_requirement(requirement: Requirement, rows: GroupedRows, schema: Schema) -> RequirementResult:
+    achieved, holds = measure_groups(requirement, rows, schema)
+    return RequirementResult(requirement, requirement.worst(achieved), int(np.count_nonzero(~holds)))
 
 
 NOTHING_PROMISED = Check(
@@ -333,6 +302,7 @@ NOTHING_PROMISED = Check(
 
 
 def check_promises(found: Measures) -> Iterator[Check]:
+    """Every requirement, with the figure of the worst group."""
     if not found.requirements:
         yield NOTHING_PROMISED
     for item in found.requirements:
@@ -342,12 +312,3 @@ def check_promises(found: Measures) -> Iterator[Check]:
     for name, n in found.respelled.items():
         claim = f"values of {name!r} that look alike count as one"
         yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)
-
-
-def verify_measures(found: Measures) -> Verdict:
-    """Do the rows that were measured satisfy every requirement?"""
-    return Verdict(tuple(check_promises(found)))
-
-
-def check_statistics(found: Examined) -> list[Check]:
-    return [Check(item.claim, not item.n_wrong, item.detail) for item in found.statistics]

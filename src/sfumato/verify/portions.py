@@ -1,18 +1,16 @@
-r"""Published rows of any number, in portions that fit in memory and hold whole groups.
+"""Published rows of any number, in portions that fit in memory and hold whole groups.
 
-The rows are read once, batch by batch, and condensed: rows that agree in everything that is judged become one
-*line*, which says how many rows it stands for, and numbers of which only ends, means and variances are judged
-become those (:class:`Moments`). A release in order of its groups is condensed batch by batch to little more
-than its groups. Lines that do not fit in memory are divided by a hash of their cells, written to files, and
-condensed and judged file by file.
+The rows are read once, batch by batch, and condensed. Rows that agree in every column that is checked become one
+*line*, which says how many rows it stands for; numbers of which only ends, mean and variance are checked become
+:class:`~sfumato.verify.groups.Moments`. A release in order of its groups is condensed to little more than its groups.
+Lines that do not fit in memory are divided by a hash of their cells, written to files, and checked file by file.
 
-A group is never divided: its rows agree in every cell that tells groups apart, so they have one hash. And a
-collision does no harm: groups of one hash come into one portion, and are told apart there cell by cell. The
-hash decides where a group is judged, never what a group is. Its key is that of Python's own hash of texts, so
-nobody can make cells that all have the same.
+A group is never divided: its rows agree in every cell that tells groups apart, so they have one hash. A collision does
+no harm: groups of one hash come into one portion, and are told apart there cell by cell. The hash decides where a
+group is checked, never what a group is. It has the key of Python's own hash of texts, so nobody can make cells that
+all have the same.
 
-What does not fit even so: one group with more distinct sensitive values than memory holds. It is judged in
-memory nevertheless.
+One group with more distinct sensitive values than memory holds is checked in memory nevertheless.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,147 +31,46 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.policy.schema import Attribute, Role
-from sfumato.table.cells import UnreadableCells, as_stored, numbers, texts
+from sfumato.table.cells import UnreadableCells, numbers, texts
 from sfumato.table.opening import open_table
-from sfumato.table.source import Source
 from sfumato.table.write import trim
-from sfumato.verify.groups import Codes, Groups, cells_of, group, joint, labels_of, summed, with_missing
+from sfumato.verify.groups import (
+    Combinations,
+    GroupedRows,
+    Moments,
+    cells_of,
+    group,
+    is_fixed,
+    stored_parts,
+    sum_rows,
+    with_missing,
+)
+from sfumato.verify.rows import CheckedColumns
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SHARE = 8
-"""Of the memory, one part in so many holds lines; judging them takes the rest."""
+"""One part in so many of the memory holds lines; checking them takes the rest."""
 
 FEWEST_ROWS, MOST_ROWS = 1 << 10, 1 << 18
 N_FILES = 64
 DEEPEST = 5
 """How often lines that do not fit are divided again."""
 
-WIDTHS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+N_MOMENTS = sum(item.name != "is_whole" for item in fields(Moments))
+"""Columns that the moments of one column of numbers take in a file."""
+
 ODD = np.uint64(0x9E3779B97F4A7C15)
 MIX = np.uint64(0xBF58476D1CE4E5B9)
 MISSING = np.int64(-0x5FA1D2)
 
 
-# ---- numbers ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    r"""Of the numbers that each line stands for: how many are there, their ends, mean and variance.
-
-    ``above`` is the mean over ``least``, and ``spread`` the sum of squares around the mean; both are of
-    differences, which keep small ones between large numbers. As long as ``is_whole``, the ends are also exact
-    integers. Lines of no number have zeros.
-
-    Two sets of numbers are joined by
-
-    .. math:: \bar x = \sum_i \frac{n_i}{n} \bar x_i, \qquad
-              \sum (x - \bar x)^2 = \sum_i \Bigl( S_i + n_i (\bar x_i - \bar x)^2 \Bigr)
-    """
-
-    count: Ints
-    least_whole: Ints
-    most_whole: Ints
-    least: Floats
-    most: Floats
-    mean: Floats
-    above: Floats
-    spread: Floats
-    is_whole: bool = field(kw_only=True)
-
-    @classmethod
-    def of(cls, cells: pa.Array) -> Moments:
-        """Each cell by itself."""
-        is_there = cells.is_valid().to_numpy(zero_copy_only=False) if cells.null_count else True
-        is_whole = not pa.types.is_floating(cells.type)
-        values = cells.cast(pa.int64() if is_whole else pa.float64()).fill_null(0).to_numpy()
-        count, zeros = np.ones(len(values), dtype=np.int64) * is_there, np.zeros(len(values))
-        whole, floats = values if is_whole else zeros.astype(np.int64), values.astype(np.float64)
-        return cls(count, whole, whole, floats, floats, floats, zeros, zeros, is_whole=is_whole)
-
-    @property
-    def ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The least and the greatest number."""
-        return (self.least_whole, self.most_whole) if self.is_whole else (self.least, self.most)
-
-    @property
-    def variance(self) -> Floats:
-        """The population variance; 0 of no number, infinite where differences outgrow a float."""
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isfinite(self.above), self.spread / np.maximum(self.count, 1), np.inf)
-
-    def joined(self, of_line: Ints, n: int) -> Moments:
-        """Those of all lines of a group together, group by group."""
-        has_any = np.flatnonzero(self.count > 0)
-        at, part = of_line[has_any], self._take(has_any)
-        count = summed(part.count, at, n)
-        low_whole, low = (_extreme(np.minimum, ends, at, n) for ends in (part.least_whole, part.least))
-        high_whole, high = (_extreme(np.maximum, ends, at, n) for ends in (part.most_whole, part.most))
-        with np.errstate(over="ignore", invalid="ignore"):
-            shift = part.least - low[at]
-            if self.is_whole:  # modulo 2^64, hence right as unsigned
-                shift = (part.least_whole - low_whole[at]).view(np.uint64).astype(np.float64)
-            share = part.count / count[at]
-            mean = _sums(part.mean * share, at, n)
-            own = part.above + shift
-            above = _sums(own * share, at, n)
-            spread = _sums(part.spread + part.count * (own - above[at]) ** 2, at, n)
-        return Moments(count, low_whole, high_whole, low, high, mean, above, spread, is_whole=self.is_whole)
-
-    def _take(self, lines: Ints) -> Moments:
-        return Moments(*(column[lines] for column in self.columns()), is_whole=self.is_whole)
-
-    def columns(self) -> list[NDArray[Any]]:
-        ends = [self.least_whole, self.most_whole, self.least, self.most]
-        return [self.count, *ends, self.mean, self.above, self.spread]
-
-
-N_MOMENTS = 8
-
-
-def _sums(values: Floats, at: Ints, n: int) -> Floats:
-    return np.bincount(at, values, minlength=n).astype(np.float64)  # of no values it is of integers
-
-
-def _extreme(which: Any, values: NDArray[Any], at: Ints, n: int) -> NDArray[Any]:
-    """The least or greatest value of each group; 0 where there is none."""
-    out = np.zeros(n, dtype=values.dtype)
-    if not len(at):
-        return out
-    if (np.diff(at) >= 0).all():
-        starts = np.flatnonzero(np.diff(at, prepend=-1))
-        out[at[starts]] = which.reduceat(values, starts)
-        return out
-    out[at] = values  # any value of the group, to begin with
-    which.at(out, at, values)
-    return out
-
-
 # ---- lines -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What is judged: cells that tell groups apart, values that are told apart within them, and numbers."""
-
-    cells: Sequence[str]
-    values: Sequence[str]
-    numbers: Sequence[Attribute]
-
-    @property
-    def names(self) -> list[str]:
-        return list(dict.fromkeys([*self.keys, *(attribute.name for attribute in self.numbers)]))
-
-    @property
-    def keys(self) -> list[str]:
-        return list(dict.fromkeys([*self.cells, *self.values]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Rows that agree in every key, as one line each (or several): the keys, and what else is known."""
+    """Rows that agree in every key, condensed to one line (or a few): how many there are, and moments of numbers."""
 
     keys: pa.Table
     n_rows: Ints
@@ -187,7 +84,7 @@ class Lines:
         beside = 8 * len(self) * (1 + N_MOMENTS * len(self.moments))
         return int(self.keys.nbytes) + beside
 
-    def condensed(self) -> Lines:
+    def condense(self) -> Lines:
         """One line for all that agree in their keys."""
         keys = trim(self.keys)  # all chunks in one
         found = group(
@@ -195,54 +92,56 @@ class Lines:
         )
         return Lines(
             keys.take(pa.array(found.one_row)),
-            summed(self.n_rows, found.of_row, found.n),
-            {name: moments.joined(found.of_row, found.n) for name, moments in self.moments.items()},
+            sum_rows(self.n_rows, found.of_row, found.n),
+            {name: moments.join(found.of_row, found.n) for name, moments in self.moments.items()},
         )
 
     def to_table(self) -> pa.Table:
-        """All of it by column, as it is written to a file."""
+        """Keys, numbers of rows and moments as columns of one table, to be written to a file."""
         arrays = [self.n_rows, *(column for m in self.moments.values() for column in m.columns())]
         columns = [*self.keys.columns, *map(pa.array, arrays)]
         return pa.Table.from_arrays(columns, names=[str(at) for at in range(len(columns))])
 
     @classmethod
-    def of_table(cls, table: pa.Table, judged: Judged, is_whole: dict[str, bool]) -> Lines:
-        n_keys = len(judged.keys)
-        keys = pa.Table.from_arrays(table.columns[:n_keys], names=judged.keys)
+    def of_table(cls, table: pa.Table, checked: CheckedColumns, is_whole: dict[str, bool]) -> Lines:
+        """The lines that ``to_table`` wrote."""
+        n_keys = len(checked.keys)
+        keys = pa.Table.from_arrays(table.columns[:n_keys], names=checked.keys)
         arrays = [column.to_numpy() for column in table.columns[n_keys:]]
         moments = {
             attribute.name: Moments(
                 *arrays[1 + N_MOMENTS * at : 1 + N_MOMENTS * (at + 1)], is_whole=is_whole[attribute.name]
             )
-            for at, attribute in enumerate(judged.numbers)
+            for at, attribute in enumerate(checked.numbers)
         }
         return cls(keys, arrays[0], moments)
 
 
-def lines_of(batch: pa.RecordBatch, judged: Judged) -> Lines:
-    """The rows of a batch. Neighbours are compared, not cells looked up: rows in order of groups are fast."""
-    columns = {name: _comparable(batch.column(name), name) for name in judged.keys}
+def lines_of(batch: pa.RecordBatch, checked: CheckedColumns) -> Lines:
+    """The rows of a batch as lines. Only neighbours are compared, which is fast where rows stand in order of groups."""
+    columns = {name: _comparable(batch.column(name), name) for name in checked.keys}
     differs = np.zeros(batch.num_rows, dtype=np.bool_)
     differs[:1] = True
-    for name in judged.cells:
-        for part in _parts(columns[name]):
+    for name in checked.cells:
+        for part in stored_parts(columns[name]):
             differs[1:] |= part[1:] != part[:-1]
     starts = np.flatnonzero(differs)
     lengths = np.diff(starts, append=batch.num_rows)
-    values = [name for name in judged.values if name not in judged.cells]
+    values = [name for name in checked.values if name not in checked.cells]
     if values:
-        run = Codes(np.repeat(np.arange(len(starts)), lengths), len(starts))
-        of_row, n = joint([run, *(_coded(columns[name]) for name in values)])
+        run = np.repeat(np.arange(len(starts)), lengths)
+        found = Combinations.of([run, *(_encode(columns[name]) for name in values)])
+        of_row, n = found.of_line, found.n
         one = np.empty(n, dtype=np.int64)
         one[of_row] = np.arange(len(of_row))
         size = np.bincount(of_row, minlength=n)
     else:
         one, size, n = starts, lengths, len(starts)
-        of_row = np.repeat(np.arange(n), lengths) if judged.numbers else starts
+        of_row = np.repeat(np.arange(n), lengths) if checked.numbers else starts
     keys = pa.table(columns).take(pa.array(one))
     moments = {
-        attribute.name: Moments.of(numbers(batch.column(attribute.name), attribute)).joined(of_row, n)
-        for attribute in judged.numbers
+        attribute.name: Moments.of(numbers(batch.column(attribute.name), attribute)).join(of_row, n)
+        for attribute in checked.numbers
     }
     return Lines(trim(keys), size.astype(np.int64), moments)
 
@@ -255,7 +154,7 @@ def _comparable(column: pa.Array, name: str) -> pa.Array:
             if not _is_text(column.type.value_type):
                 return _comparable(column.dictionary_decode(), name)
             return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary)
-        if _is_fixed(column.type):
+        if is_fixed(column.type):
             return column
         column.validate(full=True)
         return (column if _is_text(column.type) else column.cast(pa.string())).dictionary_encode()
@@ -269,100 +168,18 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, f"is_{word}")(kind) for word in words)
 
 
-def _is_fixed(kind: pa.DataType) -> bool:
-    """Whether cells are equal where their bits are."""
-    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-    return bool(is_plain and kind.bit_width in WIDTHS)
-
-
-def _parts(column: pa.Array) -> list[Ints]:
-    """Integers that agree where cells do, and which cells are there unless all are."""
-    cells = column.indices if isinstance(column, pa.DictionaryArray) else column
-    bits = cells.view(WIDTHS[cells.type.bit_width])
-    if not bits.null_count:
-        return [bits.to_numpy()]
-    return [bits.fill_null(0).to_numpy(), bits.is_valid().to_numpy(zero_copy_only=False)]
-
-
-def _coded(column: pa.Array) -> Codes:
+def _encode(column: pa.Array) -> NDArray[np.integer[Any]]:
+    """A number for each cell, equal where cells are."""
     encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
-    n = len(encoded.dictionary)
-    return Codes(pc.fill_null(encoded.indices, n).to_numpy(zero_copy_only=False), n + 1)
+    return with_missing(encoded).of_row
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """Published rows, or lines of them, with their groups.
-
-    ``moments`` are those of each group, of the columns that were condensed; these are not in ``source``. ``cells`` are
-    those that tell groups apart, as they are stored, one of each group.
-    """
-
-    source: Source
-    groups: Groups
-    moments: Mapping[str, Moments] = field(default_factory=dict)
-    cells: Mapping[str, pa.DictionaryArray] = field(default_factory=dict)
-    whole: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
-    """Of columns that groups are compared in with the whole table: the rows of each value there, None for missing."""
-
-    @classmethod
-    def of_rows(cls, source: Source, judged: Judged, weight: Ints | None = None) -> Evidence:
-        columns = {name: source.column(name) for name in judged.cells}
-        starts, n_rows = _run_starts(list(columns.values()))
-        cells = {
-            name: as_stored(_at(column, starts), Attribute(name, Role.OTHER))
-            for name, column in columns.items()
-        }
-        groups = Groups.of_runs(starts, n_rows, map(with_missing, cells.values()), weight)
-        one_run = pa.array(groups.one_run)
-        return cls(source, groups, {}, {name: column.take(one_run) for name, column in cells.items()})
-
-    @classmethod
-    def of(cls, lines: Lines, judged: Judged) -> Evidence:
-        found = cls.of_rows(open_table(lines.keys), judged, lines.n_rows)
-        of_row, n = found.groups.of_row, found.groups.n
-        moments = {name: item.joined(of_row, n) for name, item in lines.moments.items()}
-        return replace(found, moments=moments)
-
-    def labels(self, name: str) -> pa.DictionaryArray:
-        """What each group has in a column that tells them apart, as it stands; of what is stored as no text, as text."""
-        known = self.cells[name]
-        if pa.types.is_string(known.type.value_type):
-            return known
-        return labels_of(self.source.column(name).take(pa.array(self.groups.one_row)), name)
-
-
-def _run_starts(columns: Sequence[pa.ChunkedArray]) -> tuple[Ints, int]:
-    """Where stretches of rows begin that are stored in the same way in every column, and how many rows there are.
-
-    Rows in order of groups have few. Of many nothing is won: then every row counts as one.
-    """
-    n_rows = len(columns[0])
-    differs = np.zeros(n_rows, dtype=np.bool_)
-    differs[:1] = True
-    for column in columns:
-        if not (pa.types.is_dictionary(column.type) or _is_fixed(column.type)):
-            return np.arange(n_rows), n_rows
-        begin = 0
-        for chunk in column.chunks:
-            here = differs[begin : begin + len(chunk)]
-            here[:1] = True  # what is stored before has another dictionary
-            for part in _parts(chunk):
-                here[1:] |= part[1:] != part[:-1]
-            begin += len(chunk)
-    starts = np.flatnonzero(differs)
-    return (starts if 2 * len(starts) < n_rows else np.arange(n_rows)), n_rows
-
-
-def _at(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
-    """These rows of a column, in ascending order; chunks keep their dictionaries."""
-    if len(rows) == len(column):
-        return column
-    ends = np.cumsum([len(chunk) for chunk in column.chunks])
-    within = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    parts = zip(column.chunks, ends, within, strict=True)
-    taken = [chunk.take(pa.array(at - (end - len(chunk)))) for chunk, end, at in parts]
-    return pa.chunked_array(taken, column.type)
+def group_lines(lines: Lines, checked: CheckedColumns) -> GroupedRows:
+    """The groups of lines, with the moments of each."""
+    found = GroupedRows.of(open_table(lines.keys), checked.cells, lines.n_rows)
+    of_row, n = found.groups.of_row, found.groups.n
+    moments = {name: item.join(of_row, n) for name, item in lines.moments.items()}
+    return replace(found, moments=moments)
 
 
 # ---- portions --------------------------------------------------------------------------------------
@@ -374,10 +191,10 @@ class Portions:
     Files lie in ``folder``. They have no name there, so that not even a killed run leaves any.
     """
 
-    def __init__(self, judged: Judged, *, memory: int, folder: Path, depth: int = 0) -> None:
-        self.judged, self.folder, self.depth = judged, folder, depth
+    def __init__(self, checked: CheckedColumns, *, memory: int, folder: Path, depth: int = 0) -> None:
+        self.checked, self.folder, self.depth = checked, folder, depth
         self.memory, self.most = memory, memory // SHARE
-        self.is_whole = {attribute.name: True for attribute in judged.numbers}
+        self.is_whole = {attribute.name: True for attribute in checked.numbers}
         self._held: list[Lines] = []
         self._n_bytes = 0
         self._files: list[_File | None] = []
@@ -395,22 +212,23 @@ class Portions:
             self._make_room()
 
     def _make_room(self) -> None:
-        lines = self._joined().condensed()
+        """Condense what is held; where that is not enough, write it to files."""
+        lines = self._join().condense()
         self._held, self._n_bytes = [lines], lines.n_bytes
         if self._n_bytes > self.most // 2 and self.depth < DEEPEST:
             self._spill(lines)
             self._held, self._n_bytes = [], 0
 
-    def _joined(self) -> Lines:
+    def _join(self) -> Lines:
         """All that is held, as lines."""
         if len(self._held) == 1:
             return self._held[0]
         tables = [lines.to_table() for lines in self._held]
-        return Lines.of_table(pa.concat_tables(tables), self.judged, self.is_whole)
+        return Lines.of_table(pa.concat_tables(tables), self.checked, self.is_whole)
 
     def _spill(self, lines: Lines) -> None:
         self._files = self._files or [None] * N_FILES
-        at = hashes([lines.keys.column(name) for name in self.judged.cells], salt=self.depth) % N_FILES
+        at = hash_lines([lines.keys.column(name) for name in self.checked.cells], salt=self.depth) % N_FILES
         order = np.argsort(at, kind="stable")
         table = lines.to_table().take(pa.array(order))
         ends = np.cumsum(np.bincount(at.astype(np.int64), minlength=N_FILES))
@@ -424,10 +242,10 @@ class Portions:
         """Each portion once; what is read is gone."""
         if not self._files:
             if self._held:
-                yield self._joined()
+                yield self._join()
             return
         if self._held:
-            self._spill(self._joined().condensed())
+            self._spill(self._join().condense())
             self._held = []
         for number, file in enumerate(self._files):
             if file is not None:
@@ -437,12 +255,12 @@ class Portions:
 
     def _of_file(self, file: _File) -> Iterator[Lines]:
         """Lines of one file; if they are too many, divided again by another hash."""
-        inner = Portions(self.judged, memory=self.memory, folder=self.folder, depth=self.depth + 1)
+        inner = Portions(self.checked, memory=self.memory, folder=self.folder, depth=self.depth + 1)
         inner.is_whole = dict(self.is_whole)
         try:
             with _spilling(self.folder):
                 for table in file.tables():
-                    inner.add(Lines.of_table(table, self.judged, self.is_whole))
+                    inner.add(Lines.of_table(table, self.checked, self.is_whole))
             yield from inner
         finally:
             inner.close()
@@ -497,35 +315,35 @@ def rows_at_once(memory: int, n_columns: int) -> int:
     return int(min(max(memory // (16 * 8 * max(n_columns, 1)), FEWEST_ROWS), MOST_ROWS))
 
 
-def collected(batches: Iterable[pa.RecordBatch], portions: Portions) -> int:
-    """Read all batches into the portions; how many rows there are."""
+def collect(batches: Iterable[pa.RecordBatch], portions: Portions) -> int:
+    """Read all batches into the portions; returns the number of rows."""
     n_rows = 0
     for batch in batches:
         if not batch.num_rows:
             continue
         try:
-            portions.add(lines_of(batch, portions.judged))
+            portions.add(lines_of(batch, portions.checked))
         except UnreadableCells as error:
             raise error.after(n_rows) from None
         n_rows += batch.num_rows
     return n_rows
 
 
-def hashes(
+def hash_lines(
     columns: Sequence[pa.ChunkedArray], *, salt: int, of_text: Callable[[Any], int] = hash
 ) -> NDArray[np.uint64]:
-    """A number for each line, equal where all cells are equal. (That of missing, empty and NaN is one.)"""
+    """A number for each line, equal where all cells are equal; missing, empty and NaN have the same."""
     out = np.full(len(columns[0]), salt, dtype=np.uint64)
     for column in columns:
-        parts = [_hashed(chunk, of_text) for chunk in column.chunks]
+        parts = [_hash_cells(chunk, of_text) for chunk in column.chunks]
         out = (out + np.concatenate(parts)) * ODD
         out ^= out >> np.uint64(31)
     out *= MIX
     return out ^ (out >> np.uint64(29))
 
 
-def _hashed(chunk: pa.Array, of_text: Callable[[Any], int]) -> NDArray[np.uint64]:
-    if not _is_fixed(chunk.type):
+def _hash_cells(chunk: pa.Array, of_text: Callable[[Any], int]) -> NDArray[np.uint64]:
+    if not is_fixed(chunk.type):
         encoded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
         labels = [*encoded.dictionary.to_pylist(), None]
         of_label = np.fromiter((of_text(label or "") for label in labels), np.int64, len(labels))
@@ -534,6 +352,6 @@ def _hashed(chunk: pa.Array, of_text: Callable[[Any], int]) -> NDArray[np.uint64
     if pa.types.is_floating(chunk.type):
         chunk = pc.add(chunk.cast(pa.float64()), 0.0)  # -0.0 is 0.0
         chunk = pc.if_else(pc.is_nan(chunk), None, chunk)
-    bits, *is_there = _parts(chunk)
+    bits, *is_there = stored_parts(chunk)
     out = bits.astype(np.int64)
     return (np.where(is_there[0], out, MISSING) if is_there else out).view(np.uint64)

@@ -1,4 +1,4 @@
-r"""The recoding of a k-anonymous release, read anew and held against its rows.
+"""The recoding of a release of groups, read anew and compared with its rows.
 
 A recoding says how further rows are recoded: a tree of splits, or one cut for each attribute. It may tell no more than
 the rows do, so
@@ -32,12 +32,11 @@ from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered
-from sfumato.verify.checks import Check
+from sfumato.verify.checks import Check, Unfit
 from sfumato.verify.files import Hidden, check_parquet, read_json
-from sfumato.verify.groups import Combinations
-from sfumato.verify.portions import Evidence
+from sfumato.verify.groups import Combinations, GroupedRows
 from sfumato.verify.statistics import span_of
-from sfumato.verify.tree_boxes import Changes, LeafPieces, leaf_pieces
+from sfumato.verify.tree_boxes import AxisShape, BoxEnds, StoredTree
 
 DOCUMENT, NODES = RECODINGS
 FORMAT = 1
@@ -55,10 +54,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves verify
-    """What is wrong with a recoding."""
-
-
 # ---- axes ------------------------------------------------------------------------------------------
 
 
@@ -73,8 +68,8 @@ class ThresholdAxis:
     has_missing: bool
 
     @property
-    def everything(self) -> tuple[float, float]:
-        return math.nan, (-math.inf if self.low > self.high else math.inf)
+    def shape(self) -> AxisShape:
+        return AxisShape(math.nan, -math.inf if self.low > self.high else math.inf)
 
     def cells(self, low: Floats, high: Floats, output: Output) -> dict[str, pa.Array]:
         """What boxes are published as, by column."""
@@ -118,8 +113,8 @@ class NodeAxis:
     parent: Sequence[int]
 
     @property
-    def everything(self) -> tuple[float, float]:
-        return 0.0, 0.0
+    def shape(self) -> AxisShape:
+        return AxisShape(0.0, 0.0, len(self.labels))
 
     def cells(self, low: Floats, _high: Floats, _output: Output) -> dict[str, pa.Array]:
         """What boxes are published as: the label of their node."""
@@ -219,25 +214,16 @@ def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
-    """The different ends that boxes have along one axis (of a hierarchy, ``low`` is the node), and which each has."""
-
-    low: Floats
-    high: Floats
-    of_box: Any = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ReadRecoding:
     """A recoding as its folder has it: the boxes of a tree, or of cuts the pieces of each axis."""
 
     axes: Sequence[Axis]
-    ends: Sequence[Ends]
+    ends: Sequence[BoxEnds]
     n_groups: int
     is_tree: bool
 
 
-def read(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
+def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
     """The recoding of a release folder; None of a tree that takes more memory. Unfit says what is wrong with it."""
     try:
         document = read_json(read_piece(folder, DOCUMENT))
@@ -254,7 +240,7 @@ def read(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
             raise Unfit("its attributes are not the quasi-identifiers")
         axes = [_axis(entry, attribute) for entry, attribute in zip(entries, quasi, strict=True)]
         if is_cuts:
-            return _cuts(document, axes)
+            return _cut_recoding(document, axes)
         if has_file:
             footer = pq.read_metadata(folder / NODES)
             fits = footer.num_rows * len(axes) * BYTES_PER_END <= memory
@@ -264,8 +250,8 @@ def read(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
                 return None
             rest = pq.read_table(folder / NODES, columns=[name for name in names if name not in known])
             nodes = pa.table({name: known[name] if name in known else rest.column(name) for name in names})
-            return _Tree.of(nodes, axes).recoding()
-        return _Tree.of(pa.table(document["nodes"]), axes).recoding()
+            return _tree_recoding(nodes, axes)
+        return _tree_recoding(pa.table(document["nodes"]), axes)
     except Hidden as error:
         raise Unfit(f"{NODES} holds {error}") from None
     except (InputError, OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError,
@@ -273,7 +259,12 @@ def read(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
         raise Unfit("it cannot be read") from None
 
 
-def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
+def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis]) -> ReadRecoding:
+    tree = StoredTree.of(nodes, [axis.shape for axis in axes])
+    return ReadRecoding(axes, tree.leaf_ends(), int(np.count_nonzero(tree.axis < 0)), is_tree=True)
+
+
+def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
     if (
         document["kind"] != "cuts"
         or type(document["groups"]) is not int
@@ -291,168 +282,22 @@ def _cuts(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
     return ReadRecoding(axes, ends, document["groups"], is_tree=False)
 
 
-def _pieces(axis: Axis, points: Floats) -> Ends:
+def _pieces(axis: Axis, points: Floats) -> BoxEnds:
     """The pieces of a cut: those between thresholds, or the lowest nodes of the hierarchy."""
     if isinstance(axis, ThresholdAxis):
-        return Ends(np.append(math.nan, points), np.append(points, axis.everything[1]))
+        return BoxEnds(np.append(math.nan, points), np.append(points, axis.shape.high))
     inner = set(axis.parent)
     leaves = np.array([node for node in range(len(axis.labels)) if node not in inner], dtype=np.float64)
-    return Ends(leaves, leaves)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tree:
-    """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
-
-    axes: Sequence[Axis]
-    axis: Ints
-    threshold: Floats
-    first_child: Ints
-    n_children: Ints
-    branch: Ints
-    cover: Mapping[int, Ints]
-
-    @classmethod
-    def of(cls, nodes: pa.Table, axes: Sequence[Axis]) -> _Tree:
-        covered = [a for a, axis in enumerate(axes) if isinstance(axis, NodeAxis)]
-        whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
-        if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
-            raise Unfit("its nodes have other columns")
-        if any(
-            nodes.column(name).null_count or not pa.types.is_integer(nodes.column(name).type)
-            for name in whole
-        ):
-            raise Unfit("its nodes are no whole numbers")
-        nodes = nodes.combine_chunks()
-        found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
-        points = nodes.column("threshold").chunk(0).cast(pa.float64())
-        is_split = found["axis"] >= 0
-        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in axes])[
-            np.maximum(found["axis"], 0)
-        ]
-        is_there = points.is_valid().to_numpy(zero_copy_only=False)
-        tree = cls(
-            axes,
-            found["axis"],
-            points.fill_null(-math.inf).to_numpy(),
-            found["first_child"],
-            found["n_children"],
-            found["branch"],
-            {a: found[f"cover_{a}"] for a in covered},
-        )
-        if np.any(is_there & ~(is_split & is_ordered)):
-            raise Unfit("a threshold stands where nothing is split by one")
-        tree.check()
-        return tree
-
-    def check(self) -> None:
-        """Children tile the nodes after the first, each after its parent; what is no split has none."""
-        n, inner = len(self.axis), np.flatnonzero(self.axis >= 0)
-        first, count = self.first_child[inner], self.n_children[inner]
-        order = np.argsort(first, kind="stable")  # they are mostly in order
-        ends = np.append(1, (first + count)[order])
-        is_leaf = self.axis < 0
-        is_tree = (
-            np.array_equal(first[order], ends[:-1])
-            and ends[-1] == n
-            and np.all(first > inner)
-            and np.all(count >= 1)
-            and np.all(self.first_child[is_leaf] == -1)
-            and np.all(self.n_children[is_leaf] == 0)
-            and np.all(self.axis[is_leaf] == -1)
-            and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
-            and np.all(self.axis < len(self.axes))
-            and self.branch[0] == -1
-        )
-        if not is_tree:
-            raise Unfit("its nodes are no tree")
-        self._check_branches(inner)
-
-    def _check_branches(self, inner: Ints) -> None:
-        """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
-        size = np.array([len(axis.labels) if isinstance(axis, NodeAxis) else 2 for axis in self.axes])
-        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in self.axes])
-        count, split = self.n_children[inner], self.axis[inner]
-        child = np.repeat(self.first_child[inner], count) + _within(count)
-        branch, above = self.branch[child], np.repeat(split, count)
-        is_in_place = (branch == _within(count)) | ~is_ordered[above]
-        if np.any(is_ordered[split] & (count != 2)) or not is_in_place.all():
-            raise Unfit("a threshold does not split in two")
-        covers = [(cover, size[a]) for a, cover in self.cover.items()]
-        if np.any((branch < 0) | (branch >= size[above])) or any(
-            np.any((cover < -1) | (cover >= n)) for cover, n in covers
-        ):
-            raise Unfit("its nodes name a node of a hierarchy that is not there")
-
-    def recoding(self) -> ReadRecoding:
-        """The boxes of its leaves; along an ordered axis an end is the number of a threshold."""
-        inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
-        points, place = self._points(inner)
-        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.axes))
-        of_axes: list[Ends] = []
-        for a, axis in enumerate(self.axes):
-            if isinstance(axis, ThresholdAxis):
-                of_axes.append(_thresholds_of(found, a, points[a], axis))
-            else:
-                of_axes.append(_nodes_of(found.low[found.of_leaf[a]], self.cover[a][leaves]))
-        return ReadRecoding(self.axes, of_axes, len(leaves), is_tree=True)
-
-    def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
-        """The different thresholds along each axis, and the number of each node's."""
-        points, place, split = [], np.zeros(len(self.axis), dtype=np.int64), self.axis[inner]
-        for a, axis in enumerate(self.axes):
-            here = inner[split == a] if isinstance(axis, ThresholdAxis) else inner[:0]
-            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
-            points.append(known)
-        return points, place
-
-    def _changes(self, inner: Ints, place: Ints) -> Changes:
-        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
-        count = self.n_children[inner]
-        within = _within(count)
-        child = np.repeat(self.first_child[inner], count) + within
-        parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
-        parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
-        is_ordered = np.array([isinstance(axis, ThresholdAxis) for axis in self.axes])[axis]
-        is_first = np.zeros(len(axis), dtype=np.bool_)
-        is_first[child] = within == 0
-        end = np.where(is_ordered, place[parent], self.branch)
-        return Changes(parent, axis, is_ordered & is_first, end)
-
-
-def _within(count: Ints) -> Ints:
-    """The place of each child among those of its parent, who have so many each."""
-    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
-
-
-def _thresholds_of(found: LeafPieces, a: int, points: Floats, axis: ThresholdAxis) -> Ends:
-    """The different ends of boxes along an ordered axis."""
-    column = found.of_leaf[a]
-    is_used = np.zeros(len(found.low), dtype=np.bool_)
-    is_used[column] = True
-    pieces = np.flatnonzero(is_used)
-    n = len(points) + 1
-    of_piece = np.empty(len(found.low), dtype=np.int32)
-    key = (found.low[pieces] + np.int64(1)) * n + found.high[pieces] + 1
-    known, of_piece[pieces] = np.unique(key, return_inverse=True)
-    low, high = np.divmod(known, n)
-    from_low, to_high = axis.everything
-    return Ends(np.append(from_low, points)[low], np.append(to_high, points)[high], of_piece[column])
-
-
-def _nodes_of(nodes: Any, cover: Ints) -> Ends:
-    """The different nodes of a hierarchy that boxes have: the one above all their rows, if that is lower."""
-    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
-    return Ends(known.astype(np.float64), known.astype(np.float64), of_box)
+    return BoxEnds(leaves, leaves)
 
 
 # ---- boxes and rows --------------------------------------------------------------------------------
 
 
-class Pieces:
-    """The different cells that boxes have along one axis, and how to find those of published rows."""
+class AxisCells:
+    """The distinct cells that boxes have along one axis, and how to find those of published rows."""
 
-    def __init__(self, axis: Axis, ends: Ends, output: Output) -> None:
+    def __init__(self, axis: Axis, ends: BoxEnds, output: Output) -> None:
         self.kind = axis.attribute.kind
         cells = axis.cells(ends.low, ends.high, output)
         encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
@@ -473,19 +318,19 @@ class Pieces:
             key = np.where((key < 0) | (place < 0), -1, key * len(self.known[name]) + place)
         return key
 
-    def find(self, evidence: Evidence, *, is_csv: bool) -> Ints:
+    def find(self, rows: GroupedRows, *, is_csv: bool) -> Ints:
         """The piece of each group; -1 where no box has such cells."""
         places: dict[str, Ints] = {}
         for name, known in self.known.items():
             if pa.types.is_string(known.type):
-                cells = evidence.labels(name)
+                cells = rows.labels(name)
                 values = cells.dictionary
                 values = pc.if_else(pc.equal(values, ""), None, values) if is_csv else values
                 missing = pc.index(known.is_null(), value=True).as_py()
                 of_value = np.append(_places(values, known), missing)
                 places[name] = of_value[cells.indices.fill_null(len(values)).to_numpy()]
             else:
-                column = evidence.source.column(name).take(pa.array(evidence.groups.one_row))
+                column = rows.source.column(name).take(pa.array(rows.groups.one_row))
                 numbers = ordered(column, Attribute(name, Role.OTHER, self.kind)).cast(pa.float64())
                 places[name] = _places(numbers, known)
         if self.combined is None:
@@ -497,26 +342,27 @@ def _places(cells: pa.Array, known: pa.Array) -> Ints:
     return np.asarray(pc.index_in(cells, value_set=known).fill_null(-1).to_numpy(), dtype=np.int64)
 
 
-class Held:
-    """A recoding beside the rows: which groups have a box of it, and which boxes have a group."""
+class RecodingMatch:
+    """Compares the boxes of a recoding with groups of rows: does every group have a box, and every box a group?"""
 
     def __init__(self, recoding: ReadRecoding, policy: Policy, *, is_csv: bool) -> None:
         self.recoding, self.is_csv = recoding, is_csv
         self.n_strange = 0
         self.is_tree = recoding.is_tree
         self.pieces = [
-            Pieces(axis, ends, policy.output) for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
+            AxisCells(axis, ends, policy.output)
+            for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
         ]
         self.seen = [np.zeros(len(pieces), dtype=np.bool_) for pieces in self.pieces]
         self.boxes = Combinations.of([pieces.of_box for pieces in self.pieces]) if self.is_tree else None
         self.has_group = np.zeros(0 if self.boxes is None else self.boxes.n, dtype=np.bool_)
         self.grid: set[tuple[int, ...]] = set()
 
-    def see(self, evidence: Evidence) -> None:
-        """Hold the groups of some rows against the boxes."""
+    def add(self, rows: GroupedRows) -> None:
+        """Look up the boxes of some groups."""
         lines = []
         for pieces, seen in zip(self.pieces, self.seen, strict=True):
-            found = pieces.find(evidence, is_csv=self.is_csv)
+            found = pieces.find(rows, is_csv=self.is_csv)
             seen[found[found >= 0]] = True
             lines.append(found)
         if self.boxes is None:

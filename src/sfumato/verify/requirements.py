@@ -1,20 +1,21 @@
-r"""What every requirement means, from published rows alone: the definitions of ``verify``.
+r"""The definitions of all requirements, computed from published rows alone.
 
 They are written a second time on purpose [LDR08, definitions 2.1 to 2.4], and share nothing with the code by which
-methods decide. ``DEFINITIONS`` has one for each class of requirements: the figure of each group, and whether the
-requirement holds of it.
+methods decide. ``DEFINITIONS`` has one for each class of requirements: it gives the figure of each group, and whether
+the requirement holds of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError, InternalError, number_of
@@ -32,8 +33,17 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.table.cells import numbers
-from sfumato.verify.groups import Codes, Groups, codes_of, summed, values_of, with_missing
-from sfumato.verify.portions import Evidence
+from sfumato.verify.groups import (
+    Codes,
+    GroupedRows,
+    Groups,
+    WholeColumn,
+    codes_of,
+    sum_rows,
+    sum_values,
+    values_of,
+    with_missing,
+)
 
 ENTROPY_TOLERANCE = 1e-12
 """In nats: the roundoff of a sum of logarithms, so that l equally frequent values are exactly l-diverse."""
@@ -50,38 +60,38 @@ Figures = tuple[Floats, NDArray[np.bool_]]
 """Of each group: its figure, and whether the requirement holds."""
 
 
-def measure_groups(requirement: Requirement, evidence: Evidence, schema: Schema) -> Figures:
+def measure_groups(requirement: Requirement, rows: GroupedRows, schema: Schema) -> Figures:
     """The figure of each group, and whether the requirement holds of it."""
     if type(requirement) not in DEFINITIONS:
         raise InternalError(f"verify has no definition of {requirement}.")
-    return DEFINITIONS[type(requirement)](requirement, evidence, schema)
+    return DEFINITIONS[type(requirement)](requirement, rows, schema)
 
 
-def _k_anonymity(requirement: KAnonymity, evidence: Evidence, _schema: Schema) -> Figures:
+def _k_anonymity(requirement: KAnonymity, rows: GroupedRows, _schema: Schema) -> Figures:
     """The number of rows [LDR08, definition 2.1]."""
-    size = evidence.groups.size
+    size = rows.groups.size
     return size.astype(np.float64), size >= requirement.k
 
 
-def _distinct_diversity(requirement: DistinctDiversity, evidence: Evidence, schema: Schema) -> Figures:
+def _distinct_diversity(requirement: DistinctDiversity, rows: GroupedRows, schema: Schema) -> Figures:
     """The number of different sensitive values [MKGV06]."""
-    counts = _count_values(evidence, schema[requirement.of])
-    n_values = np.bincount(counts.group, minlength=evidence.groups.n)
+    counts = _count_values(rows, schema[requirement.of])
+    n_values = np.bincount(counts.group, minlength=rows.groups.n)
     return n_values.astype(np.float64), n_values >= requirement.l
 
 
-def _entropy_diversity(requirement: EntropyDiversity, evidence: Evidence, schema: Schema) -> Figures:
+def _entropy_diversity(requirement: EntropyDiversity, rows: GroupedRows, schema: Schema) -> Figures:
     r"""The entropy of the sensitive values, as an effective number of them [LDR08, definition 2.2].
 
     .. math:: \sum_s -p(s) \log p(s) \ge \log l
     """
-    groups, counts = evidence.groups, _count_values(evidence, schema[requirement.of])
+    groups, counts = rows.groups, _count_values(rows, schema[requirement.of])
     share = counts.count / groups.size[counts.group]
-    entropy = _sums(-share * np.log(share), counts.group, groups)
+    entropy = sum_values(-share * np.log(share), counts.group, groups.n)
     return np.exp(entropy), entropy >= math.log(requirement.l) - ENTROPY_TOLERANCE
 
 
-def _recursive_diversity(requirement: RecursiveDiversity, evidence: Evidence, schema: Schema) -> Figures:
+def _recursive_diversity(requirement: RecursiveDiversity, rows: GroupedRows, schema: Schema) -> Figures:
     r"""Most frequent value against the tail, in exact integers [LDR08, definition 2.3].
 
     .. math:: x_1 < c\,(x_l + x_{l+1} + \dots), \qquad x_1 \ge x_2 \ge \dots
@@ -89,7 +99,7 @@ def _recursive_diversity(requirement: RecursiveDiversity, evidence: Evidence, sc
     The figure is :math:`x_1` over the tail: what c must be above. It is infinite where a group has fewer
     than l values. (c, 1)-diversity always holds.
     """
-    counts = _count_values(evidence, schema[requirement.of])
+    counts = _count_values(rows, schema[requirement.of])
     falling = np.lexsort((-counts.count, counts.group))  # within each group, most frequent first
     count = counts.count[falling]
     starts = np.flatnonzero(np.diff(counts.group, prepend=-1))
@@ -104,38 +114,55 @@ def _recursive_diversity(requirement: RecursiveDiversity, evidence: Evidence, sc
     return figure, holds.astype(np.bool_)
 
 
-def _variance_diversity(requirement: VarianceDiversity, evidence: Evidence, schema: Schema) -> Figures:
+def _variance_diversity(requirement: VarianceDiversity, rows: GroupedRows, schema: Schema) -> Figures:
     """The population variance of the sensitive number [LDR08, definition 2.4]."""
-    variance = _variance(evidence, schema[requirement.of])
+    variance = _variance(rows, schema[requirement.of])
     return variance, variance >= requirement.at_least * (1 - VARIANCE_TOLERANCE)
 
 
 # ---- t-closeness -----------------------------------------------------------------------------------
 
 
-def count_references(policy: Policy, read: Callable[[str], Iterable[Any]]) -> Mapping[str, Mapping[Any, int]]:
-    """Of each column that groups are compared in with the whole table: the rows of each value, None for missing ones.
-
-    ``read`` gives the pieces of a column.
-    """
+def count_whole_columns(policy: Policy, read: Callable[[str], Iterable[Any]]) -> dict[str, WholeColumn]:
+    """The columns in which groups are compared with the whole table; ``read`` gives the pieces of a column."""
     names = {item.of for item in policy.requirements if item.of is not None and Needs.REFERENCE in item.needs}
-    found: dict[str, Counter[Any]] = {name: Counter() for name in sorted(names)}
-    for name, count in found.items():
-        for piece in read(name):
-            for pair in values_of(piece, policy.schema[name]).value_counts().to_pylist():
-                count[pair["values"]] += pair["counts"]
-    return found
+    return {
+        name: _count_pieces(values_of(piece, policy.schema[name]) for piece in read(name))
+        for name in sorted(names)
+    }
 
 
-def _t_closeness(requirement: TCloseness, evidence: Evidence, schema: Schema) -> Figures:
+def _count_pieces(pieces: Iterable[pa.DictionaryArray]) -> WholeColumn:
+    """Counts are added up when as many wait as are known, so that they never take much more than twice the values."""
+    known, waiting, n_waiting = pa.table({"value": pa.nulls(0), "count": pa.nulls(0, pa.int64())}), [], 0
+    for piece in pieces:
+        values, counts = piece.value_counts().flatten()
+        waiting.append(pa.table({"value": values.dictionary_decode(), "count": counts}))
+        n_waiting += len(counts)
+        if n_waiting > known.num_rows:
+            known, waiting, n_waiting = _add_counts([known, *waiting]), [], 0
+    known = _add_counts([known, *waiting])
+    values = known.column("value").combine_chunks()
+    return WholeColumn(values, known.column("count_sum").to_numpy().astype(np.int64))
+
+
+def _add_counts(tables: Sequence[pa.Table]) -> pa.Table:
+    """One line for each value; whole numbers become floats if others do."""
+    kinds = {table.schema.field("value").type for table in tables} - {pa.null()}
+    kind = pa.float64() if len(kinds) > 1 else next(iter(kinds), pa.null())
+    parts = [
+        pa.table({"value": table.column(0).cast(kind, safe=False), "count": table.column(1)})
+        for table in tables
+    ]
+    return pa.concat_tables(parts).group_by("value", use_threads=False).aggregate([("count", "sum")])
+
+
+def _t_closeness(requirement: TCloseness, rows: GroupedRows, schema: Schema) -> Figures:
     """The earth mover's distance of each group's values from those of the whole table, in whole numbers [LLV07]."""
-    attribute, groups, whole = schema[requirement.of], evidence.groups, evidence.whole[requirement.of]
+    attribute, groups, whole = schema[requirement.of], rows.groups, rows.whole[requirement.of]
     space = _ValueSpace.of(requirement, attribute, whole)
-    known = values_of(evidence.source.column(attribute.name), attribute)
-    place = {value: i for i, value in enumerate(space.values)}
-    places = [place.get(value, 0) for value in [*known.dictionary.to_pylist(), None]]  # 0: of no row
-    column = np.array(places)[with_missing(known).of_row]
-    table, n_rows, m = np.array([whole[value] for value in space.values]), sum(whole.values()), len(place)
+    column = space.find(values_of(rows.source.column(attribute.name), attribute))
+    n_rows, m = whole.n_rows, len(space.values)
     is_small = int(groups.size.max(initial=1)) * n_rows * 2 * max(m, space.unit) < 2**62
     work = []
     by_group = np.argsort(groups.of_row, kind="stable")
@@ -143,48 +170,50 @@ def _t_closeness(requirement: TCloseness, evidence: Evidence, schema: Schema) ->
     step = max(1, CELLS_AT_ONCE // m)
     for start in range(0, groups.n, step):
         stop = min(start + step, groups.n)
-        rows = by_group[ends[start] : ends[stop]]
-        at = (groups.of_row[rows] - start) * m + column[rows]
-        weight = None if groups.weight is None else groups.weight[rows]
-        counts = summed(weight, at, (stop - start) * m).reshape(stop - start, m)
+        here = by_group[ends[start] : ends[stop]]
+        at = (groups.of_row[here] - start) * m + column[here]
+        weight = None if groups.weight is None else groups.weight[here]
+        counts = sum_rows(weight, at, (stop - start) * m).reshape(stop - start, m)
         counts = counts.astype(np.int64 if is_small else object)
-        work += space.work(counts * n_rows - counts.sum(axis=1)[:, None] * table).tolist()
+        work += space.work(counts * n_rows - counts.sum(axis=1)[:, None] * space.count).tolist()
     all_work = groups.size.astype(object) * n_rows * space.unit
     t, done = Fraction(str(requirement.t)), np.array(work, dtype=object)
     holds = done * t.denominator <= all_work * t.numerator
     return (done / all_work).astype(np.float64), holds.astype(np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _ValueSpace:
     """The sensitive values of a table in their order, a missing one last, and how far apart they are."""
 
     distance: str
-    values: list[Any]
+    values: pa.Array
+    count: Ints
+    """The rows of the table that have each value."""
     tree: Hierarchy | None
     unit: int
     """A distance of 1 in the units of ``work``."""
 
     @classmethod
-    def of(cls, requirement: TCloseness, attribute: Attribute, values: Iterable[Any]) -> _ValueSpace:
-        known, missing = [value for value in values if value is not None], [None] * (None in values)
-        if requirement.distance == "equal":
-            return cls(requirement.distance, known + missing, None, 2)
+    def of(cls, requirement: TCloseness, attribute: Attribute, whole: WholeColumn) -> _ValueSpace:
+        distance, n_values = requirement.distance, len(whole.values)
+        if distance == "equal":
+            return cls(distance, whole.values, whole.count, None, 2)
         if attribute.kind is not Kind.CATEGORY:
-            return cls(requirement.distance, sorted(known) + missing, None, max(len(known + missing) - 1, 1))
-        tree = attribute.build_hierarchy(known)
-        leaf = dict(zip(known, attribute.locate(tree, known).tolist(), strict=True))
-        if n_strange := sum(code < 0 for code in leaf.values()):
-            raise HierarchyError(
-                f"Column {attribute.name!r} has {number_of(n_strange, 'sensitive value')} that its hierarchy or "
-                "declared values lack."
-            )
-        ordered, tree = (
-            sorted(known, key=leaf.__getitem__) + missing,
-            tree.with_missing() if missing else tree,
-        )
-        unit = len(ordered) - 1 if requirement.distance == "ordered" else tree.height
-        return cls(requirement.distance, ordered, tree, max(unit, 1))
+            order = pc.array_sort_indices(whole.values)  # missing last
+            count = whole.count[order.to_numpy()]
+            return cls(distance, whole.values.take(order), count, None, max(n_values - 1, 1))
+        leaf, tree = _find_leaves(attribute, whole.values.to_pylist())
+        order = np.argsort(leaf)
+        unit = n_values - 1 if distance == "ordered" else tree.height
+        return cls(distance, whole.values.take(pa.array(order)), whole.count[order], tree, max(unit, 1))
+
+    def find(self, cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
+        """The place of each cell's value; any place for values of the dictionary that no cell has."""
+        values = cells.dictionary.cast(self.values.type, safe=False)
+        known = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        places = pc.index_in(known, value_set=self.values).fill_null(0).to_numpy()
+        return np.asarray(places[with_missing(cells).of_row])
 
     def work(self, extra: NDArray[Any]) -> NDArray[Any]:
         """What it takes to level out what each group has too much and too little, (groups, values)."""
@@ -197,7 +226,7 @@ class _ValueSpace:
     def _work_in_tree(self, extra: NDArray[Any]) -> NDArray[Any]:
         """At every node, what is too much in some children goes to those that have too little; the rest goes upwards."""
         assert self.tree is not None
-        tree, place = self.tree, {value: i for i, value in enumerate(self.values)}
+        tree, place = self.tree, {value: i for i, value in enumerate(self.values.to_pylist())}
         nothing = extra[:, 0] * 0
         of_node, height, total = [nothing] * tree.n_nodes, [0] * tree.n_nodes, nothing
         for node in reversed(range(tree.n_nodes)):
@@ -215,7 +244,22 @@ class _ValueSpace:
         return np.asarray(total)
 
 
-DEFINITIONS: Mapping[type[Requirement], Callable[[Any, Evidence, Schema], Figures]] = {
+def _find_leaves(attribute: Attribute, values: Sequence[Any]) -> tuple[Ints, Hierarchy]:
+    """The leaf of each value in its hierarchy, and the hierarchy; missing is a leaf behind all others."""
+    known = [value for value in values if value is not None]
+    tree = attribute.build_hierarchy(known)
+    leaf = attribute.locate(tree, known).astype(np.int64)
+    if n_strange := int(np.count_nonzero(leaf < 0)):
+        raise HierarchyError(
+            f"Column {attribute.name!r} has {number_of(n_strange, 'sensitive value')} that its hierarchy or "
+            "declared values lack."
+        )
+    if len(known) == len(values):
+        return leaf, tree
+    return np.insert(leaf, list(values).index(None), tree.n_leaves), tree.with_missing()
+
+
+DEFINITIONS: Mapping[type[Requirement], Callable[[Any, GroupedRows, Schema], Figures]] = {
     KAnonymity: _k_anonymity,
     DistinctDiversity: _distinct_diversity,
     EntropyDiversity: _entropy_diversity,
@@ -237,25 +281,25 @@ class ValueCounts:
     count: Ints
 
 
-def _count_values(evidence: Evidence, attribute: Attribute) -> ValueCounts:
-    return _counts(evidence.groups, codes_of(evidence.source.column(attribute.name), attribute))
+def _count_values(rows: GroupedRows, attribute: Attribute) -> ValueCounts:
+    return _counts(rows.groups, codes_of(rows.source.column(attribute.name), attribute))
 
 
 def _counts(groups: Groups, values: Codes) -> ValueCounts:
     pairs = groups.of_row * values.n + values.of_row
     if groups.n * values.n <= len(pairs):  # few enough to count one by one
-        counts = summed(groups.weight, pairs, groups.n * values.n)
+        counts = sum_rows(groups.weight, pairs, groups.n * values.n)
         pair = np.flatnonzero(counts)
         count = counts[pair]
     elif groups.weight is None:
         pair, count = np.unique(pairs, return_counts=True)
     else:
         pair, at = np.unique(pairs, return_inverse=True)
-        count = summed(groups.weight, at, len(pair))
+        count = sum_rows(groups.weight, at, len(pair))
     return ValueCounts(pair // values.n, count)
 
 
-def _variance(evidence: Evidence, attribute: Attribute) -> Floats:
+def _variance(rows: GroupedRows, attribute: Attribute) -> Floats:
     r"""The population variance of the numbers of each group [LDR08, definition 2.4].
 
     .. math:: \frac{1}{n} \sum (x - \bar x)^2
@@ -263,10 +307,10 @@ def _variance(evidence: Evidence, attribute: Attribute) -> Floats:
     Missing numbers are left out; a group without any number has variance 0. Each group is first moved to
     begin at 0, which changes no variance and keeps small differences between large numbers.
     """
-    groups = evidence.groups
-    if attribute.name in evidence.moments:
-        return evidence.moments[attribute.name].variance
-    group, values = groups.of_row, numbers(evidence.source.column(attribute.name), attribute)
+    groups = rows.groups
+    if attribute.name in rows.moments:
+        return rows.moments[attribute.name].variance
+    group, values = groups.of_row, numbers(rows.source.column(attribute.name), attribute)
     if values.null_count:
         group, values = group[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
     number = values.to_numpy(zero_copy_only=False)
@@ -277,10 +321,6 @@ def _variance(evidence: Evidence, attribute: Attribute) -> Floats:
         above = number - least[group]  # of whole numbers modulo 2^64, hence right as unsigned
         above = (above.view(np.uint64) if is_whole else above).astype(np.float64)
         n = np.maximum(np.bincount(group, minlength=groups.n), 1)
-        mean = _sums(above, group, groups) / n
-        variance = _sums((above - mean[group]) ** 2, group, groups) / n
+        mean = sum_values(above, group, groups.n) / n
+        variance = sum_values((above - mean[group]) ** 2, group, groups.n) / n
         return np.where(np.isfinite(mean), variance, np.inf)
-
-
-def _sums(values: Floats, group: Ints, groups: Groups) -> Floats:
-    return np.asarray(np.bincount(group, weights=values, minlength=groups.n), dtype=np.float64)

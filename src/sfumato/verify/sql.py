@@ -33,8 +33,8 @@ from sfumato.release.folder import CERTIFICATE, read_piece
 from sfumato.table.cells import NUMBER
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.verify.checks import without_stop
-from sfumato.verify.columns import check_columns, group_columns, published_names, raw_names
 from sfumato.verify.requirements import ENTROPY_TOLERANCE, VARIANCE_TOLERANCE
+from sfumato.verify.rows import check_columns, group_columns, published_names, raw_names
 
 DIALECTS = ("duckdb", "spark", "snowflake", "bigquery", "postgres")
 

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.policy.output import statistic_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
 from sfumato.table.source import Source
-from sfumato.verify.portions import Evidence
+from sfumato.verify.groups import GroupedRows
+from sfumato.verify.rows import names_of_statistics
 
 MEAN_TOLERANCE = 1e-9
 """Relative to the largest number of the group: a sum of rounded numbers."""
@@ -49,18 +49,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def names_of(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]:
-    """The columns of statistics of one attribute: of numbers that are published, and of dates in boxes.
-
-    >>> names_of(Attribute("born", Role.QUASI_IDENTIFIER, Kind.DATE), ["mean"])
-    ('born_mean',)
-    """
-    kinds = {Kind.NUMBER, Kind.DATE} if attribute.role is Role.QUASI_IDENTIFIER else {Kind.NUMBER}
-    if not attribute.role.is_published or attribute.kind not in kinds:
-        return ()
-    return statistic_names(attribute.name, statistics)
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A claim about the statistics of one attribute, and of how many groups it is false."""
@@ -74,19 +62,19 @@ class Finding:
         return f"{self.n_wrong:,} of {self.n_groups:,} groups have others" if self.n_wrong else ""
 
 
-def checks(evidence: Evidence, policy: Policy) -> Iterator[Finding]:
-    """What is found of each attribute that has statistics."""
-    one_row = evidence.groups.one_row
+def check_statistics(rows: GroupedRows, policy: Policy) -> Iterator[Finding]:
+    """The statistics of each attribute that has any: are they possible, or right?"""
+    one_row = rows.groups.one_row
     for attribute in policy.schema:
-        found = _statistics(evidence.source, attribute, policy.statistics, one_row)
+        found = _statistics(rows.source, attribute, policy.statistics, one_row)
         if not found:
             continue
         if attribute.role is Role.QUASI_IDENTIFIER:
             claim = f"the statistics of {attribute.name!r} lie in the ranges beside them"
-            holds = _lie_inside(evidence.source, attribute, found, one_row)
+            holds = _lie_inside(rows.source, attribute, found, one_row)
         else:
             claim = f"the statistics of {attribute.name!r} are those of the rows"
-            holds = _are_right(evidence, attribute, found)
+            holds = _are_right(rows, attribute, found)
         yield Finding(claim, int(np.count_nonzero(~holds)), len(holds))
 
 
@@ -96,7 +84,7 @@ def _statistics(
     """Each statistic that is there, by its word (min, max, mean), for each group."""
     rows = pa.array(one_row)
     out = {}
-    for name in names_of(attribute, statistics):
+    for name in names_of_statistics(attribute, statistics):
         if name in source.names:
             column, as_declared = source.column(name).take(rows), Attribute(name, Role.OTHER, attribute.kind)
             cells = (
@@ -233,8 +221,8 @@ def _ends(text: str, kind: Kind) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truth:
-    """What the rows say of the numbers of each group; zeros where it has none."""
+class NumberSummary:
+    """Count, ends and mean of the numbers of each group, computed from its rows; zeros where it has none."""
 
     count: Ints
     least: NDArray[Any]
@@ -242,14 +230,14 @@ class Truth:
     mean: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, attribute: Attribute) -> Truth:
-        if attribute.name in evidence.moments:
-            moments = evidence.moments[attribute.name]
+    def of(cls, rows: GroupedRows, attribute: Attribute) -> NumberSummary:
+        if attribute.name in rows.moments:
+            moments = rows.moments[attribute.name]
             return cls(moments.count, *moments.ends, moments.mean)
-        cells = numbers(evidence.source.column(attribute.name), attribute)
+        cells = numbers(rows.source.column(attribute.name), attribute)
         is_there = _is_there(cells)
-        group, value = evidence.groups.of_row[is_there], _values(cells)[is_there]
-        n_groups = evidence.groups.n
+        group, value = rows.groups.of_row[is_there], _values(cells)[is_there]
+        n_groups = rows.groups.n
         count = np.bincount(group, minlength=n_groups)
         least, most = np.zeros(n_groups, value.dtype), np.zeros(n_groups, value.dtype)
         least[group] = most[group] = value  # any value of the group, to begin with
@@ -261,19 +249,19 @@ class Truth:
         return cls(count, least, most, mean)
 
 
-def _are_right(evidence: Evidence, attribute: Attribute, found: dict[str, pa.Array]) -> NDArray[np.bool_]:
-    truth = Truth.of(evidence, attribute)
-    holds = np.ones(evidence.groups.n, dtype=np.bool_)
+def _are_right(rows: GroupedRows, attribute: Attribute, found: dict[str, pa.Array]) -> NDArray[np.bool_]:
+    right = NumberSummary.of(rows, attribute)
+    holds = np.ones(rows.groups.n, dtype=np.bool_)
     for word, of_group in found.items():
         claimed = _values(of_group)
         if word == "mean":
-            is_same = _is_mean(claimed.astype(np.float64), truth)
+            is_same = _is_mean(claimed.astype(np.float64), right)
         else:
-            is_same = claimed == (truth.least if word == "min" else truth.most)
-        holds &= np.where(truth.count > 0, is_same & _is_there(of_group), ~_is_there(of_group))
+            is_same = claimed == (right.least if word == "min" else right.most)
+        holds &= np.where(right.count > 0, is_same & _is_there(of_group), ~_is_there(of_group))
     return holds
 
 
-def _is_mean(claimed: Floats, truth: Truth) -> NDArray[np.bool_]:
-    largest = np.maximum(np.abs(truth.least.astype(np.float64)), np.abs(truth.most.astype(np.float64)))
-    return np.asarray(np.abs(claimed - truth.mean) <= MEAN_TOLERANCE * largest)
+def _is_mean(claimed: Floats, right: NumberSummary) -> NDArray[np.bool_]:
+    largest = np.maximum(np.abs(right.least.astype(np.float64)), np.abs(right.most.astype(np.float64)))
+    return np.asarray(np.abs(claimed - right.mean) <= MEAN_TOLERANCE * largest)

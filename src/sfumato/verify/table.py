@@ -12,10 +12,9 @@ from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.table.cells import as_stored
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import INDEX_OF_PANDAS, Source
-from sfumato.verify.checks import Check, Verdict, name_columns
-from sfumato.verify.columns import check_columns, raw_names
-from sfumato.verify.measure import check_promises, check_statistics, examine_source
-from sfumato.verify.opening import allowed_memory, is_small, stored_names
+from sfumato.verify.checks import Check, Verification, name_columns
+from sfumato.verify.measure import check_promises, examine_source
+from sfumato.verify.rows import allowed_memory, check_columns, is_small, raw_names, stored_names
 
 NOT_SEEN_IN_ROWS = (
     "No table shows by itself that it is differentially private: that lies in how it was drawn. "
@@ -34,7 +33,7 @@ FOLDER_NEEDED: Mapping[Form, str] = {
 
 def verify_table(
     table: Any, policy: Policy | Mapping[str, Any], *, memory: int | None = None, reading: Reading = AS_USUAL
-) -> Verdict:
+) -> Verification:
     """Check a table of any tool against a policy, by its cells as they stand; it is a path or a frame.
 
     Columns that are not published may be there only if they tell nothing (ARX leaves them as ``*``).
@@ -54,12 +53,12 @@ def verify_table(
     policy = policy.expand(raw_names(source.names, policy))
     check_columns(source.names, policy)
     found = examine_source(source, policy, memory, None)
-    return Verdict(
+    return Verification(
         (
             _check_left_out(source, policy),
             _check_no_index(stored_names(table)),
             *check_promises(found.measures),
-            *check_statistics(found),
+            *found.statistic_checks(),
         )
     )
 

@@ -1,4 +1,4 @@
-"""The boxes of a tree of splits, read off a level at a time.
+"""The boxes of a tree of splits, as a release stores it: its nodes are checked, and its boxes worked out level by level.
 
 Along each axis a node has a *piece*: its two ends. A node has the pieces of its parent, but for one end of one of them,
 so it brings one new piece, which gets the node's number. All pieces of the root have number 0.
@@ -6,17 +6,199 @@ so it brings one new piece, which gets the node's number. All pieces of the root
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.verify.checks import Unfit
+
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 NO_END = -1
 """Nothing limits the piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisShape:
+    """What splits along an axis are: thresholds, or nodes of a hierarchy that has ``n_nodes`` of them.
+
+    ``low`` and ``high`` are the ends of a box that nothing limits.
+    """
+
+    low: float
+    high: float
+    n_nodes: int = 0
+
+    @property
+    def has_thresholds(self) -> bool:
+        return self.n_nodes == 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxEnds:
+    """The distinct ends that boxes have along one axis; in a hierarchy ``low`` is the node.
+
+    ``of_box`` says which of them each box has, None if each is a box of its own.
+    """
+
+    low: Floats
+    high: Floats
+    of_box: Any = None
+
+
+# ---- the nodes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredTree:
+    """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
+
+    shapes: Sequence[AxisShape]
+    axis: Ints
+    threshold: Floats
+    first_child: Ints
+    n_children: Ints
+    branch: Ints
+    cover: Mapping[int, Ints]
+
+    @classmethod
+    def of(cls, nodes: pa.Table, shapes: Sequence[AxisShape]) -> StoredTree:
+        """The tree of these nodes; Unfit if they are none."""
+        covered = [a for a, shape in enumerate(shapes) if not shape.has_thresholds]
+        whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
+        if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
+            raise Unfit("its nodes have other columns")
+        if any(
+            nodes.column(name).null_count or not pa.types.is_integer(nodes.column(name).type)
+            for name in whole
+        ):
+            raise Unfit("its nodes are no whole numbers")
+        nodes = nodes.combine_chunks()
+        found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
+        points = nodes.column("threshold").chunk(0).cast(pa.float64())
+        is_split = found["axis"] >= 0
+        has_thresholds = np.array([shape.has_thresholds for shape in shapes])[np.maximum(found["axis"], 0)]
+        is_there = points.is_valid().to_numpy(zero_copy_only=False)
+        tree = cls(
+            shapes,
+            found["axis"],
+            points.fill_null(-math.inf).to_numpy(),
+            found["first_child"],
+            found["n_children"],
+            found["branch"],
+            {a: found[f"cover_{a}"] for a in covered},
+        )
+        if np.any(is_there & ~(is_split & has_thresholds)):
+            raise Unfit("a threshold stands where nothing is split by one")
+        tree.check()
+        return tree
+
+    def check(self) -> None:
+        """Children tile the nodes after the first, each after its parent; what is no split has none."""
+        n, inner = len(self.axis), np.flatnonzero(self.axis >= 0)
+        first, count = self.first_child[inner], self.n_children[inner]
+        order = np.argsort(first, kind="stable")  # they are mostly in order
+        ends = np.append(1, (first + count)[order])
+        is_leaf = self.axis < 0
+        is_tree = (
+            np.array_equal(first[order], ends[:-1])
+            and ends[-1] == n
+            and np.all(first > inner)
+            and np.all(count >= 1)
+            and np.all(self.first_child[is_leaf] == -1)
+            and np.all(self.n_children[is_leaf] == 0)
+            and np.all(self.axis[is_leaf] == -1)
+            and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
+            and np.all(self.axis < len(self.shapes))
+            and self.branch[0] == -1
+        )
+        if not is_tree:
+            raise Unfit("its nodes are no tree")
+        self._check_branches(inner)
+
+    def _check_branches(self, inner: Ints) -> None:
+        """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
+        size = np.array([2 if shape.has_thresholds else shape.n_nodes for shape in self.shapes])
+        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])
+        count, split = self.n_children[inner], self.axis[inner]
+        child = np.repeat(self.first_child[inner], count) + _within(count)
+        branch, above = self.branch[child], np.repeat(split, count)
+        is_in_place = (branch == _within(count)) | ~is_ordered[above]
+        if np.any(is_ordered[split] & (count != 2)) or not is_in_place.all():
+            raise Unfit("a threshold does not split in two")
+        covers = [(cover, size[a]) for a, cover in self.cover.items()]
+        if np.any((branch < 0) | (branch >= size[above])) or any(
+            np.any((cover < -1) | (cover >= n)) for cover, n in covers
+        ):
+            raise Unfit("its nodes name a node of a hierarchy that is not there")
+
+    def leaf_ends(self) -> list[BoxEnds]:
+        """The ends of the boxes of its leaves along each axis."""
+        inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
+        points, place = self._points(inner)
+        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
+        return [
+            _threshold_ends(found, a, points[a], shape)
+            if shape.has_thresholds
+            else _node_ends(found.low[found.of_leaf[a]], self.cover[a][leaves])
+            for a, shape in enumerate(self.shapes)
+        ]
+
+    def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
+        """The different thresholds along each axis, and the number of each node's."""
+        points, place, split = [], np.zeros(len(self.axis), dtype=np.int64), self.axis[inner]
+        for a, shape in enumerate(self.shapes):
+            here = inner[split == a] if shape.has_thresholds else inner[:0]
+            known, place[here] = np.unique(self.threshold[here], return_inverse=True)
+            points.append(known)
+        return points, place
+
+    def _changes(self, inner: Ints, place: Ints) -> Changes:
+        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
+        count = self.n_children[inner]
+        within = _within(count)
+        child = np.repeat(self.first_child[inner], count) + within
+        parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
+        parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
+        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])[axis]
+        is_first = np.zeros(len(axis), dtype=np.bool_)
+        is_first[child] = within == 0
+        end = np.where(is_ordered, place[parent], self.branch)
+        return Changes(parent, axis, is_ordered & is_first, end)
+
+
+def _within(count: Ints) -> Ints:
+    """The place of each child among those of its parent, who have so many each."""
+    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
+
+
+def _threshold_ends(found: LeafPieces, a: int, points: Floats, shape: AxisShape) -> BoxEnds:
+    """The distinct ends of boxes along an axis of thresholds, whose numbers become the thresholds themselves."""
+    column = found.of_leaf[a]
+    is_used = np.zeros(len(found.low), dtype=np.bool_)
+    is_used[column] = True
+    pieces = np.flatnonzero(is_used)
+    n = len(points) + 1
+    of_piece = np.empty(len(found.low), dtype=np.int32)
+    key = (found.low[pieces] + np.int64(1)) * n + found.high[pieces] + 1
+    known, of_piece[pieces] = np.unique(key, return_inverse=True)
+    low, high = np.divmod(known, n)
+    return BoxEnds(np.append(shape.low, points)[low], np.append(shape.high, points)[high], of_piece[column])
+
+
+def _node_ends(nodes: Any, cover: Ints) -> BoxEnds:
+    """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
+    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
+    return BoxEnds(known.astype(np.float64), known.astype(np.float64), of_box)
+
+
+# ---- level by level --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +265,3 @@ def _by_level(inner: Ints, parent: Ints) -> tuple[Ints, Iterator[slice]]:
     order = np.argsort(depth.astype(np.min_scalar_type(len(size))), kind="stable")  # of few bits it is faster
     ends = [*np.cumsum(size).tolist(), len(parent)]
     return inner[order], map(slice, ends[:-1], ends[1:])
-
-
-__all__ = ["NO_END", "Changes", "LeafPieces", "leaf_pieces"]

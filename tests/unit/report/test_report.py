@@ -24,7 +24,7 @@ from sfumato.publishing import publish
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import OrderedAxis, Recoding, TreeAxis
 from sfumato.release.release import Release
-from sfumato.report import distributions, partition_plot, pictures, render, ticks, use_pictures, utility
+from sfumato.report import distributions, partition_plot, pictures, plot_axis, promises_of, render, utility
 from sfumato.report import groups as facts
 from sfumato.report import rows as view
 from sfumato.report.page import share
@@ -249,7 +249,7 @@ def test_control_characters_of_a_label_do_not_reach_the_page():
 def test_every_requirement_stands_with_what_was_asked_and_achieved(page, release):
     words = page.words()
     claims = release.certificate.claims.requirements
-    for promise, claim in zip(facts.promises_of(release), claims, strict=True):
+    for promise, claim in zip(promises_of(release), claims, strict=True):
         assert promise.holds
         assert f"{promise.name} ✓ holds {promise.asked} {promise.achieved} {promise.margin}" in words
         assert f"{claim.achieved:.4g}" in promise.achieved
@@ -279,7 +279,7 @@ def test_a_claimed_figure_is_held_against_what_was_asked(release, requirement, a
     claim = replace(release.certificate.claims.requirements[0], requirement=requirement, achieved=achieved)
     claims = replace(release.certificate.claims, requirements=(claim,))
     stated = replace(release, policy=asked, certificate=replace(release.certificate, claims=claims))
-    (promise,) = facts.promises_of(stated)
+    (promise,) = promises_of(stated)
     assert promise.holds is holds
     words = Page(render(stated)).words()
     assert ("1 of 1 promises do not hold" in words) is not holds
@@ -489,7 +489,7 @@ def test_a_rectangle_holds_the_rows_whose_boxes_lie_in_it():
     names = [axis.attribute.name for axis in leaves.recoding.axes]
     a, b = names.index(found.x.name), names.index(found.y.name)
     spans = [
-        partition_plot.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)
+        plot_axis.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)
     ]
     for r in found.rectangles:
         rows = leaves.rows.astype(np.float64)
@@ -573,14 +573,14 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 # ---- labels of the sides -----------------------------------------------------------------------------
 
 
-def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> partition_plot.PlotAxis:
+def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plot_axis.PlotAxis:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
     first, last = np.array([np.nan]), np.array([np.inf])
-    return partition_plot._scale(axis, *partition_plot.stretches(axis, first, last), np.array([1]))
+    return partition_plot._scale(axis, *plot_axis.stretches(axis, first, last), np.array([1]))
 
 
 def test_numbers_are_labelled_at_round_values():
-    assert [tick.label for tick in ticks.ticks_of(ordered(0, 110), most=8)] == [
+    assert [tick.label for tick in plot_axis.ticks_of(ordered(0, 110), most=8)] == [
         "0",
         "20",
         "40",
@@ -588,8 +588,8 @@ def test_numbers_are_labelled_at_round_values():
         "80",
         "100",
     ]
-    assert [tick.label for tick in ticks.ticks_of(ordered(0, 1, grid=None), most=5)][1] == "0.2"
-    assert [tick.label for tick in ticks.ticks_of(ordered(3, 5), most=9)] == ["3", "4", "5"]
+    assert [tick.label for tick in plot_axis.ticks_of(ordered(0, 1, grid=None), most=5)][1] == "0.2"
+    assert [tick.label for tick in plot_axis.ticks_of(ordered(3, 5), most=9)] == ["3", "4", "5"]
 
 
 @pytest.mark.parametrize(
@@ -602,13 +602,13 @@ def test_numbers_are_labelled_at_round_values():
 )
 def test_dates_are_labelled_at_the_beginning_of_periods(first, last, label):
     low, high = (int(np.datetime64(day, "D").astype(np.int64)) for day in (first, last))
-    labels = [tick.label for tick in ticks.ticks_of(ordered(low, high, kind=Kind.DATE), most=9)]
+    labels = [tick.label for tick in plot_axis.ticks_of(ordered(low, high, kind=Kind.DATE), most=9)]
     assert label in labels
     assert 2 <= len(labels) <= 9
 
 
 def test_missing_has_its_own_strip_before_the_first_value():
-    found = ticks.ticks_of(ordered(0, 110, has_missing=True), most=8)
+    found = plot_axis.ticks_of(ordered(0, 110, has_missing=True), most=8)
     assert found[0].label == "missing"
     assert 0 < found[0].place < 0.05
 
@@ -619,9 +619,9 @@ def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
     nodes = Hierarchy.from_tree({"*": branches})
     axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
     scale = partition_plot._scale(
-        axis, *partition_plot.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1])
+        axis, *plot_axis.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1])
     )
-    places = [tick.place for tick in ticks.ticks_of(scale, most=20)]
+    places = [tick.place for tick in plot_axis.ticks_of(scale, most=20)]
     assert places == sorted(places)
     assert np.all(np.diff(places) >= 1 / 20 - 1e-9)
     assert len(places) == n_labels
@@ -633,7 +633,7 @@ def test_a_rectangle_says_its_values_in_words():
     assert scale.text(0, 1) == "missing"
     assert scale.text(1, 2) == "0 to 110"
     nodes = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c"]}}).with_missing()
-    tree = partition_plot.PlotAxis(
+    tree = plot_axis.PlotAxis(
         TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, True),
         np.arange(5.0),
         np.linspace(0, 1, 5),
@@ -901,7 +901,7 @@ def test_a_target_that_is_classified_and_regressed_is_drawn_twice(release):
     found = utility.utility_of(evaluated(release, *scores).certificate.figures).targets
     assert [(target.metric, len(target.lines)) for target in found] == [(ACCURACY, 1), (ERROR, 1)]
     for target in found:  # the interval reaches beyond an accuracy of 1
-        drawing = ET.fromstring(use_pictures.scores(target))
+        drawing = ET.fromstring(utility.draw_scores(target))
         (spread,) = drawing.findall("g/path[@class='spread']")
         width = float(drawing.get("viewBox").split()[2])
         assert all(0 <= float(x) <= width for x in re.findall(r"[MH](-?[\d.]+)", spread.get("d")))
@@ -917,7 +917,7 @@ def test_a_single_test_table_has_no_spread(release):
 
 def test_marks_lie_inside_the_picture_and_in_the_order_of_their_scores(release):
     (target,) = utility.utility_of(evaluated(release, *SCORES).certificate.figures).targets
-    drawing = ET.fromstring(use_pictures.scores(target))
+    drawing = ET.fromstring(utility.draw_scores(target))
     width = float(drawing.get("viewBox").split()[2])
     marks = [group for group in drawing.findall("g") if group.find("title") is not None]
     ends = [

@@ -104,7 +104,7 @@ def test_details_do_not_depend_on_how_rows_are_portioned(cells, n_parts):
     )
     parts = [part for part in (cells[i::n_parts] for i in range(n_parts)) if part]
     each = [DistinctCells.of([pa.array(part, pa.string())], np.ones(len(part), int)) for part in parts]
-    assert DistinctCells.joined(each).detail(city) == naive_detail(cells)
+    assert DistinctCells.join(each).detail(city) == naive_detail(cells)
 
 
 # ---- what a release claims ---------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from sfumato.policy.schema import Attribute, Kind
 from sfumato.table.cells import BATCH_ROWS, occurring
 from sfumato.table.opening import open_table
 from sfumato.verify import cells, groups
-from sfumato.verify.groups import Codes, Combinations, group
-from sfumato.verify.portions import Evidence, Judged
+from sfumato.verify.groups import Codes, Combinations, GroupedRows, group
 
 
 def lines_of(random, n, n_columns=3, n_values=4):
@@ -32,14 +31,14 @@ def test_a_line_that_is_not_known_is_not_found():
     assert known.find([np.array([0, 0, -1]), np.array([7, 8, 7])]).tolist() == [0, -1, -1]
 
 
-def test_lines_that_are_mixed_to_one_number_are_told_apart_all_the_same(monkeypatch):
-    mixed, calls = groups._mixed, []
+def test_lines_of_one_hash_are_told_apart_all_the_same(monkeypatch):
+    hash_lines, calls = groups._hash_lines, []
 
     def all_alike_at_first(lines, factors):
         calls.append(factors)
-        return mixed(lines, factors) if len(calls) > 1 else np.zeros(len(lines[0]), dtype=np.int64)
+        return hash_lines(lines, factors) if len(calls) > 1 else np.zeros(len(lines[0]), dtype=np.int64)
 
-    monkeypatch.setattr(groups, "_mixed", all_alike_at_first)
+    monkeypatch.setattr(groups, "_hash_lines", all_alike_at_first)
     known = Combinations.of([np.array([0, 1, 0]), np.array([5, 5, 5])])
     assert known.n == 2
     assert known.of_line[0] == known.of_line[2] != known.of_line[1]
@@ -71,7 +70,7 @@ def test_rows_in_any_chunks_and_order_have_the_same_groups(n_chunks, length):
         pa.table({"x": p["x"].cast(pa.string()).combine_chunks().dictionary_encode(), "y": p["y"]})
         for p in pieces
     ]
-    found = Evidence.of_rows(open_table(pa.concat_tables(again)), Judged(["x", "y"], [], []))
+    found = GroupedRows.of(open_table(pa.concat_tables(again)), ["x", "y"])
     assert sorted(found.groups.size.tolist()) == sorted([2 * length, length, length, length, length])
     shown = dict(zip(found.cells["x"].to_pylist(), found.groups.size.tolist(), strict=True))
     assert shown == {"a": 2 * length, "b": length, None: length, "": length, "c": length}
@@ -94,7 +93,7 @@ def test_rows_in_any_chunks_and_order_have_the_same_groups(n_chunks, length):
 def test_labels_read_at_once_tell_what_they_tell_one_by_one(labels, bounds):
     attribute = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=bounds)
     at_once = cells._levels_as_written(pa.array(labels, pa.string()), attribute)
-    by_one = cells._ordered_levels([cells._parsed(label, float) for label in labels], bounds)
+    by_one = cells._ordered_levels([cells._parse_range(label, float) for label in labels], bounds)
     assert at_once is None or at_once.tolist() == by_one
 
 

@@ -1,4 +1,4 @@
-"""A release judged in portions is judged as it is at once, whatever the memory and the order of its rows."""
+"""A release checked in portions is checked as it is at once, whatever the memory and the order of its rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,16 @@ from sfumato.verify import folder as folder_checks
 from sfumato.verify import portions as verify_portions
 from sfumato.verify.folder import verify_folder
 from sfumato.verify.measure import claims, examine, measure
-from sfumato.verify.portions import Judged, Lines, Moments, NoRoom, Portions, collected, hashes, lines_of
+from sfumato.verify.portions import (
+    CheckedColumns,
+    Lines,
+    Moments,
+    NoRoom,
+    Portions,
+    collect,
+    hash_lines,
+    lines_of,
+)
 
 SALARY = Attribute("salary", Role.SENSITIVE, Kind.NUMBER)
 
@@ -130,7 +139,7 @@ def assert_alike(one, other):
 @given(
     releases(), st.sampled_from([1, 300, 3000, 30_000]), st.sampled_from(["release.csv", "release.parquet"])
 )
-def test_portions_are_judged_as_the_whole_is(table, memory, name):
+def test_portions_are_checked_as_the_whole_is(table, memory, name):
     assert_alike(*at_once_and_in_portions(table, POLICY, memory, name))
 
 
@@ -146,7 +155,7 @@ def test_many_groups_in_no_order_are_found_again(memory):
     assert (one.measures.groups, one.measures.requirements[0].achieved) == (n // 3, 3.0)
 
 
-def test_a_frame_is_judged_at_once_however_large():
+def test_a_frame_is_checked_at_once_however_large():
     table = pa.table({"zip": ["1"] * 5})
     policy = Policy.parse("{attributes: {zip: {role: quasi-identifier}}, require: [k-anonymity: 3]}")
     assert measure(table, policy, memory=1).groups == 1
@@ -163,16 +172,16 @@ def test_a_file_without_rows_is_refused(tmp_path):
 # ---- lines -----------------------------------------------------------------------------------------
 
 
-def lines(letters: str, judged: Judged) -> Lines:
+def lines(letters: str, checked: CheckedColumns) -> Lines:
     table = pa.table({"zip": list(letters), "salary": [ord(letter) for letter in letters]})
-    return lines_of(table.to_batches()[0], judged)
+    return lines_of(table.to_batches()[0], checked)
 
 
 def test_rows_in_order_of_groups_become_one_line_each():
-    found = lines("aaabba", Judged(["zip"], [], [SALARY]))
+    found = lines("aaabba", CheckedColumns(["zip"], [], [SALARY]))
     assert found.keys.column("zip").to_pylist() == ["a", "b", "a"]
     assert found.n_rows.tolist() == [3, 2, 1]
-    again = found.condensed()
+    again = found.condense()
     assert dict(zip(again.keys.column("zip").to_pylist(), again.n_rows.tolist(), strict=True)) == {
         "a": 4,
         "b": 2,
@@ -181,10 +190,10 @@ def test_rows_in_order_of_groups_become_one_line_each():
 
 
 def test_lines_that_can_be_condensed_need_no_file(tmp_path):
-    judged = Judged(["zip"], [], [])
-    portions = Portions(judged, memory=20_000, folder=tmp_path)
+    checked = CheckedColumns(["zip"], [], [])
+    portions = Portions(checked, memory=20_000, folder=tmp_path)
     for _ in range(2000):
-        portions.add(lines("abcd", judged))
+        portions.add(lines("abcd", checked))
     assert not portions.has_spilled
     assert sum(int(part.n_rows.sum()) for part in portions) == 8000
 
@@ -194,17 +203,17 @@ def test_a_disk_without_room_is_no_fault_of_the_release(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(verify_portions.tempfile, "TemporaryFile", full)
-    portions = Portions(Judged(["zip"], [], []), memory=1, folder=tmp_path)
+    portions = Portions(CheckedColumns(["zip"], [], []), memory=1, folder=tmp_path)
     with pytest.raises(NoRoom, match=r"cannot be written to .*: No space left on device; make room there\.$"):
-        portions.add(lines("abcd", portions.judged))
+        portions.add(lines("abcd", portions.checked))
     assert isinstance(NoRoom(), InputError)
     portions.close()
 
 
 def test_files_have_no_name_and_are_closed(tmp_path):
-    judged = Judged(["zip"], [], [])
-    portions = Portions(judged, memory=1, folder=tmp_path)
-    portions.add(lines("abcd", judged))
+    checked = CheckedColumns(["zip"], [], [])
+    portions = Portions(checked, memory=1, folder=tmp_path)
+    portions.add(lines("abcd", checked))
     assert portions.has_spilled
     assert not list(tmp_path.iterdir())
     first = next(iter(portions))
@@ -216,9 +225,9 @@ def test_files_have_no_name_and_are_closed(tmp_path):
 
 def test_an_unreadable_number_is_counted_from_the_first_row_of_the_file():
     table = pa.table({"zip": ["a"] * 10, "salary": ["1"] * 8 + ["much", "2"]})
-    portions = Portions(Judged(["zip"], [], [SALARY]), memory=1 << 20, folder=Path())
+    portions = Portions(CheckedColumns(["zip"], [], [SALARY]), memory=1 << 20, folder=Path())
     with pytest.raises(TableError, match=r"at least 1 cell without a readable number \(the first in row 9\)"):
-        collected(table.to_batches(max_chunksize=4), portions)
+        collect(table.to_batches(max_chunksize=4), portions)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------
@@ -237,9 +246,9 @@ def test_moments_of_parts_are_those_of_the_whole(values, seed):
     )
     rng = np.random.default_rng(seed)
     part, whole = rng.integers(0, 3, len(cells)), np.zeros(len(cells), dtype=np.int64)
-    parts = Moments.of(cells).joined(part, 4)
-    found = parts.joined(np.zeros(4, dtype=np.int64), 1)
-    at_once = Moments.of(cells).joined(whole, 1)
+    parts = Moments.of(cells).join(part, 4)
+    found = parts.join(np.zeros(4, dtype=np.int64), 1)
+    at_once = Moments.of(cells).join(whole, 1)
     present = [value for value in values if value is not None]
     assert found.count.tolist() == at_once.count.tolist() == [len(present)]
     if present:
@@ -259,7 +268,7 @@ def test_moments_of_parts_are_those_of_the_whole(values, seed):
 
 
 def test_differences_that_outgrow_a_float_have_an_infinite_variance():
-    moments = Moments.of(pa.array([1.7e308, -1.7e308])).joined(np.array([0, 0]), 1)
+    moments = Moments.of(pa.array([1.7e308, -1.7e308])).join(np.array([0, 0]), 1)
     assert moments.variance.tolist() == [math.inf]
     assert moments.mean.tolist() == [0.0]
 
@@ -279,16 +288,16 @@ def test_differences_that_outgrow_a_float_have_an_infinite_variance():
 )
 def test_missing_empty_and_nan_have_one_hash_and_chunks_do_not_matter(column):
     comparable = verify_portions._comparable(column, "x")
-    whole = hashes([pa.chunked_array([comparable])], salt=1)
-    parts = hashes([pa.chunked_array([comparable.slice(0, 1), comparable.slice(1)])], salt=1)
+    whole = hash_lines([pa.chunked_array([comparable])], salt=1)
+    parts = hash_lines([pa.chunked_array([comparable.slice(0, 1), comparable.slice(1)])], salt=1)
     assert whole.tolist() == parts.tolist()
     assert whole[1] == whole[2]
     assert len({int(h) for h in whole}) == 3
-    assert hashes([pa.chunked_array([comparable])], salt=2).tolist() != whole.tolist()
+    assert hash_lines([pa.chunked_array([comparable])], salt=2).tolist() != whole.tolist()
 
 
 def test_zeros_of_either_sign_have_one_hash():
-    assert len({*hashes([pa.chunked_array([[0.0, -0.0]])], salt=0).tolist()}) == 1
+    assert len({*hash_lines([pa.chunked_array([[0.0, -0.0]])], salt=0).tolist()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -318,8 +327,8 @@ def test_a_damaged_or_nested_column_is_refused(column):
     ],
 )
 def test_columns_of_every_type_become_lines(column):
-    found = lines_of(pa.record_batch({"x": column}), Judged(["x"], [], []))
-    assert len(found.condensed()) == len(column.unique())
+    found = lines_of(pa.record_batch({"x": column}), CheckedColumns(["x"], [], []))
+    assert len(found.condense()) == len(column.unique())
 
 
 def test_known_rows_are_not_read_again_unless_they_are_others(tmp_path, monkeypatch):

@@ -28,17 +28,17 @@ from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release
 from sfumato.table.opening import open_table
 from sfumato.verify import folder as folder_checks
-from sfumato.verify import opening, portions, requirements, sql
-from sfumato.verify.checks import Check, Verdict
+from sfumato.verify import portions, requirements, rows, sql
+from sfumato.verify.checks import Check, Verification
 from sfumato.verify.folder import verify_folder
-from sfumato.verify.groups import Groups
+from sfumato.verify.groups import GroupedRows, Groups
 from sfumato.verify.measure import claims, measure
 from sfumato.verify.requirements import measure_groups
 from sfumato.verify.table import verify_table
 
 
 def pytest_generate_tests(metafunc):
-    """Whatever is judged in a file is judged twice: all at once, and in portions of a few rows."""
+    """Whatever is checked in a file is checked twice: all at once, and in portions of a few rows."""
     if "tmp_path" in metafunc.fixturenames:
         metafunc.parametrize("room", [None, 300, 1], indirect=True, ids=["at-once", "portions", "no-room"])
 
@@ -46,7 +46,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(autouse=True)
 def room(request, monkeypatch):
     if memory := getattr(request, "param", None):
-        monkeypatch.setattr(opening, "free_memory", lambda: 2 * memory)
+        monkeypatch.setattr(rows, "free_memory", lambda: 2 * memory)
         monkeypatch.setattr(portions, "FEWEST_ROWS", 3)
         monkeypatch.setattr(portions, "N_FILES", 3)
 
@@ -328,9 +328,9 @@ def test_a_requirement_that_verify_does_not_know_is_never_passed_in_silence():
         of = "disease"
 
     groups = Groups(np.array([0]), np.array([0]), 1, 1)
-    evidence = portions.Evidence(open_table(groups_of("a")), groups)
+    found = GroupedRows(open_table(groups_of("a")), groups)
     with pytest.raises(InternalError, match="no definition"):
-        measure_groups(Unknown(), evidence, a_policy().schema)
+        measure_groups(Unknown(), found, a_policy().schema)
 
 
 def test_verify_has_a_definition_of_every_requirement_and_so_has_its_sql():
@@ -971,8 +971,8 @@ def test_every_failed_claim_is_in_the_error(folder):
         assert str(check) in str(caught.value)
 
 
-def test_a_verdict_of_no_checks_has_no_failures():
-    assert Verdict(()).ok
+def test_a_verification_of_no_checks_has_no_failures():
+    assert Verification(()).ok
 
 
 def test_spellings_of_one_sensitive_value_make_no_diversity():
@@ -1087,7 +1087,7 @@ def test_statistics_of_a_published_column_are_recomputed(tmp_path, changes):
     assert failed_summary(tmp_path, with_statistics(**changes)) == {OF_ROWS}
 
 
-def test_the_verdict_counts_the_groups_whose_statistics_are_wrong():
+def test_a_check_counts_the_groups_whose_statistics_are_wrong():
     table = with_statistics(salary_min=[7, 7])
     (failure,) = verify_table(table, a_policy(K2, output="summary")).failures
     assert failure == Check(OF_ROWS, False, "2 of 2 groups have others")

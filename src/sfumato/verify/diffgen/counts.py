@@ -1,7 +1,6 @@
-r"""Does a differentially private release say what it may? Judged from its folder and its policy alone.
+"""Checks the counts of a differentially private release, from its folder and its policy alone.
 
-Nothing here knows how the release was drawn. The declared domains are read from the policy anew, and from them
-follows what can be seen of an output:
+Nothing here knows how the release was drawn. The declared domains are read from the policy anew, and these follow:
 
 - the *cuts* divide each declared domain: thresholds on its grid, nodes of its hierarchy that cover it once;
 - every cell of the grid of cuts is there with every class, the empty ones too [MCFY11, section 4.2], and each count
@@ -30,30 +29,17 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.output import COUNT
 from sfumato.policy.schema import Attribute, Role
-from sfumato.release.certificate import Certificate, Claims, public_of
+from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.cells import texts
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
-from sfumato.verify.checks import Check, equal
-from sfumato.verify.diffgen.cuts import Cut, Illegal, classes_of, cuts_of
-from sfumato.verify.diffgen.ledger import ledger_checks
+from sfumato.verify.checks import Check, Unfit, check_equal, check_statements, note_randomness
+from sfumato.verify.diffgen.cuts import Cut, classes_of, cuts_of
+from sfumato.verify.diffgen.ledger import check_ledger
 
 Ints = NDArray[np.int64]
 
 WHOLE_NUMBER = r"^[0-9]{1,18}$"
 STATEMENT = re.compile(r"secret \(OpenDP \d+(\.\w+)*\)|seeded, not private")
-
-RANDOMNESS = Check(
-    "owner's word: the randomness itself cannot be checked from an output",
-    True,
-    "that it was secret and followed the laws of the ledger is taken at the certificate's word",
-    is_note=True,
-)
-SEEDED = Check(
-    "nothing is promised",
-    True,
-    "the noise was not secret, and whoever can repeat it can take it away",
-    is_note=True,
-)
 
 
 # ---- the lines that there must be ------------------------------------------------------------------
@@ -61,7 +47,7 @@ SEEDED = Check(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatedGrid:
-    """The cuts together with the classes: what the lines of the release must be."""
+    """The grid of the cuts and the classes: what the lines of the release must be."""
 
     cuts: Sequence[Cut]
     target: str
@@ -87,18 +73,19 @@ class StatedGrid:
         names = [name for attribute in policy.schema.published for name in by_name[attribute.name]]
         return [*names, COUNT] if policy.rows == "counts" else names
 
-    def expected(self) -> Iterator[_Expected]:
+    def grid_columns(self) -> Iterator[_GridColumn]:
+        """What each published column must hold, but for the counts."""
         for place, cut in enumerate(self.cuts):
             for name, labels in cut.labels.items():
-                yield _Expected.of_texts(name, place, labels)
+                yield _GridColumn.of_texts(name, place, labels)
             for name, numbers in cut.numbers.items():
-                yield _Expected.of_numbers(name, place, numbers)
-        yield _Expected.of_texts(self.target, len(self.cuts), self.classes)
+                yield _GridColumn.of_numbers(name, place, numbers)
+        yield _GridColumn.of_texts(self.target, len(self.cuts), self.classes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Expected:
-    """What a column holds: the distinct cells that it may, and which of them each piece has."""
+class _GridColumn:
+    """The cells that a column may hold, and which of them each piece of a cut has."""
 
     name: str
     place: int
@@ -106,19 +93,19 @@ class _Expected:
     of_piece: Ints
 
     @classmethod
-    def of_texts(cls, name: str, place: int, labels: Sequence[str | None]) -> _Expected:
+    def of_texts(cls, name: str, place: int, labels: Sequence[str | None]) -> _GridColumn:
         encoded = pa.array(labels, pa.string()).dictionary_encode(null_encoding="encode")
         return cls(name, place, encoded.dictionary, encoded.indices.to_numpy().astype(np.int64))
 
     @classmethod
-    def of_numbers(cls, name: str, place: int, numbers: Sequence[float | None]) -> _Expected:
+    def of_numbers(cls, name: str, place: int, numbers: Sequence[float | None]) -> _GridColumn:
         return cls(name, place, pa.array(numbers, pa.float64()), np.arange(len(numbers)))
 
     @property
     def tells_apart(self) -> bool:
         return len(self.cells) == len(self.of_piece)
 
-    def found(self, column: Any) -> Ints:
+    def find(self, column: Any) -> Ints:
         """Which of the cells each row has; -1 where it is none of them."""
         cells = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if not pa.types.is_dictionary(cells.type):
@@ -144,7 +131,7 @@ def _as_numbers(written: pa.Array) -> pa.Array:
 
 @dataclass(slots=True)
 class _Found:
-    """What all rows together are."""
+    """What was found in all rows."""
 
     rows: int = 0
     strange: int = 0
@@ -154,13 +141,14 @@ class _Found:
     counted: int = 0
 
 
-def _measured(rows: pa.Table | FiledRows, grid: StatedGrid, *, is_expanded: bool) -> _Found:
+def _measure(rows: pa.Table | FiledRows, grid: StatedGrid, *, is_expanded: bool) -> _Found:
+    """Compare the rows with the lines of the grid, some at a time; ``is_expanded`` if each stands for one person."""
     found, last = _Found(), 0
-    expected, shape = list(grid.expected()), grid.shape
+    expected, shape = list(grid.grid_columns()), grid.shape
     tells_apart = all(column.tells_apart for column in expected)
     n_lines = math.prod(shape)
     for part in _parts(rows):
-        cells = [column.found(part.column(column.name)) for column in expected]
+        cells = [column.find(part.column(column.name)) for column in expected]
         if is_expanded:
             is_strange = np.any([codes < 0 for codes in cells], axis=0)
             if tells_apart and not is_strange.any():
@@ -203,7 +191,7 @@ def _counts(column: Any) -> tuple[Ints, NDArray[np.bool_]]:
     return counts, counts < 0
 
 
-def row_checks(
+def check_rows(
     rows: pa.Table | FiledRows, names: Sequence[str], policy: Policy, grid: StatedGrid, claimed: Claims
 ) -> Iterator[Check]:
     """The grid is complete, its counts are counts, and both are what the certificate claims."""
@@ -224,7 +212,7 @@ def row_checks(
         yield Check(claim, False, "a column is not there")
         return
     try:
-        found = _measured(rows, grid, is_expanded=is_expanded)
+        found = _measure(rows, grid, is_expanded=is_expanded)
     except (InputError, OSError, pa.ArrowException):
         yield Check(claim, False, "the rows cannot be read")
         return
@@ -240,10 +228,10 @@ def row_checks(
     if not is_expanded:
         detail = f"{found.no_counts:,} are not" if found.no_counts else ""
         yield Check("every count is a whole number of at least 0", not detail, detail)
-    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
-    yield equal("the grid has {}", claimed.groups, grid.n_cells, of="cell")
+    yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield check_equal("the grid has {}", claimed.groups, grid.n_cells, of="cell")
     counted = -1 if claimed.counted is None else claimed.counted
-    yield equal("the counts sum to {}", counted, found.counted, f"they sum to {found.counted:,}")
+    yield check_equal("the counts sum to {}", counted, found.counted, f"they sum to {found.counted:,}")
 
 
 def _difference(names: Sequence[str], columns: Sequence[str]) -> str:
@@ -259,7 +247,7 @@ def _difference(names: Sequence[str], columns: Sequence[str]) -> str:
 # ---- all of it -------------------------------------------------------------------------------------
 
 
-def checks(
+def check_counts(
     policy: Policy,
     certificate: Certificate,
     document: Any,
@@ -275,7 +263,7 @@ def checks(
     grid = None
     try:
         grid = StatedGrid.of(policy, cuts_of(policy, document))
-    except Illegal as error:
+    except Unfit as error:
         yield Check(claim, False, str(error))
     else:
         is_same = document.get("groups") == grid.n_cells
@@ -284,20 +272,14 @@ def checks(
         is_within = grid.n_cells <= most
         detail = "" if is_within else f"it has {grid.n_cells:,}"
         yield Check(f"the grid has at most {most:,} cells", is_within, detail)
-    yield from ledger_checks(privacy, policy, None if grid is None else grid.cuts)
-    is_public = privacy.public == public_of(policy)
-    yield Check(
-        "the certificate calls public what the policy declares", is_public, "" if is_public else "they differ"
-    )
-    n_figures = len(certificate.figures)
-    detail = f"there are {n_figures:,} figures beside it" if n_figures else ""
-    yield Check("the certificate states no figures beside the ledger", not n_figures, detail)
+    yield from check_ledger(privacy, policy, None if grid is None else grid.cuts)
+    yield from check_statements(certificate, policy)
     if grid is not None and rows is not None:
-        yield from row_checks(rows, names, policy, grid, certificate.claims)
+        yield from check_rows(rows, names, policy, grid, certificate.claims)
     is_known = STATEMENT.fullmatch(privacy.randomness) is not None
     yield Check(
         f"the certificate says of the noise: {privacy.randomness}",
         is_known,
         "" if is_known else "that is no source of noise",
     )
-    yield RANDOMNESS if privacy.is_secret else SEEDED
+    yield note_randomness(privacy)

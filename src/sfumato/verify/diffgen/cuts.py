@@ -1,4 +1,4 @@
-"""The cuts of a private release, held against the domains that its policy declares; read anew, from there alone.
+"""The cuts of a private release, read anew and compared with the domains that its policy declares.
 
 Missing is a value of every domain: below all numbers, and in a hierarchy part of the last child on the way down.
 """
@@ -20,6 +20,7 @@ from sfumato.policy.kinds import as_date, read_day
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind
+from sfumato.verify.checks import Unfit
 from sfumato.verify.risk_utility.labels import declared_tree
 
 OR_MISSING = " or missing"
@@ -32,10 +33,6 @@ ANY = object()
 
 NEAR = Fraction(1, 10**6)
 """How far a threshold may lie from its grid point, in steps: it is stored as a float."""
-
-
-class Illegal(Exception):  # noqa: N818 - reads as a sentence, and never leaves this module
-    """What is wrong with a recoding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,17 +54,17 @@ def cuts_of(policy: Policy, document: Any) -> list[Cut]:
     Cuts that the owner gave must be those.
     """
     if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (1, "cuts"):
-        raise Illegal("it is no recoding by cuts")
+        raise Unfit("it is no recoding by cuts")
     _check_fields(document, FIELDS)
     if document.get("output") != str(policy.output):
-        raise Illegal("its output is not that of the policy")
+        raise Unfit("its output is not that of the policy")
     entries, thresholds = document.get("attributes"), document.get("thresholds")
     quasi = policy.schema.quasi_identifiers
     if not isinstance(entries, list) or not isinstance(thresholds, list) or len(thresholds) != len(entries):
-        raise Illegal("it lacks the attributes, or their thresholds")
+        raise Unfit("it lacks the attributes, or their thresholds")
     names = [entry.get("name") if isinstance(entry, dict) else None for entry in entries]
     if names != [attribute.name for attribute in quasi]:
-        raise Illegal("its attributes are not the quasi-identifiers")
+        raise Unfit("its attributes are not the quasi-identifiers")
     given = policy.options_for(DiffGenOptions).cuts
     found = []
     for attribute, entry, points in zip(quasi, entries, thresholds, strict=True):
@@ -77,10 +74,10 @@ def cuts_of(policy: Policy, document: Any) -> list[Cut]:
                 found.append(_ordered_cut(attribute, entry, points, wanted, policy.output))
             else:
                 found.append(_tree_cut(attribute, entry, points, wanted))
-        except Illegal as error:
-            raise Illegal(f"{error} (column {attribute.name!r})") from None
+        except Unfit as error:
+            raise Unfit(f"{error} (column {attribute.name!r})") from None
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise Illegal(f"the cut of column {attribute.name!r} cannot be read") from None
+            raise Unfit(f"the cut of column {attribute.name!r} cannot be read") from None
     return found
 
 
@@ -94,15 +91,15 @@ def _ordered_cut(
     step = _exact(attribute.step or 1)
     said = {key: _exact(entry[key]) for key in ("low", "high", "grid")}
     if not _has_missing(entry, "ordered") or said != {"low": low, "high": high, "grid": step}:
-        raise Illegal("bounds or step are not those that were declared")
+        raise Unfit("bounds or step are not those that were declared")
     places = [-1 if point is None else _place(point, low, step) for point in points]
     n_steps = int((high - low) / step)
     if any(not -1 <= place < n_steps for place in places):
-        raise Illegal("a threshold leaves nothing on one side")
+        raise Unfit("a threshold leaves nothing on one side")
     if any(place >= after for place, after in pairwise(places)):
-        raise Illegal("thresholds do not ascend")
+        raise Unfit("thresholds do not ascend")
     if not _is_wanted(places, wanted, low, step, n_steps):
-        raise Illegal("it is not the cut that the owner gave")
+        raise Unfit("it is not the cut that the owner gave")
     firsts = [low] + [low if point is None else _exact(point) + step for point in points]
     lasts = [None if point is None else _exact(point) for point in points] + [high]
     ends = list(zip(map(float, firsts), (None if end is None else float(end) for end in lasts), strict=True))
@@ -119,7 +116,7 @@ def _ordered_cut(
 
 def _check_fields(entry: Mapping[str, Any], fields: set[str]) -> None:
     if entry.keys() != fields:
-        raise Illegal("it has fields that no recoding has, or lacks some")
+        raise Unfit("it has fields that no recoding has, or lacks some")
 
 
 def _has_missing(entry: Mapping[str, Any], kind: str) -> bool:
@@ -141,7 +138,7 @@ def _place(point: Any, low: Fraction, step: Fraction) -> int:
     """The number of a grid point, counted from the lower bound."""
     steps = (_exact(point) - low) / step
     if abs(steps - round(steps)) > NEAR:
-        raise Illegal("a threshold is off the declared grid")
+        raise Unfit("a threshold is off the declared grid")
     return round(steps)
 
 
@@ -170,18 +167,18 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
     _check_fields(entry, AXIS | TREE)
     bounds = None if attribute.bounds is None else list(attribute.bounds)
     if not _has_missing(entry, "tree") or points != [] or entry["bounds"] != bounds:
-        raise Illegal("it is cut at thresholds, or bounds are not those that were declared")
+        raise Unfit("it is cut at thresholds, or bounds are not those that were declared")
     labels, parent = entry["labels"], entry["parent"]
     if len(labels) != len(parent) or parent[0] != -1:
-        raise Illegal("its nodes are no tree")
+        raise Unfit("its nodes are no tree")
     below: list[list[int]] = [[] for _ in labels]
     for node, above in enumerate(parent[1:], start=1):
         if not 0 <= above < node:
-            raise Illegal("its nodes are no tree")
+            raise Unfit("its nodes are no tree")
         below[above].append(node)
-    tree = _Declared.of(attribute)
+    tree = _DeclaredTree.of(attribute)
     if labels[0] != tree.hierarchy.labels[0]:
-        raise Illegal("its root is not that of the declared hierarchy")
+        raise Unfit("its root is not that of the declared hierarchy")
     order: list[int] = []
     plain: list[str] = []
     is_whole = True
@@ -195,11 +192,11 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
             plain.append(str(tree.hierarchy.labels[place[0]]))
             continue
         if [labels[child] for child in below[node]] != [label for label, _ in children]:
-            raise Illegal("a node is divided otherwise than in the declared hierarchy")
+            raise Unfit("a node is divided otherwise than in the declared hierarchy")
         places = [place for _, place in children]
         waiting += reversed(list(zip(below[node], places, strict=True)))
     if order != list(range(len(labels))):
-        raise Illegal("its nodes are not in order")
+        raise Unfit("its nodes are not in order")
     leaves = [node for node in order if not below[node]]
     cells = [labels[node] for node in leaves]
     if wanted == LEAVES:
@@ -207,7 +204,7 @@ def _tree_cut(attribute: Attribute, entry: Mapping[str, Any], points: Any, wante
     else:
         is_wanted = len(leaves) == 1 if wanted is None else wanted is ANY or sorted(plain) == sorted(wanted)
     if not is_wanted:
-        raise Illegal("it is not the cut that the owner gave")
+        raise Unfit("it is not the cut that the owner gave")
     return Cut(attribute.name, {attribute.name: cells}, {}, len(leaves), len(labels) - len(leaves))
 
 
@@ -216,7 +213,7 @@ Place = tuple[int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Declared:
+class _DeclaredTree:
     """A declared hierarchy, to which missing belongs: to the last child of every node on the way down to it."""
 
     hierarchy: Hierarchy
@@ -224,7 +221,7 @@ class _Declared:
     """Has the hierarchy a leaf for missing values itself?"""
 
     @classmethod
-    def of(cls, attribute: Attribute) -> _Declared:
+    def of(cls, attribute: Attribute) -> _DeclaredTree:
         tree = declared_tree(attribute)
         return cls(tree, None in tree.labels)
 

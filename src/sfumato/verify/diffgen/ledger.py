@@ -10,12 +10,11 @@ from fractions import Fraction
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.release.certificate import Privacy
-from sfumato.verify.checks import Check
+from sfumato.verify.checks import COMPOSITION, Check
 from sfumato.verify.diffgen.cuts import Cut, classes_of
 
 ROWS, SPLIT_POINT, SPECIALIZATION, COUNTS = "rows", "split point", "specialization", "counts"
 EXPONENTIAL, PERMUTE_AND_FLIP, DISCRETE_LAPLACE = "exponential", "permute-and-flip", "discrete Laplace"
-COMPOSITION = "sequential; draws on disjoint rows are charged once"
 UNITS = 1 << 20
 """Scores that are real numbers are counted in units of 2^-20."""
 
@@ -32,7 +31,7 @@ class StatedDraw:
     result: int | None = None
 
 
-def ledger_checks(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -> Iterator[Check]:
+def check_ledger(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -> Iterator[Check]:
     """Does the ledger account for all of epsilon, and for the cuts as they are?"""
     options = policy.options_for(DiffGenOptions)
     draws = [

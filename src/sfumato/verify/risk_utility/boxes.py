@@ -1,26 +1,25 @@
-r"""Does a risk-utility release say what is true of its boxes? Judged from its folder, its policy, and a side table.
+r"""The boxes of a risk-utility release: what their labels stand for, and how much utility they keep.
 
 Nothing here knows how a box was chosen. Labels are read as nodes of the hierarchies that the policy of the release
 declares, and utility, weight and the rows that a box covers are computed anew from their definitions [FEB12, section
 2.1]. A label that stands at several nodes is read as each of them, and the strictest reading counts.
 
-What the folder does not tell is the row as it was. The promise
+The folder does not tell what the raw rows were. The promise
 
 .. math:: u(x) \ge u(\top) + c \, (u(raw) - u(\top))
 
-fails if it is false of every row that the box can stand for, and holds for certain if it is true of all of them. Where
-the policy asks for a utility c itself, u(x) >= c, the boxes tell that alone [FEB12, definition 1].
-That the optimizer found the best box is not checked: that would take the raw rows.
+fails if it is false for every row that the box can stand for, and holds for certain if it is true for all of them. Where
+the policy asks for a utility c itself, u(x) >= c, the boxes alone decide [FEB12, definition 1].
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,6 @@ from sfumato.release.certificate import Claims, UtilityClaim
 from sfumato.table.cells import numbers, ordered
 from sfumato.table.stored import FiledRows, distinct_lines
 from sfumato.verify.cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
-from sfumato.verify.checks import Check, equal, what_is_left
 from sfumato.verify.groups import labels_of
 from sfumato.verify.risk_utility.labels import Cell, LabelColumn
 
@@ -46,22 +44,8 @@ Ints = NDArray[np.int64]
 TOLERANCE = 1e-9
 """Relative, both ways: how far a figure may lie from the recomputed one."""
 
-TRADEOFF = "tradeoff"
-"""What the certificate calls the figures of the run."""
 
 BY_DEPTH = "by depth"
-NOT_K_ANONYMITY = Check(
-    "this is not k-anonymity",
-    True,
-    "a box may be that of one published row; risk is counted against the side table",
-    is_note=True,
-)
-NO_SIDE_TABLE = Check(
-    "owner's word: risk, which was not recomputed",
-    True,
-    "it is counted against a side table, which is not in the folder; give it with --side-table",
-    is_note=True,
-)
 
 
 def measure_word(options: RiskUtilityOptions) -> str:
@@ -95,7 +79,7 @@ class Boxes:
         quasi = policy.schema.quasi_identifiers
         if not {*missing} <= {attribute.name for attribute in quasi}:
             raise InputError("A leaf for missing cells is claimed of a column that is no quasi-identifier.")
-        names = [name for attribute in quasi for name in published_names(attribute, policy)]
+        names = [name for attribute in quasi for name in box_names(attribute, policy)]
         factors = dict.fromkeys(name for _, name in policy.options_for(RiskUtilityOptions).weights.columns())
         is_published = all(policy.schema[name].role.is_published for name in factors)
         lines, count = distinct_lines(rows, [*names, *(factors if is_published else ())])
@@ -134,23 +118,23 @@ class Boxes:
             for column, own in zip(self.columns, self.labels, strict=True)
         )
 
-    def each(self, of_label: Sequence[Floats]) -> Floats:
-        """(lines, columns) of a number for each label of each column."""
+    def spread(self, of_label: Sequence[Floats]) -> Floats:
+        """(lines, columns): the number of each line's label, where each label of each column has one."""
         return np.stack([own[self.of_line[:, a]] for a, own in enumerate(of_label)], axis=1)
 
-    def strange(self) -> list[tuple[str, int]]:
-        """The columns with labels that are no nodes of their hierarchy, and in how many rows."""
-        is_known = self.each([np.array([float(bool(found)) for found in own]) for own in self.nodes])
+    def find_strange(self) -> list[tuple[str, int]]:
+        """The columns with labels that are no node of their hierarchy, and how many rows have one."""
+        is_known = self.spread([np.array([float(bool(found)) for found in own]) for own in self.nodes])
         n_rows = (self.count[:, None] * (is_known == 0)).sum(axis=0).tolist()
         names = [column.attribute.name for column in self.columns]
         return [(name, n) for name, n in zip(names, n_rows, strict=True) if n]
 
-    def suppressed(self) -> tuple[int, int]:
-        """The rows that are roots throughout: by every reading, and by some."""
+    def count_suppressed(self) -> tuple[int, int]:
+        """How many rows are roots throughout: by every reading, and by some."""
         return self._rows_of([np.arange(column.tree.n_nodes) == 0 for column in self.columns])
 
-    def raw(self) -> tuple[int, int]:
-        """The rows that are leaves throughout: by every reading, and by some."""
+    def count_raw(self) -> tuple[int, int]:
+        """How many rows are leaves throughout: by every reading, and by some."""
         return self._rows_of(
             [np.isin(np.arange(column.tree.n_nodes), column.tree.leaf_nodes) for column in self.columns]
         )
@@ -168,7 +152,7 @@ class Boxes:
     def _rows_of(self, is_such: Sequence[NDArray[np.bool_]]) -> tuple[int, int]:
         """Rows all of whose nodes are such: by every reading, and by some."""
         surely, maybe = (
-            self.each(
+            self.spread(
                 [np.array([float(fold(own[list(found)])) for found in nodes])
                  for own, nodes in zip(is_such, self.nodes, strict=True)]
             ).all(axis=1)
@@ -183,7 +167,7 @@ def _strictest(nodes: Sequence[int], column: LabelColumn, level: Callable[[Label
     return max((found for found in levels if found != MISSING), default=MISSING if levels else NARROWED)
 
 
-def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
+def box_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
     """The columns of one attribute: numbers and dates have bounds where they are asked for, if a rule makes them."""
     has_bounds = (
         policy.output.has_bounds
@@ -197,7 +181,7 @@ def published_names(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
 
 def _cells(lines: pa.Table, attribute: Attribute, policy: Policy) -> tuple[tuple[Cell, ...], Ints]:
     """The distinct cells of a quasi-identifier, and which of them each line has."""
-    names = published_names(attribute, policy)
+    names = box_names(attribute, policy)
     if len(names) == 1:
         cells = labels_of(lines.column(names[0]), names[0])
         labels, no_label = cells.dictionary.to_pylist(), [None] * (cells.null_count > 0)
@@ -226,20 +210,27 @@ def _factors(lines: pa.Table, policy: Policy) -> Floats:
 # ---- utility -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Utilities:
-    """What the boxes tell: of each line the least and the most that its labels may mean.
+class UtilityReading(NamedTuple):
+    """Utility of one label, or of lines: the extremes over all nodes that a label may mean, and all raw rows below.
 
-    ``worst`` and ``best`` say by how much a line exceeds its threshold, for the raw row that makes this hardest or
-    easiest; ``gained`` is u(x) - u(top), ``whole`` the least and the most u(raw) - u(top).
+    The excess is by how much a row exceeds its threshold; u(x) - u(top) is the gain.
     """
 
+    least: Any
+    worst_excess: Any
+    best_excess: Any
+    least_gain: Any
+    most_gain: Any
+    least_raw_gain: Any
+    most_raw_gain: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Utilities:
+    """The utility of each line of boxes, as far as its labels tell."""
+
     boxes: Boxes
-    least: Floats
-    worst: Floats
-    best: Floats
-    gained: tuple[Floats, Floats]
-    whole: tuple[Floats, Floats]
+    of_line: UtilityReading
 
     @classmethod
     def of(cls, boxes: Boxes) -> Utilities | str:
@@ -248,48 +239,53 @@ class Utilities:
         promised = options.promised
         share = 0.0 if promised is None or isinstance(promised, Absolute) else float(promised)
         asked = float(promised.value) if isinstance(promised, Absolute) else 0.0
-        tables = []
+        by_column = []
         for column, own in zip(boxes.columns, boxes.nodes, strict=True):
             utility = column.utility(options.utility)
             if utility is None:
                 return column.attribute.name
-            asked -= (
-                float(utility[0]) if isinstance(promised, Absolute) else 0.0
-            )  # gains are above the roots'
-            readings = [_readings(column, utility, found, share) for found in own]
-            tables.append(np.array(readings, dtype=np.float64).reshape(-1, 7).T)  # a release may be empty
-        each = [boxes.each([table[i] for table in tables]).sum(axis=1) for i in range(7)]
-        least, worst, best, low, high, short, long = each
-        return cls(boxes, least, worst - asked, best - asked, (low, high), (short, long))
+            if isinstance(promised, Absolute):
+                asked -= float(utility[0])  # gains are counted from the roots
+            readings = [_read_utility(column, utility, nodes, share) for nodes in own]
+            table = np.array(readings, dtype=np.float64).reshape(-1, len(UtilityReading._fields))
+            by_column.append(UtilityReading(*table.T))  # a release may be empty
+        found = UtilityReading(*(boxes.spread(same).sum(axis=1) for same in zip(*by_column, strict=True)))
+        return cls(
+            boxes,
+            found._replace(worst_excess=found.worst_excess - asked, best_excess=found.best_excess - asked),
+        )
 
     @property
     def mean(self) -> float:
-        return math.fsum((self.boxes.count * self.least).tolist()) / max(self.boxes.n_rows, 1)
+        return math.fsum((self.boxes.count * self.of_line.least).tolist()) / max(self.boxes.n_rows, 1)
 
     def shares(self) -> tuple[Floats, Floats]:
         """The least and the greatest share of its utility that a line may have kept; nothing of nothing is all."""
-        (low, high), (short, long) = self.gained, self.whole
-        return _over(low, long), np.minimum(_over(high, short), 1.0)
+        found = self.of_line
+        most = _divide(found.most_gain, found.least_raw_gain)
+        return _divide(found.least_gain, found.most_raw_gain), np.minimum(most, 1.0)
 
 
-def _over(part: Floats, whole: Floats) -> Floats:
+def _divide(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.ones_like(part), where=whole > TOLERANCE)
 
 
-def _readings(column: LabelColumn, utility: Floats, nodes: Sequence[int], share: float) -> tuple[float, ...]:
-    """Of one label: least utility; worst and best excess; least and most gain; least and most gain of a raw row."""
+def _read_utility(column: LabelColumn, utility: Floats, nodes: Sequence[int], share: float) -> UtilityReading:
+    """The utility of a label that may stand for these nodes, if ``share`` of a raw row's gain is asked for."""
     if not nodes:
-        return (0.0,) * 7
+        return UtilityReading(*[0.0] * len(UtilityReading._fields))
     tree, root = column.tree, utility[0]
-    found = []
-    for node in nodes:
-        raw = utility[tree.leaf_nodes[tree.low[node] : tree.high[node]]] - root
-        gain = utility[node] - root
-        found.append(
-            (utility[node], gain - share * raw.max(), gain - share * raw.min(), gain, raw.min(), raw.max())
-        )
-    least, worst, best, gain, short, long = zip(*found, strict=True)
-    return min(least), min(worst), max(best), min(gain), max(gain), min(short), max(long)
+    gains = [float(utility[node] - root) for node in nodes]
+    raw = [utility[tree.leaf_nodes[tree.low[node] : tree.high[node]]] - root for node in nodes]
+    return UtilityReading(
+        least=min(utility[node] for node in nodes),
+        worst_excess=min(gain - share * own.max() for gain, own in zip(gains, raw, strict=True)),
+        best_excess=max(gain - share * own.min() for gain, own in zip(gains, raw, strict=True)),
+        least_gain=min(gains),
+        most_gain=max(gains),
+        least_raw_gain=min(own.min() for own in raw),
+        most_raw_gain=max(own.max() for own in raw),
+    )
 
 
 # ---- what is claimed -----------------------------------------------------------------------------------------
@@ -301,11 +297,11 @@ def claims_of(boxes: Boxes) -> Claims:
     if isinstance(utilities, str) or not boxes.n_rows:
         mean, least = None, None
     else:
-        mean, least = utilities.mean, utilities.least.min()
+        mean, least = utilities.mean, utilities.of_line.least.min()
     claim = UtilityClaim(
         measure_word(options), options.promised, _digits(mean), _digits(least), boxes.missing
     )
-    _, suppressed = boxes.suppressed()
+    _, suppressed = boxes.count_suppressed()
     cells = None if boxes.policy.is_private else claim_of(boxes.details().values())
     return Claims(boxes.n_rows, boxes.n_groups, suppressed=suppressed, utility=claim, cells=cells)
 
@@ -319,230 +315,3 @@ def promised_share(options: RiskUtilityOptions) -> Fraction | None:
     """The share of its utility that each row keeps by promise, if that is what is promised."""
     promised = options.promised
     return None if isinstance(promised, Absolute) else promised
-
-
-# ---- checks --------------------------------------------------------------------------------------------------
-
-
-def checks(boxes: Boxes, claimed: Claims, figures: Mapping[str, Any]) -> Iterator[Check]:
-    """Every claim of a risk-utility release that its folder can show."""
-    claim = "every label is a node of its column's hierarchy"
-    if strange := boxes.strange():
-        name, n = strange[0]
-        yield Check(claim, False, f"column {name!r} has others in {n:,} rows")
-        return
-    yield Check(claim, True)
-    assert claimed.utility is not None
-    options, utilities = boxes.policy.options_for(RiskUtilityOptions), Utilities.of(boxes)
-    found = claims_of(boxes)
-    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
-    if not found.rows:
-        yield Check("the release holds any rows", False, "there are none")
-    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
-    yield equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
-    yield from what_is_left(claimed, found)
-    yield from utility_checks(claimed.utility, found.utility, utilities)
-    yield from promise_checks(utilities, options)
-    yield from _figure_checks(figures.get(TRADEOFF), boxes, utilities, found)
-    yield NOT_K_ANONYMITY
-
-
-def utility_checks(
-    claimed: UtilityClaim, found: UtilityClaim | None, utilities: Utilities | str
-) -> Iterator[Check]:
-    assert found is not None
-    is_same = (claimed.measure, claimed.at_least) == (found.measure, found.at_least)
-    yield Check(
-        "utility is claimed as the policy measures and bounds it", is_same, "" if is_same else "they differ"
-    )
-    for word in ("mean", "least"):
-        said, is_so = getattr(claimed, word), getattr(found, word)
-        if said is None and is_so is None:
-            continue
-        is_close = said is not None and is_so is not None and math.isclose(said, is_so, rel_tol=TOLERANCE)
-        shown = "not known" if said is None else f"{said:.12g}"
-        detail = "" if is_close else "it is not known" if is_so is None else f"it is {is_so:.12g}"
-        yield Check(f"the {word} utility of the published rows is {shown}", is_close, detail)
-    if isinstance(utilities, str):
-        yield Check(
-            "no utility is claimed",
-            True,
-            f"it depends on how many values column {utilities!r} has, which the folder does not tell; declare them",
-            is_note=True,
-        )
-
-
-def promise_checks(utilities: Utilities | str, options: RiskUtilityOptions) -> Iterator[Check]:
-    promised = options.promised
-    if promised is None:
-        yield Check(
-            "no utility is promised",
-            True,
-            f"the objective {options.objective} weighs risk against utility row by row",
-            is_note=True,
-        )
-    if promised is None or isinstance(utilities, str):
-        return
-    count = utilities.boxes.count
-    slack = TOLERANCE * np.maximum(utilities.whole[1], 1.0)
-    n_rows, n_failing = utilities.boxes.n_rows, int(count[utilities.best < -slack].sum())
-    n_certain = int(count[utilities.worst >= -slack].sum())
-    if isinstance(promised, Absolute):
-        yield from _value_checks(promised, n_rows, n_failing, n_certain)
-        return
-    detail = (
-        f"{n_failing:,} rows cannot, whatever they were"
-        if n_failing
-        else f"whatever the rows were, for {n_certain:,} of {n_rows:,}"
-    )
-    yield Check(
-        f"every row keeps at least {float(promised):.6g} of the way from suppressed to raw utility",
-        not n_failing,
-        detail,
-    )
-    if not n_failing and n_certain < n_rows:
-        yield Check(
-            f"of {n_rows - n_certain:,} rows this depends on what they were",
-            True,
-            "leaves of unequal utility lie below their boxes, and the raw rows are not in the folder",
-            is_note=True,
-        )
-
-
-def _value_checks(promised: Absolute, n_rows: int, n_failing: int, n_certain: int) -> Iterator[Check]:
-    """A utility that every box has: what the rows were does not matter."""
-    detail = f"{n_failing:,} rows have less" if n_failing else ""
-    yield Check(f"every row has a utility of at least {float(promised.value):.6g}", not n_failing, detail)
-    if not n_failing and n_certain < n_rows:
-        yield Check(
-            f"of {n_rows - n_certain:,} rows this depends on how their labels are read",
-            True,
-            "labels of theirs stand at several nodes of a hierarchy",
-            is_note=True,
-        )
-
-
-# ---- figures of the run --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What the run stated of risk and utility."""
-
-    rows: int
-    proved: int
-    suppressed: int
-    raw: int
-    lacking: int
-    risk: tuple[float, float]
-    raw_risk: tuple[float, float]
-    share: tuple[float, float]
-    side_rows: int
-    is_own: bool
-    sha256: str | None
-
-    @classmethod
-    def of(cls, given: Any) -> Figures:
-        """From a certificate; KeyError, TypeError or ValueError if it does not have them."""
-        side = given["side table"]
-        if not isinstance(side["own"], bool) or not isinstance(side["sha256"], str | None):
-            raise TypeError
-        return cls(
-            rows=_whole(given["rows"]),
-            proved=_whole(given["proved"]),
-            suppressed=_whole(given["suppressed"]),
-            raw=_whole(given["raw"]),
-            lacking=_whole(given["lacking"]),
-            risk=_pair(given["risk"], "greatest"),
-            raw_risk=_pair(given["raw risk"], "greatest"),
-            share=_pair(given["share"], "least"),
-            side_rows=_whole(side["rows"]),
-            is_own=side["own"],
-            sha256=side["sha256"],
-        )
-
-
-def _pair(given: Any, extreme: str) -> tuple[float, float]:
-    return _number(given["mean"]), _number(given[extreme])
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not value >= 0:
-        raise TypeError
-    return float(value)
-
-
-def _figure_checks(given: Any, boxes: Boxes, utilities: Utilities | str, found: Claims) -> Iterator[Check]:
-    claim = "the figures of risk and utility are there, and the rows can have them"
-    try:
-        figures = Figures.of(given)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        yield Check(claim, False, "some are not there, or are no such numbers")
-        return
-    options = boxes.policy.options_for(RiskUtilityOptions)
-    faults = [
-        *([f"they speak of {figures.rows:,} rows"] if figures.rows != found.rows else []),
-        *([f"they say {figures.suppressed:,} are suppressed"]
-          if not _is_between(figures.suppressed, *boxes.suppressed()) else []),
-        *([f"they say {figures.raw:,} are as they were"]
-          if not _is_between(figures.raw, *boxes.raw()) else []),
-        *(["more rows are proved than there are"] if figures.proved > found.rows else []),
-        *(["more rows are lacking than there are"] if figures.lacking > found.rows else []),
-        *(["a mean risk is above the greatest"] if _is_reversed(figures) else []),
-        *(["the side table is another than the policy's"]
-          if figures.is_own != (options.side_table is None) else []),
-        *(["the table itself lacks a row"] if figures.is_own and figures.lacking else []),
-        *(["the table itself has another number of rows"]
-          if figures.is_own and options.private is None and figures.side_rows != found.rows else []),
-    ]  # fmt: skip
-    if isinstance(utilities, Utilities) and found.rows:
-        faults += share_faults(figures, utilities, options)
-    yield Check(claim, not faults, ", and ".join(faults))
-
-
-def _is_reversed(figures: Figures) -> bool:
-    return any(mean > greatest * (1 + TOLERANCE) for mean, greatest in (figures.risk, figures.raw_risk))
-
-
-def share_faults(figures: Figures, utilities: Utilities, options: RiskUtilityOptions) -> list[str]:
-    """The shares of utility that the run states must be possible for these boxes."""
-    low, high = utilities.shares()
-    mean, least = figures.share
-    count = utilities.boxes.count
-    faults = []
-    if not _is_between(mean, float(np.average(low, weights=count)), float(np.average(high, weights=count))):
-        faults.append("the mean share of utility is not one that these boxes can have")
-    if not _is_between(least, float(low.min()), float(high.min())):
-        faults.append("the least share of utility is not one that these boxes can have")
-    promised = promised_share(options)
-    if promised is not None and least < float(promised) - TOLERANCE:
-        faults.append("the least share of utility is below what is promised")
-    return faults
-
-
-def _is_between(number: float, low: float, high: float) -> bool:
-    slack = TOLERANCE * max(abs(low), abs(high), 1.0)
-    return low - slack <= number <= high + slack
-
-
-__all__ = [
-    "NO_SIDE_TABLE",
-    "TRADEOFF",
-    "Boxes",
-    "Figures",
-    "Utilities",
-    "checks",
-    "claims_of",
-    "measure_word",
-    "promise_checks",
-    "promised_share",
-    "published_names",
-    "share_faults",
-    "utility_checks",
-]

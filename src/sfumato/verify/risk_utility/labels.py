@@ -218,11 +218,11 @@ def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hie
         )
     longest = attribute.hierarchy.n_characters
     strangers = [STAND_IN * n for n in range(1, longest + 1)]
-    stand_ins = [_unmasked(label) for label in shown if len(label) <= longest]
+    stand_ins = [_unmask(label) for label in shown if len(label) <= longest]
     return attribute.build_hierarchy(sorted({*values, *stand_ins, *strangers}))
 
 
-def _unmasked(label: str) -> str:
+def _unmask(label: str) -> str:
     """A value that a mask would publish as this label, in time."""
     kept = label.rstrip(ROOT)
     return kept + STAND_IN * (len(label) - len(kept)) if kept else label

@@ -1,9 +1,9 @@
-r"""Risk of a risk-utility release, recomputed from its boxes and the side table it was made with.
+r"""Risk of a risk-utility release, computed again from its boxes and the side table it was made with.
 
 .. math:: r(x) = \frac{\Phi(x)}{|\rho(x)|}                                   [FEB12, section 2.1.2]
 
-Phi(x) is the floor and the weights of the nodes of x, rho(x) the rows of the side table that it covers. A row that the
-side table lacks counts itself, too. The box does not tell whether a row is lacking, unless nobody is covered; the
+Phi(x) is the floor plus the weights of the nodes of x, rho(x) the rows of the side table that it covers. A row that the
+side table lacks counts itself, too. A box does not tell whether its row is lacking, unless it covers nobody; the
 certificate tells how many are.
 """
 
@@ -25,10 +25,10 @@ from sfumato.policy.options.risk_utility import DEPTH, RiskUtilityOptions
 from sfumato.release.folder import sha256_of
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source
-from sfumato.verify.checks import Check, equal
+from sfumato.verify.checks import Check, check_equal
 from sfumato.verify.groups import Codes, group
-from sfumato.verify.risk_utility.boxes import Boxes, Figures, Utilities, promise_checks, share_faults
-from sfumato.verify.risk_utility.coverage import covered
+from sfumato.verify.risk_utility.boxes import Boxes, Utilities
+from sfumato.verify.risk_utility.claims import RunFigures, check_promise, share_faults
 from sfumato.verify.risk_utility.labels import LabelColumn, cells_of, values_of
 
 Floats = NDArray[np.float64]
@@ -41,6 +41,8 @@ TOLERANCE = 1e-9
 ROUNDING = 2.0**-31
 """Of the greatest weight that a box could have: so much each weight may have been rounded by in the run."""
 
+AT_ONCE = 1 << 18
+"""So many pairs of a box and a row are compared in one go."""
 
 Cells = Mapping[str, pa.DictionaryArray]
 
@@ -124,15 +126,15 @@ class Readings:
         distinct, at = np.unique(node, axis=0, return_inverse=True)
         low = np.stack([boxes.columns[a].tree.low[distinct[:, a]] for a in columns], axis=1)
         high = np.stack([boxes.columns[a].tree.high[distinct[:, a]] for a in columns], axis=1)
-        found = covered(low.astype(np.int64), high.astype(np.int64), side.codes, side.count)
+        found = count_rows_in_boxes(low.astype(np.int64), high.astype(np.int64), side.codes, side.count)
         greatest = sum(own.max() for own in weights) * max(float(boxes.factor.max()), 1.0) + float(
             options.floor
         )
         rounding = (len(weights) + 1) * ROUNDING * float(greatest)
         return cls(line, np.asarray(weight), found[at.ravel()], rounding)
 
-    def each(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The least and the greatest of its readings, of each line."""
+    def find_ends(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The least and the greatest value among the readings of each line."""
         order = np.argsort(self.line, kind="stable")
         starts = np.flatnonzero(np.diff(self.line[order], prepend=-1))
         return np.minimum.reduceat(values[order], starts), np.maximum.reduceat(values[order], starts)
@@ -140,8 +142,12 @@ class Readings:
 
 def _nodes(boxes: Boxes) -> tuple[Ints, Ints] | None:
     """Every reading of every line: which line it is of, and its nodes; None if there are too many."""
-    first = boxes.each([np.array([float(found[0]) for found in own]) for own in boxes.nodes]).astype(np.int64)
-    n_ways = boxes.each([np.array([float(len(found)) for found in own]) for own in boxes.nodes]).prod(axis=1)
+    first = boxes.spread([np.array([float(found[0]) for found in own]) for own in boxes.nodes]).astype(
+        np.int64
+    )
+    n_ways = boxes.spread([np.array([float(len(found)) for found in own]) for own in boxes.nodes]).prod(
+        axis=1
+    )
     if n_ways.max(initial=1) > MOST_READINGS:
         return None
     line, node = [np.flatnonzero(n_ways == 1)], [first[n_ways == 1]]
@@ -182,9 +188,9 @@ class Risks:
     @classmethod
     def of(cls, boxes: Boxes, readings: Readings, n_lacking: int) -> Risks:
         """The risks if so many rows are lacking and count themselves: those in empty boxes, and any others."""
-        as_one = readings.each(readings.weight / np.maximum(readings.covered, 1))
-        as_one_more = readings.each(readings.weight / (readings.covered + 1))
-        is_alone = readings.each(readings.covered)[1] == 0
+        as_one = readings.find_ends(readings.weight / np.maximum(readings.covered, 1))
+        as_one_more = readings.find_ends(readings.weight / (readings.covered + 1))
+        is_alone = readings.find_ends(readings.covered)[1] == 0
         count, n_rows, n_alone = boxes.count, boxes.n_rows, int(boxes.count[is_alone].sum())
         others = np.repeat(np.flatnonzero(~is_alone), count[~is_alone])
         n_more = min(max(n_lacking - n_alone, 0), len(others))
@@ -216,10 +222,75 @@ def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> tuple[float, float]:
     return math.fsum(weight.tolist()) / side.n_rows, float((weight / side.count).max())
 
 
+# ---- rows that boxes cover ------------------------------------------------------------------------------
+
+
+def count_rows_in_boxes(low: Ints, high: Ints, codes: Ints, count: Ints) -> Ints:
+    """The rows of a side table within each box: ``low[b, a] <= code < high[b, a]`` in every column.
+
+    ``codes`` (rows, columns) are distinct rows, ``count`` how often each stands there. Boxes that share their first
+    ranges share the search for the rows within them; memory is a few times that of the codes.
+
+    >>> codes = np.array([[0, 0], [0, 1], [1, 1]])
+    >>> count_rows_in_boxes(np.array([[0, 0], [0, 1]]), np.array([[1, 2], [2, 2]]), codes, np.array([5, 1, 2])).tolist()
+    [6, 3]
+    """
+    n_boxes, n_columns = low.shape
+    keys = [np.unique(low[:, a] * (high.max(initial=0) + 1) + high[:, a], return_inverse=True)[1]
+            for a in range(n_columns)]  # fmt: skip
+    by_column = sorted(range(n_columns), key=lambda a: int(keys[a].max(initial=0)))
+    order = np.lexsort([keys[a] for a in reversed(by_column)])
+    found = np.zeros(n_boxes, dtype=np.int64)
+    if n_boxes:
+        search = _Search(
+            low[order][:, by_column],
+            high[order][:, by_column],
+            np.ascontiguousarray(codes[:, by_column].T),
+            count,
+        )
+        search.visit(0, slice(0, n_boxes), np.arange(len(codes)))
+        found[order] = search.found
+    return found
+
+
+class _Search:
+    """Boxes in lexicographic order of their ranges, so that those with the same first ranges stand together."""
+
+    def __init__(self, low: Ints, high: Ints, codes: Ints, count: Ints) -> None:
+        self.low, self.high, self.codes, self.count = low, high, codes, count
+        self.found = np.zeros(len(low), dtype=np.int64)
+
+    def visit(self, depth: int, boxes: slice, rows: Ints) -> None:
+        """Count for some boxes, given the rows that lie within all of them in the columns before ``depth``."""
+        if not len(rows):
+            return
+        if depth == self.low.shape[1]:
+            self.found[boxes] = self.count[rows].sum()
+            return
+        if (boxes.stop - boxes.start) * len(rows) <= AT_ONCE:
+            self._compare(depth, boxes, rows)
+            return
+        low, high = self.low[boxes, depth], self.high[boxes, depth]
+        starts = boxes.start + np.flatnonzero(
+            np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))
+        )
+        codes = self.codes[depth][rows]
+        for start, stop in zip(starts, np.append(starts[1:], boxes.stop), strict=True):
+            is_within = (codes >= self.low[start, depth]) & (codes < self.high[start, depth])
+            self.visit(depth + 1, slice(int(start), int(stop)), rows[is_within])
+
+    def _compare(self, depth: int, boxes: slice, rows: Ints) -> None:
+        is_within = np.ones((boxes.stop - boxes.start, len(rows)), dtype=np.bool_)
+        for a in range(depth, self.low.shape[1]):
+            codes = self.codes[a][rows]
+            is_within &= (codes >= self.low[boxes, a, None]) & (codes < self.high[boxes, a, None])
+        self.found[boxes] = is_within @ self.count[rows]
+
+
 # ---- checks ----------------------------------------------------------------------------------------------
 
 
-def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
+def check_risk(boxes: Boxes, figures: RunFigures, table: Any) -> Iterator[Check]:
     """The figures of risk, held against a side table: a path, or a table in memory."""
     with of_side_table():
         source = open_as(table, boxes.policy.schema)
@@ -234,14 +305,14 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
         return
     with of_side_table():
         side = VerifiedSideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
-    yield equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
+    yield check_equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256
         yield Check(
             "the side table is the file that was used", is_same, "" if is_same else "its SHA-256 differs"
         )
     boxes = boxes.with_columns(side.columns)
-    if strange := boxes.strange():
+    if strange := boxes.find_strange():
         name, n = strange[0]
         yield Check(
             "every label is of values that the side table has", False, f"in column {name!r} {n:,} are not"
@@ -251,12 +322,12 @@ def checks(boxes: Boxes, figures: Figures, table: Any) -> Iterator[Check]:
     if isinstance(readings, str):
         yield Check("risk cannot be recomputed", True, readings, is_note=True)
         return
-    yield from _risk_checks(boxes, figures, side, readings)
-    yield from _known_by_side_table(boxes, figures)
+    yield from _check_risks(boxes, figures, side, readings)
+    yield from _check_promise_by_side_table(boxes, figures)
 
 
-def _risk_checks(
-    boxes: Boxes, figures: Figures, side: VerifiedSideTable, readings: Readings
+def _check_risks(
+    boxes: Boxes, figures: RunFigures, side: VerifiedSideTable, readings: Readings
 ) -> Iterator[Check]:
     found = Risks.of(boxes, readings, figures.lacking)
     is_covered = found.n_alone <= figures.lacking
@@ -265,7 +336,7 @@ def _risk_checks(
         is_covered,
         "" if is_covered else f"it has nobody in the boxes of {found.n_alone:,}",
     )
-    _, one_over = readings.each(1 / np.maximum(readings.covered, 1))
+    _, one_over = readings.find_ends(1 / np.maximum(readings.covered, 1))
     slacks = readings.rounding * np.array([np.average(one_over, weights=boxes.count), one_over.max()])
     words = ("mean", "greatest")
     betweens = (found.mean, found.greatest)
@@ -280,7 +351,7 @@ def _risk_checks(
             yield Check(f"the {word} risk of the raw rows is {said:.12g}", is_so, detail)
 
 
-def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
+def _check_promise_by_side_table(boxes: Boxes, figures: RunFigures) -> Iterator[Check]:
     """The promise, where utility is not known without the side table."""
     utilities = Utilities.of(boxes)
     if not any(
@@ -290,9 +361,9 @@ def _known_by_side_table(boxes: Boxes, figures: Figures) -> Iterator[Check]:
     options = boxes.policy.options_for(RiskUtilityOptions)
     if not isinstance(options.utility, str) or options.utility == DEPTH:  # checked already
         return
-    yield from promise_checks(utilities, options)
+    yield from check_promise(utilities, options)
     faults = share_faults(figures, utilities, options)
     yield Check("the shares of utility are what these boxes can have", not faults, ", and ".join(faults))
 
 
-__all__ = ["Between", "Readings", "Risks", "VerifiedSideTable", "checks", "raw_risks"]
+__all__ = ["Between", "Readings", "Risks", "VerifiedSideTable", "check_risk", "raw_risks"]

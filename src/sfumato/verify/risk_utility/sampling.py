@@ -1,7 +1,7 @@
-r"""Does a private risk-utility release say what it may? Judged from its folder and its policy alone.
+r"""Checks a private risk-utility release, from its folder and its policy alone.
 
 Nothing here knows how boxes were chosen, or how the promise was computed. Labels are read as nodes of the declared
-hierarchies; each box must stand there as often as the certificate says it must at least; and the delta of such a draw is
+hierarchies; each box must be published at least as often as the certificate says; and the delta of such a draw is
 computed anew, number of rows by number of rows, from the binomial law itself [LQS12]:
 
 .. math:: \delta \ge P[Bin(n + 1, s) \ge k_0] - e^\epsilon P[Bin(n, s) \ge k_0] \quad \text{for all } n
@@ -22,14 +22,13 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.policy.options.risk_utility import PrivateSampling, RiskUtilityOptions
-from sfumato.release.certificate import Certificate, Privacy, Sampling, public_of
+from sfumato.release.certificate import Certificate, Privacy, Sampling
 from sfumato.release.folder import sha256_of
 from sfumato.table.opening import open_table
 from sfumato.table.stored import FiledRows
-from sfumato.verify.checks import Check, equal
-from sfumato.verify.diffgen.counts import RANDOMNESS, SEEDED
-from sfumato.verify.diffgen.ledger import COMPOSITION
-from sfumato.verify.risk_utility.boxes import Boxes, Utilities, claims_of, promise_checks, utility_checks
+from sfumato.verify.checks import COMPOSITION, Check, check_equal, check_statements, note_randomness
+from sfumato.verify.risk_utility.boxes import Boxes, Utilities, claims_of
+from sfumato.verify.risk_utility.claims import check_promise, check_utility
 
 STATEMENTS = ("secret (operating system)", "seeded, not private")
 DRAW = {"draw": "rows", "mechanism": "Bernoulli"}
@@ -46,7 +45,7 @@ NO_SIDE_TABLE = Check(
 )
 
 
-def checks(
+def check_sample(
     boxes: Boxes, rows: pa.Table | FiledRows, certificate: Certificate, side_table: Any = None
 ) -> Iterator[Check]:
     """Every claim of a private risk-utility release: ``boxes`` are those of its ``rows``."""
@@ -56,32 +55,26 @@ def checks(
         yield Check("the certificate says how rows were drawn", False, "it does not")
         return
     sampling = privacy.sampling
-    yield from _label_checks(boxes, sampling)
-    yield _order_check(boxes, rows)
-    yield from _claim_checks(boxes, certificate, options)
-    yield from _promise_checks(privacy, sampling, private)
-    is_public = privacy.public == public_of(boxes.policy)
-    yield Check(
-        "the certificate calls public what the policy declares", is_public, "" if is_public else "they differ"
-    )
-    n_figures = len(certificate.figures)
-    detail = f"there are {n_figures:,} figures beside it" if n_figures else ""
-    yield Check("the certificate states no figures beside the ledger", not n_figures, detail)
+    yield from _check_labels(boxes, sampling)
+    yield _check_order(boxes, rows)
+    yield from _check_claims(boxes, certificate, options)
+    yield from _check_privacy(privacy, sampling, private)
+    yield from check_statements(certificate, boxes.policy)
     is_known = privacy.randomness in STATEMENTS
     yield Check(
         f"the certificate says of the draws: {privacy.randomness}",
         is_known,
         "" if is_known else "that is no source of chance",
     )
-    yield RANDOMNESS if privacy.is_secret else SEEDED
-    yield NO_SIDE_TABLE if side_table is None else _side_table(sampling, side_table)
+    yield note_randomness(privacy)
+    yield NO_SIDE_TABLE if side_table is None else _check_side_table(sampling, side_table)
 
 
 # ---- the rows ------------------------------------------------------------------------------------------------
 
 
-def _label_checks(boxes: Boxes, sampling: Sampling) -> Iterator[Check]:
-    strange = boxes.strange()
+def _check_labels(boxes: Boxes, sampling: Sampling) -> Iterator[Check]:
+    strange = boxes.find_strange()
     detail = f"column {strange[0][0]!r} has others in {strange[0][1]:,} rows" if strange else ""
     yield Check("every label is a node of its column's declared hierarchy", not strange, detail)
     rare = boxes.count[boxes.count < sampling.least]
@@ -89,7 +82,7 @@ def _label_checks(boxes: Boxes, sampling: Sampling) -> Iterator[Check]:
     yield Check(f"every box is published at least {sampling.least:,} times", not len(rare), detail)
 
 
-def _order_check(boxes: Boxes, rows: pa.Table | FiledRows) -> Check:
+def _check_order(boxes: Boxes, rows: pa.Table | FiledRows) -> Check:
     """Rows stand in the order of their boxes, the nodes of the first column first: their order tells nothing.
 
     A label that stands at several nodes has the place of the first.
@@ -118,26 +111,26 @@ def _n_runs(rows: pa.Table) -> int:
     return 1 + int(is_new.sum())
 
 
-def _claim_checks(boxes: Boxes, certificate: Certificate, options: RiskUtilityOptions) -> Iterator[Check]:
+def _check_claims(boxes: Boxes, certificate: Certificate, options: RiskUtilityOptions) -> Iterator[Check]:
     claimed = certificate.claims
-    if claimed.utility is None or boxes.strange():
+    if claimed.utility is None or boxes.find_strange():
         return
     found = claims_of(boxes)
-    yield equal("the release holds {}", claimed.rows, found.rows, of="row")
-    yield equal("the rows form {}", claimed.groups, found.groups, of="group")
-    yield equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
+    yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
+    yield check_equal("the rows form {}", claimed.groups, found.groups, of="group")
+    yield check_equal("the number of suppressed rows is {}", claimed.suppressed, found.suppressed)
     names = tuple(attribute.name for attribute in boxes.policy.schema.quasi_identifiers)
     is_all = claimed.utility.missing == names
     yield Check("every column has a value for missing", is_all, "" if is_all else "some have none")
     utilities = Utilities.of(boxes)
-    yield from utility_checks(claimed.utility, found.utility, utilities)
-    yield from promise_checks(utilities, options)
+    yield from check_utility(claimed.utility, found.utility, utilities)
+    yield from check_promise(utilities, options)
 
 
 # ---- the promise ---------------------------------------------------------------------------------------------
 
 
-def _promise_checks(privacy: Privacy, sampling: Sampling, private: PrivateSampling) -> Iterator[Check]:
+def _check_privacy(privacy: Privacy, sampling: Sampling, private: PrivateSampling) -> Iterator[Check]:
     is_same = privacy.epsilon == private.epsilon
     detail = "" if is_same else f"the policy says {private.epsilon}"
     yield Check(f"epsilon is {privacy.epsilon}", is_same, detail)
@@ -156,7 +149,7 @@ def _promise_checks(privacy: Privacy, sampling: Sampling, private: PrivateSampli
     if not is_excused:
         yield Check(claim, False, "no least number reaches one")
     else:
-        least = recomputed(privacy.epsilon, chance, sampling.least)
+        least = recompute_delta(privacy.epsilon, chance, sampling.least)
         is_reached = least is not None and least <= privacy.delta
         detail = "it would take too long to recompute" if least is None else f"it is {float(least):.6g}"
         yield Check(claim, is_reached, "" if is_reached else detail)
@@ -183,14 +176,14 @@ def chosen_chance(epsilon: Fraction) -> Fraction:
     return Fraction(0)
 
 
-def recomputed(epsilon: Fraction, chance: Fraction, least: int) -> Fraction | None:
+def recompute_delta(epsilon: Fraction, chance: Fraction, least: int) -> Fraction | None:
     """The greatest excess over all numbers of rows, in decimals of 120 digits; None if there are too many to look at.
 
     Rows are added one by one: P[Bin(n + 1) >= k] = P[Bin(n) >= k] + s P[Bin(n) = k - 1]. It grows up to some number of
     rows; from there on another, larger set of outputs is at issue, whose excess falls
     (``methods/risk_utility/private/proof.md``, 6).
 
-    >>> float(recomputed(Fraction(1), Fraction(1, 2), 35))
+    >>> float(recompute_delta(Fraction(1), Fraction(1, 2), 35))
     9.24693...e-07
     """
     if not 1 <= least <= MOST_STEPS:
@@ -216,7 +209,7 @@ def _decimal(number: Fraction) -> Decimal:
 # ---- the side table ------------------------------------------------------------------------------------------
 
 
-def _side_table(sampling: Sampling, given: Any) -> Check:
+def _check_side_table(sampling: Sampling, given: Any) -> Check:
     claim = "the public side table is the one that boxes were chosen by"
     if isinstance(given, str | Path) and sampling.side_sha256 is not None:
         try:
@@ -232,4 +225,4 @@ def _side_table(sampling: Sampling, given: Any) -> Check:
     )
 
 
-__all__ = ["checks", "chosen_chance", "recomputed"]
+__all__ = ["check_sample", "chosen_chance", "recompute_delta"]

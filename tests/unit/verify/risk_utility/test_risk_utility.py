@@ -30,11 +30,10 @@ from sfumato.release.strict_json import dump
 from sfumato.table.opening import open_table
 from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
-from sfumato.verify.risk_utility import coverage
+from sfumato.verify.risk_utility import risk
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
-from sfumato.verify.risk_utility.coverage import covered
 from sfumato.verify.risk_utility.labels import LabelColumn
-from sfumato.verify.risk_utility.risk import Between, Readings, Risks
+from sfumato.verify.risk_utility.risk import Between, Readings, Risks, count_rows_in_boxes
 from sfumato.verify.table import verify_table
 
 PEOPLE = people()
@@ -561,8 +560,8 @@ def test_the_rows_within_boxes_are_those_that_a_look_at_every_pair_finds(case, a
         for one, other in zip(low.tolist(), high.tolist(), strict=True)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "AT_ONCE", at_once)
-        assert covered(low, high, codes, count).tolist() == naive
+        patch.setattr(risk, "AT_ONCE", at_once)
+        assert count_rows_in_boxes(low, high, codes, count).tolist() == naive
 
 
 @given(

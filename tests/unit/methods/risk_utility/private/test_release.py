@@ -348,7 +348,7 @@ def failures(release, **changed):
     policy = release.policy
     names = policy.schema.names("quasi-identifier")
     found = verify_sampling.Boxes.of(rows, policy, names)
-    checks = verify_sampling.checks(found, rows, certificate)
+    checks = verify_sampling.check_sample(found, rows, certificate)
     return [check.claim for check in checks if not check.passed]
 
 
@@ -449,16 +449,16 @@ def test_another_file_of_as_many_rows_is_found(tmp_path):
 @pytest.mark.parametrize("delta", ["1e-3", "1e-6", "1e-12"])
 def test_delta_is_recomputed_by_code_of_its_own(epsilon, delta):
     found = plan(Fraction(epsilon), Fraction(delta))
-    least = verify_sampling.recomputed(found.epsilon, found.s, found.k0)
+    least = verify_sampling.recompute_delta(found.epsilon, found.s, found.k0)
     assert least <= found.delta <= least * (1 + Fraction(1, 10**5))
     assert verify_sampling.chosen_chance(found.epsilon) == found.s
     if found.k0 > 1:
-        assert verify_sampling.recomputed(found.epsilon, found.s, found.k0 - 1) > Fraction(delta)
+        assert verify_sampling.recompute_delta(found.epsilon, found.s, found.k0 - 1) > Fraction(delta)
 
 
 def test_what_would_take_too_long_to_recompute_is_not_believed():
-    assert verify_sampling.recomputed(Fraction(1), Fraction(1, 2), 10**9) is None
-    assert verify_sampling.recomputed(Fraction(1), Fraction(1, 2), 0) is None
+    assert verify_sampling.recompute_delta(Fraction(1), Fraction(1, 2), 10**9) is None
+    assert verify_sampling.recompute_delta(Fraction(1), Fraction(1, 2), 0) is None
 
 
 # ---- the variant of the paper ------------------------------------------------------------------------------
