@@ -4,7 +4,7 @@ Each requirement is one statement, written out below in DuckDB's SQL and transla
 fail: no row means that the requirement holds. Nothing is run here, and no row is read.
 
 Ties are decided as ``verify`` decides them: counts are compared as whole numbers, entropy and variance with the
-tolerances of :mod:`sfumato.verify.folder`. Numbers are read in double precision.
+tolerances of :mod:`sfumato.verify.requirements`. Numbers are read in double precision.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
+from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.output import Form
 from sfumato.policy.requirements import (
     DistinctDiversity,
@@ -27,7 +28,7 @@ from sfumato.policy.requirements import (
     TCloseness,
     VarianceDiversity,
 )
-from sfumato.policy.schema import Attribute, Kind
+from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import CERTIFICATE, read_piece
 from sfumato.table.cells import NUMBER
@@ -45,7 +46,9 @@ HEADER = """\
 -- folds sensitive values and says where that merges some), and 0.0 and -0.0 are one number."""
 
 NO_SQL = "-- The claims of this policy ({}) have no SQL: sfumato verify checks them in the release folder."
-NO_SQL_FOR = "-- requirement: {}\n-- It has no SQL: sfumato verify checks it."
+NO_SQL_FOR = (
+    "-- requirement: {}\n-- It has no SQL, as the policy does not list the values: sfumato verify checks it."
+)
 WITHOUT_SQL: Mapping[Form, str] = {
     Form.COUNTS: "differential privacy",
     Form.SAMPLE: "differential privacy",
@@ -76,7 +79,7 @@ GROUP BY {cells}
 HAVING COUNT(*) < {l}
 """
 
-T_CLOSENESS = """
+EQUAL_CLOSENESS = """
 WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
 whole AS (SELECT {sensitive_value}, COUNT(*) AS {n_in_table} FROM sensitive GROUP BY {sensitive_value}),
 counts AS (
@@ -96,6 +99,109 @@ GROUP BY {cells}
 HAVING (SUM({gap}) + MAX({n_in_group} * {n_all})) * {denominator} > 2 * MAX({n_in_group} * {n_all}) * {numerator}
 """
 """Half of the sum of |p - q|, times the rows of group and table; a value that a group lacks adds q."""
+
+GROUPS_WITH_NUMBERS = """
+WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
+counts AS (
+  SELECT {cells}, {sensitive_value}, COUNT(*) AS {n_rows}
+  FROM sensitive
+  GROUP BY {cells}, {sensitive_value}
+),
+numbered AS (
+  SELECT {cells}, {sensitive_value}, {n_rows}, DENSE_RANK() OVER (ORDER BY {cells}) AS {group_number}
+  FROM counts
+),
+all_groups AS (
+  SELECT {cells}, {group_number}, SUM({n_rows}) AS {n_in_group}
+  FROM numbered
+  GROUP BY {cells}, {group_number}
+),
+"""
+"""Groups get numbers, so that they can be joined without comparing all their cells."""
+
+PLACES_OF_NUMBERS = """
+places AS (
+  SELECT {group_number}, {n_rows}, 0 AS {is_unlisted},
+    DENSE_RANK() OVER (ORDER BY CASE WHEN {sensitive_value} IS NULL THEN 1 ELSE 0 END, {in_order}) AS {place}
+  FROM numbered
+),
+"""
+"""Every value that occurs has a place in the order, from 1 without gaps; missing has the last."""
+
+PLACES_OF_LABELS = """
+places AS (
+  SELECT {group_number}, {n_rows},
+    CASE WHEN {sensitive_value} IS NOT NULL AND listed.{listed_value} IS NULL THEN 1 ELSE 0 END AS {is_unlisted},
+    DENSE_RANK() OVER (ORDER BY CASE WHEN {sensitive_value} IS NULL THEN 1 ELSE 0 END, listed.{position}) AS {place}
+  FROM numbered
+  LEFT JOIN (VALUES {listed_values}) AS listed({listed_value}, {position})
+    ON numbered.{sensitive_value} = listed.{listed_value}
+),
+"""
+"""The same by the order that the policy declares."""
+
+DISTANCE_IN_ORDER = """
+whole AS (SELECT {place}, SUM({n_rows}) AS {n_in_table} FROM places GROUP BY {place}),
+gaps AS (
+  SELECT all_groups.{group_number}, whole.{place},
+    COALESCE(places.{n_rows}, 0) * (SELECT COUNT(*) FROM release) - all_groups.{n_in_group} * whole.{n_in_table} AS {gap}
+  FROM all_groups CROSS JOIN whole
+  LEFT JOIN places ON places.{group_number} = all_groups.{group_number} AND places.{place} = whole.{place}
+),
+moves AS (
+  SELECT {group_number}, ABS(SUM({gap}) OVER (PARTITION BY {group_number} ORDER BY {place})) AS {moved}
+  FROM gaps
+),
+works AS (SELECT {group_number}, SUM({moved}) AS {work} FROM moves GROUP BY {group_number}),
+longest AS (
+  SELECT CASE WHEN COUNT(*) > 1 THEN COUNT(*) - 1 ELSE 1 END * (SELECT COUNT(*) FROM release) AS {most_work}
+  FROM whole
+)
+SELECT {cells}, {work} / (1.0 * {n_in_group} * {most_work}) AS {distance}
+FROM all_groups
+JOIN works ON works.{group_number} = all_groups.{group_number}
+CROSS JOIN longest
+WHERE {work} * {denominator} > {n_in_group} * {most_work} * {numerator}
+  OR all_groups.{group_number} IN (SELECT {group_number} FROM places WHERE {is_unlisted} = 1)
+"""
+"""From each place to the next moves what the group has too much or too little up to there: a cumulative sum.
+
+A group with a value that the policy does not list fails.
+"""
+
+DISTANCE_IN_TREE = """
+listed AS (SELECT * FROM (VALUES {listed_nodes}) AS nodes({listed_value}, {node}, {weight})),
+by_node AS (
+  SELECT {group_number}, {node}, {weight}, SUM({n_rows}) AS {n_rows}
+  FROM numbered JOIN listed ON numbered.{sensitive_value} IS NOT DISTINCT FROM listed.{listed_value}
+  GROUP BY {group_number}, {node}, {weight}
+),
+whole AS (SELECT {node}, {weight}, SUM({n_rows}) AS {n_in_table} FROM by_node GROUP BY {node}, {weight}),
+gaps AS (
+  SELECT all_groups.{group_number}, whole.{weight} * ABS(
+    COALESCE(by_node.{n_rows}, 0) * (SELECT COUNT(*) FROM release) - all_groups.{n_in_group} * whole.{n_in_table}
+  ) AS {gap}
+  FROM all_groups CROSS JOIN whole
+  LEFT JOIN by_node ON by_node.{group_number} = all_groups.{group_number} AND by_node.{node} = whole.{node}
+),
+works AS (SELECT {group_number}, SUM({gap}) AS {work} FROM gaps GROUP BY {group_number}),
+longest AS (SELECT {twice_height} * COUNT(*) AS {most_work} FROM release)
+SELECT {cells}, {work} / (1.0 * {n_in_group} * {most_work}) AS {distance}
+FROM all_groups
+LEFT JOIN works ON works.{group_number} = all_groups.{group_number}
+CROSS JOIN longest
+WHERE {work} * {denominator} > {n_in_group} * {most_work} * {numerator}
+  OR all_groups.{group_number} IN (
+    SELECT {group_number} FROM numbered
+    WHERE {sensitive_value} IS NOT NULL
+      AND {sensitive_value} NOT IN (SELECT {listed_value} FROM listed WHERE {listed_value} IS NOT NULL)
+  )
+"""
+"""What a group has too much or too little at each node below the root, times how much higher its parent stands.
+
+That is twice the paper's sum: at a node, min(too much, too little) of its children is half of the sum of |p - q| over
+them, less half of its own. A group with a value that the policy does not list fails.
+"""
 
 ENTROPY_DIVERSITY = """
 WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
@@ -162,7 +268,7 @@ def _fraction(requirement: RecursiveDiversity) -> dict[str, Any]:
     return {"l": requirement.l, "numerator": numerator, "denominator": denominator}
 
 
-def _limit(requirement: TCloseness) -> dict[str, Any]:
+def _closeness(requirement: TCloseness) -> dict[str, Any]:
     return {"numerator": requirement.exact_t.numerator, "denominator": requirement.exact_t.denominator}
 
 
@@ -171,13 +277,73 @@ DEFINITIONS: Mapping[type[Requirement], tuple[str, Callable[[Any], Mapping[str, 
     DistinctDiversity: (DISTINCT_DIVERSITY, lambda it: {"l": it.l}),
     EntropyDiversity: (ENTROPY_DIVERSITY, lambda it: {"l": it.l, "tolerance": ENTROPY_TOLERANCE}),
     RecursiveDiversity: (RECURSIVE_DIVERSITY, _fraction),
-    TCloseness: (T_CLOSENESS, _limit),
+    TCloseness: (EQUAL_CLOSENESS, _closeness),
     VarianceDiversity: (
         VARIANCE_DIVERSITY,
         lambda it: {"at_least": it.at_least, "almost_one": 1 - VARIANCE_TOLERANCE},
     ),
 }
-"""Of each requirement, its statement and the numbers to fill in."""
+"""The statement of each requirement, and the numbers to fill in; other distances than equal have their own."""
+
+
+def _define(requirement: Requirement, policy: Policy) -> tuple[str, Mapping[str, Any]]:
+    """The statement of a requirement, and what is to be filled in beside names."""
+    text, numbers = DEFINITIONS[type(requirement)]
+    fields = numbers(requirement)
+    if not isinstance(requirement, TCloseness) or requirement.distance == "equal":
+        return text, fields
+    attribute = policy.schema[requirement.of]
+    if requirement.distance == "hierarchical":
+        return GROUPS_WITH_NUMBERS + DISTANCE_IN_TREE, {**fields, **_list_nodes(attribute)}
+    if attribute.kind is Kind.CATEGORY:
+        text = GROUPS_WITH_NUMBERS + PLACES_OF_LABELS + DISTANCE_IN_ORDER
+        return text, {**fields, "listed_values": _list_values(attribute)}
+    return GROUPS_WITH_NUMBERS + PLACES_OF_NUMBERS + DISTANCE_IN_ORDER, fields
+
+
+def _list_values(attribute: Attribute) -> str:
+    """The values that the policy lists, each with its position in their order, as rows of SQL.
+
+    >>> _list_values(Attribute("grade", "sensitive", values=["good", "bad"]))
+    "('good', 0), ('bad', 1)"
+    """
+    tree = attribute.build_hierarchy(())
+    return ", ".join(f"({_literal(label)}, {leaf})" for label, leaf in _find_leaves(attribute, tree))
+
+
+def _list_nodes(attribute: Attribute) -> dict[str, Any]:
+    """Every value with each node above it and below the root: rows of value, node, and how much higher its parent is.
+
+    >>> _list_nodes(Attribute("job", "sensitive", hierarchy={"tree": {"*": {"Art": ["Dancer"]}}}))["listed_nodes"]
+    "('Dancer', 2, 1), ('Dancer', 1, 1), (NULL, 3, 2)"
+    """
+    tree = attribute.build_hierarchy(()).with_missing()
+    height = [0] * tree.n_nodes
+    parent = tree.parent.tolist()
+    for node in range(tree.n_nodes - 1, 0, -1):
+        height[parent[node]] = max(height[parent[node]], height[node] + 1)
+    rows = []
+    for label, leaf in [*_find_leaves(attribute, tree), (None, tree.n_leaves - 1)]:
+        node = int(tree.leaf_nodes[leaf])
+        while node:
+            rows.append(f"({_literal(label)}, {node}, {height[parent[node]] - height[node]})")
+            node = parent[node]
+    return {"listed_nodes": ", ".join(rows), "twice_height": 2 * height[0]}
+
+
+def _find_leaves(attribute: Attribute, tree: Hierarchy) -> list[tuple[str, int]]:
+    """The values at the leaves of a hierarchy, and the leaf of each."""
+    labels = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
+    known = list(dict.fromkeys(label for label in labels if label is not None))
+    return list(zip(known, attribute.locate(tree, known).tolist(), strict=True))
+
+
+def has_sql(requirement: Requirement, schema: Schema) -> bool:
+    """Is the requirement printed as SQL? A distance by an order or hierarchy that the table makes is not."""
+    if not isinstance(requirement, TCloseness) or requirement.distance == "equal":
+        return True
+    attribute = schema[requirement.of]
+    return attribute.kind is not Kind.CATEGORY or attribute.declaration.is_complete(attribute)
 
 
 # ---- what is printed -------------------------------------------------------------------------------
@@ -219,17 +385,11 @@ def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
         return f"{HEADER}\n{NO_SQL.format(WITHOUT_SQL[policy.method.form])}"
     if not policy.requirements:
         return f"{HEADER}\n{NOTHING_REQUIRED}"
-    notes = [NO_SQL_FOR.format(_words(item)) for item in policy.requirements if not has_sql(item)]
+    lacking = [item for item in policy.requirements if not has_sql(item, policy.schema)]
+    notes = [NO_SQL_FOR.format(_words(item)) for item in lacking]
     printed = [f"-- requirement: {name}\n{text}" for name, text in statements(policy, names, dialect)]
-    listed = (
-        [";\n\n".join(printed)] if printed else []
-    )  # no semicolon after the last: dbt takes a statement without
-    return "\n\n".join([HEADER, *notes, *listed])
-
-
-def has_sql(requirement: Requirement) -> bool:
-    """Is the requirement printed as SQL? A distance along an order or a hierarchy is not."""
-    return not isinstance(requirement, TCloseness) or requirement.distance == "equal"
+    joined = [";\n\n".join(printed)] if printed else []  # none after the last: dbt takes a statement without
+    return "\n\n".join([HEADER, *notes, *joined])
 
 
 def statements(policy: Policy, names: Sequence[str], dialect: str) -> Iterator[tuple[str, str]]:
@@ -239,12 +399,15 @@ def statements(policy: Policy, names: Sequence[str], dialect: str) -> Iterator[t
     cells = group_columns(policy, names)
     quoted = [_quote(name) for name in cells]
     parts = [f"CAST({name} AS TEXT)" for name in quoted] if dialect == "bigquery" else quoted
-    for requirement in filter(has_sql, policy.requirements):
-        text, numbers = DEFINITIONS[type(requirement)]
+    for requirement in (item for item in policy.requirements if has_sql(item, policy.schema)):
+        text, given = _define(requirement, policy)
         fields = {word: _quote(_free(word, cells)) for word in re.findall(r"\{(\w+)\}", text)}
-        fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **numbers(requirement)}
+        fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **given}
         if requirement.of is not None:
-            fields["value"] = _value(policy.schema[requirement.of])
+            attribute = policy.schema[requirement.of]
+            fields["value"] = _value(attribute)
+            value = fields.get("sensitive_value", "")
+            fields["in_order"] = f"CAST({value} AS DATE)" if attribute.kind is Kind.DATE else value
         [printed] = sqlglot.transpile(text.format_map(fields), read="duckdb", write=dialect, pretty=True)
         yield _words(requirement), printed
 
@@ -276,8 +439,13 @@ def _value(attribute: Attribute) -> str:
 
 def _without(text: str, missing: Sequence[str]) -> str:
     for word in dict.fromkeys(missing):
-        text = "NULLIF({}, '{}')".format(text, word.replace("'", "''"))
+        text = f"NULLIF({text}, {_literal(word)})"
     return text
+
+
+def _literal(text: str | None) -> str:
+    """A text as SQL writes it."""
+    return "NULL" if text is None else "'{}'".format(text.replace("'", "''"))
 
 
 def _quote(name: str) -> str:

@@ -1,6 +1,8 @@
 """What ``verify --sql`` prints."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import private_people
 import pyarrow as pa
@@ -151,14 +153,46 @@ def test_claims_without_sql_have_a_comment_that_says_so(policy, what):
     assert all(line.startswith("--") for line in printed.splitlines())
 
 
-def test_a_distance_without_sql_has_a_comment_before_the_statements():
+def closeness(distance: str, **disease: Any) -> Policy:
+    """A policy that asks for t-closeness of the disease beside all else."""
+    asked = {"t-closeness": {"t": 0.2, "of": "disease", "distance": distance}}
+    attributes = {**ATTRIBUTES, "disease": {"role": "sensitive", **disease}}
+    return policy_of(attributes=attributes, require=[*REQUIRE, asked])
+
+
+TREE = {"*": {"Infection": ["flu", "it's"], "{braces}": None}}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+def test_every_dialect_can_read_the_distances_that_are_printed_for_it(dialect, distance):
+    policy = closeness(distance, hierarchy={"tree": TREE})
+    words, text = list(statements(policy, list(ATTRIBUTES), dialect))[-1]
+    assert words == f't-closeness t 0.2, of "disease", distance "{distance}"'
+    parsed = sqlglot.parse_one(text, read=dialect)
+    literals = {item.this for item in parsed.find_all(sqlglot.exp.Literal)}
+    assert {"flu", "it's", "{braces}"} <= literals
+
+
+def test_an_order_of_numbers_lists_no_value():
     asked = {"t-closeness": {"t": 0.2, "of": "charge", "distance": "ordered"}}
-    printed = sql_of(policy_of(require=[*REQUIRE, asked]), list(ATTRIBUTES), "duckdb")
-    words = '-- requirement: t-closeness t 0.2, of "charge", distance "ordered"\n-- It has no SQL'
+    [*_, (_, text)] = statements(policy_of(require=[*REQUIRE, asked]), list(ATTRIBUTES), "duckdb")
+    assert "VALUES" not in text
+    assert "DENSE_RANK() OVER (ORDER BY" in text
+
+
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+def test_a_distance_by_values_that_are_not_listed_has_a_comment_before_the_statements(distance):
+    """A mask makes its hierarchy of the values of the table, which nobody here has seen."""
+    policy = closeness(distance, hierarchy={"mask": 3})
+    printed = sql_of(policy, list(ATTRIBUTES), "duckdb")
+    words = f'-- requirement: t-closeness t 0.2, of "disease", distance "{distance}"\n-- It has no SQL'
     assert printed.index(words) < printed.index("-- requirement: k-anonymity 10")
     assert len(sqlglot.parse(printed, read="duckdb")) == len(REQUIRE)
-    alone = sql_of(policy_of(require=[asked]), list(ATTRIBUTES), "duckdb")
+    alone = sql_of(replace(policy, requirements=policy.requirements[-1:]), list(ATTRIBUTES), "duckdb")
     assert all(line.startswith("--") or not line for line in alone.splitlines())
+    policy = closeness(distance, hierarchy={"mask": 3}, values=["abc", "abd"])
+    assert len(list(statements(policy, list(ATTRIBUTES), "duckdb"))) == len(REQUIRE) + 1
 
 
 def test_what_is_no_release_is_said(tmp_path):
