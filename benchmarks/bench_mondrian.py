@@ -73,7 +73,7 @@ def growth(table: pa.Table, k: int, workload=(), *, threads=1, more=(), repeats=
             open_table(table), policy.schema, [KAnonymity(k), *more], workload=workload, threads=threads
         )
         wall, cpu = time.perf_counter(), time.process_time()
-        nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules)
+        nodes = problem.engine.grow(problem)
         spent = time.process_time() - cpu, time.perf_counter() - wall
         if best is None or spent[0] < best[0]:
             best = (*spent, int((nodes.axis < 0).sum()))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import report
-from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose, estimate_bytes
+from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose_engine, estimate_bytes
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
 from sfumato.machine import day_of_making
@@ -192,7 +192,7 @@ class _Run:
             given: str | Source = os.fsdecode(table)
         else:
             given, policy = _open(table, policy, request.reading)
-        choice = choose(
+        choice = choose_engine(
             request.engine,
             request.memory,
             partial(_bytes_needed, given, policy, request.reading),

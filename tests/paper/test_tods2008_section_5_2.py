@@ -6,10 +6,11 @@ import numpy as np
 from naive_confidence import rules_of
 from small_trees import Building, axes_from, children_of
 
-from sfumato.methods.mondrian.kernels.descend import leaves_of
+from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
 from sfumato.methods.mondrian.memory import MemoryEngine
-from sfumato.methods.mondrian.sample import Statistics, complete, prune
+from sfumato.methods.mondrian.problem import SplitProblem
+from sfumato.methods.mondrian.sample import LeafStatistics, complete, prune
 from sfumato.policy.requirements import KAnonymity
 
 K = 3
@@ -44,15 +45,15 @@ def figure_15a():
 
 
 def counted(nodes):
-    statistics = Statistics(nodes, RULES)
-    statistics.add(ROWS, leaves_of(ROWS, nodes, AXES))
+    statistics = LeafStatistics(nodes, RULES)
+    statistics.add(ROWS, Descent(nodes, AXES).leaves(ROWS))
     return statistics
 
 
 def test_figure_15_a_all_rows_go_down_the_tree_and_are_counted():
     tree, leaf = figure_15a()
     nodes = complete(tree.nodes(), AXES)
-    at = leaves_of(ROWS, nodes, AXES)
+    at = Descent(nodes, AXES).leaves(ROWS)
     assert [leaf[name] for name in NAMES] == at.tolist()
     statistics = counted(nodes)
     counts = {name: int(statistics.n_rows[statistics.place[node]]) for name, node in leaf.items()}
@@ -62,8 +63,8 @@ def test_figure_15_a_all_rows_go_down_the_tree_and_are_counted():
 def test_figure_15_b_node_7_has_too_few_rows_and_all_below_its_parent_are_merged():
     tree, _ = figure_15a()
     nodes = tree.nodes()
-    pruned = prune(nodes, counted(nodes), RULES)
-    at = leaves_of(ROWS, pruned.nodes, AXES)
+    pruned = prune(nodes, counted(nodes))
+    at = Descent(pruned.nodes, AXES).leaves(ROWS)
     partitions = {frozenset(NAMES[at == node].tolist()) for node in np.unique(at)}
     assert partitions == {
         frozenset({"R1"}), frozenset({"R2"}), frozenset({"R3"}), frozenset({"R4"}), frozenset({"R5"}),
@@ -77,14 +78,14 @@ def test_figure_15_b_node_7_has_too_few_rows_and_all_below_its_parent_are_merged
 def test_figure_15_c_the_procedure_goes_on_below_each_partition():
     tree, _ = figure_15a()
     nodes = tree.nodes()
-    pruned = prune(nodes, counted(nodes), RULES)
-    at = leaves_of(ROWS, pruned.nodes, AXES)
+    pruned = prune(nodes, counted(nodes))
+    at = Descent(pruned.nodes, AXES).leaves(ROWS)
     targets = Targets(table(TARGET, []), table(TARGET, []), 0, 1.0, 0.0)
     sizes = {}
     for node in np.unique(at):
         codes = np.ascontiguousarray(ROWS[at == node])
         engine = MemoryEngine(codes, np.zeros((len(codes), 0), dtype=np.uint32), threads=1)
-        below = engine.grow(AXES, targets, RULES)
+        below = engine.grow(SplitProblem(AXES, targets, RULES))
         name = "+".join(sorted(set(NAMES[at == node].tolist())))
         sizes[name] = sorted((below.end - below.start)[below.axis < 0].tolist())
     # R5 falls apart further, and so does the union, along another attribute than the split that was undone
@@ -104,9 +105,9 @@ def test_pruning_goes_up_as_far_as_it_must():
     tree.split_at(0, 0, 5, few)
     tree.split_along(2, 1, children_of(AXES, 0), few)
     nodes = tree.nodes()
-    statistics = Statistics(nodes, RULES)
-    statistics.add(few, leaves_of(few, nodes, AXES))
-    pruned = prune(nodes, statistics, RULES)
+    statistics = LeafStatistics(nodes, RULES)
+    statistics.add(few, Descent(nodes, AXES).leaves(few))
+    pruned = prune(nodes, statistics)
     assert not pruned.is_split  # nothing is left: the driver falls back
     assert pruned.n_rows.tolist() == [5]
     assert pruned.n_pruned == 4  # both sides, and the two regions with rows

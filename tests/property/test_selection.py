@@ -16,7 +16,7 @@ from mondrian_cases import Case, big_case, groups_of, members_of
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import memory
-from sfumato.methods.mondrian.criteria import whole_weights
+from sfumato.methods.mondrian.criteria import weights_as_integers
 from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -174,7 +174,7 @@ def test_a_heavier_selection_is_served_first():
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.sampled_from([1, 1000, 10**8]))
 def test_weights_become_whole_numbers_in_the_same_proportions(weights, n_rows):
-    whole = [int(w) for w in whole_weights(weights, n_rows)]
+    whole = [int(w) for w in weights_as_integers(weights, n_rows)]
     assert min(whole) >= 1
     assert sum(whole) * n_rows < 2**53
     most = max(range(len(weights)), key=weights.__getitem__)
@@ -183,8 +183,8 @@ def test_weights_become_whole_numbers_in_the_same_proportions(weights, n_rows):
 
 
 def test_weights_that_are_decimals_keep_their_proportions_exactly():
-    assert whole_weights([0.1, 0.2, 0.7], 10**6).tolist() == [1, 2, 7]
-    assert whole_weights([3.0, 3.0], 10**9).tolist() == [1, 1]
+    assert weights_as_integers([0.1, 0.2, 0.7], 10**6).tolist() == [1, 2, 7]
+    assert weights_as_integers([3.0, 3.0], 10**9).tolist() == [1, 1]
 
 
 KINDS = Schema.of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class Grown:
             options=case.options,
             threads=1,
         )
-        nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules, cells=problem.cells)
+        nodes = problem.engine.grow(replace(problem, queries=None))
         covers = problem.engine.covers(nodes, problem.axes)
         return cls(nodes, covers, problem.domains, problem.axes.root)
 

@@ -5,6 +5,7 @@ The tests compare it with growth in memory.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ Box = tuple[tuple[int, ...], ...]
 
 
 def criteria_of(problem: Problem, queries: Any = None) -> SplitCriteria:
-    queries = problem.queries if queries is None else queries
-    return SplitCriteria(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
+    return SplitCriteria(problem if queries is None else replace(problem, queries=queries))
 
 
 def n_codes(domains: tuple[Domain, ...]) -> list[int]:
@@ -70,9 +70,8 @@ def step(split: Split, j: int) -> tuple[int, int, int]:
 
 def leaves_in_memory(problem: Problem, queries: Any = None) -> list[Any]:
     """``leaves`` as ``MemoryEngine`` finds them."""
-    queries = problem.queries if queries is None else queries
     engine = problem.engine
-    nodes = engine.grow(problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=queries)
+    nodes = engine.grow(problem if queries is None else replace(problem, queries=queries))
     covers = engine.covers(nodes, problem.axes)
     numbers = engine.row_numbers()
     ways: dict[int, tuple[Any, ...]] = {0: ()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +46,7 @@ class Selecting:
 
     def partition(self, threads: int = 1) -> Partition:
         problem = self.problem(threads)
-        nodes = problem.engine.grow(problem.axes, problem.targets, problem.rules, queries=self.queries())
+        nodes = problem.engine.grow(replace(problem, cells=None, queries=self.queries()))
         covers = problem.engine.covers(nodes, problem.axes)
         leaf = np.flatnonzero(nodes.axis < 0)
         leaf = leaf[np.argsort(nodes.start[leaf])]

@@ -1,5 +1,5 @@
 """Where the rows live: ``engine`` says whether in memory or on disk.
 
-``scan`` reads a table into encoded blocks, with ``payload`` beside them; ``rows`` keeps the blocks of one node in
-files; ``reservoir`` draws a sample of rows that pass by.
+``scan`` reads a table into blocks of codes, with ``payload``, the cells that are published as they are, beside them;
+``rows`` keeps such blocks in files; ``reservoir`` draws a sample of rows that are read once.
 """

@@ -15,32 +15,35 @@ AUTO, MEMORY, DISK = "auto", "memory", "disk"
 
 BYTES_PER_CELL = 4
 COPIES = 3
-"""Memory that publishing takes, in encoded tables."""
+"""Publishing in memory takes about as much as this many encoded tables."""
 TEXT_COPIES = 4
-"""Memory that publishing takes for text, in bytes of its file."""
+"""Publishing a text file in memory takes about this many times its size."""
 ZIPPED = 6
-"""How much longer text is than its gzip-ed file."""
+"""Text is about this many times as long as its gzip-ed file."""
 UNFORESEEN = 3
-"""How much more than its text made expect the rows of a table that was read may take: cells can be short."""
+"""A table that was read is refused only if it needs this many times the limit: short cells need more than their text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Rows in memory; or, with a ``spill``, in files of that folder."""
+    """Where the rows live, and what a method may use to work on them."""
 
     threads: int | None = None
     """All cores if not given."""
     spill: Spill | None = None
+    """The folder for rows on disk; without it they are in memory."""
     memory: int = 0
-    """Bytes that rows on disk may take of memory."""
+    """With a ``spill``: bytes of memory for all that grows with the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The engine that was chosen: with a ``budget`` of memory on disk, and else in memory up to a ``limit``."""
+    """Memory or disk, and how much memory a run may take."""
 
     budget: int | None
+    """Bytes of memory that rows on disk may take; None if the rows live in memory."""
     limit: int | None
+    """Bytes of memory that a run may take; None if nobody limits it."""
     only_in_memory: str = ""
     """The method, if it has no other engine."""
 
@@ -55,7 +58,7 @@ class EngineChoice:
             raise _too_large(needed, self.limit, self.only_in_memory)
 
 
-def choose(
+def choose_engine(
     asked: str,
     memory: int | None,
     needed: Callable[[], int],
@@ -63,11 +66,14 @@ def choose(
     is_endless: bool = False,
     only_in_memory: str = "",
 ) -> EngineChoice:
-    """The engine for a table that takes about ``needed`` bytes in memory, of which nobody knows if it ``is_endless``.
+    """Choose the engine for a table that takes about ``needed()`` bytes in memory.
 
-    >>> choose("auto", 1000, lambda: 2000)
+    ``asked`` is ``--engine`` and ``memory`` is ``--memory``. A table that ``is_endless`` comes as a stream, so that
+    nobody knows its size. ``only_in_memory`` names the method if it has no other engine.
+
+    >>> choose_engine("auto", 1000, lambda: 2000)
     EngineChoice(budget=1000, limit=1000, only_in_memory='')
-    >>> choose("auto", 1000, lambda: 500).budget
+    >>> choose_engine("auto", 1000, lambda: 500).budget
     """
     if only_in_memory and asked not in (AUTO, MEMORY):
         raise InputError(

@@ -1,4 +1,4 @@
-"""What comes along with encoded rows: cells that are published as they are, and numbers that statistics need."""
+"""Cells that come along with encoded rows: those that are published as they are, and numbers for statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_TEXT = 1 << 18
 class Payload:
     """Columns that come along with the codes: published as they are, or needed for statistics of each group.
 
-    ``kinds`` are the types of the numbers and dates that statistics are taken of: those of the whole column.
+    First ``observe`` every batch of the table and ``finish``; then ``take_from`` any batch.
     """
 
     def __init__(self, source: Source, policy: Policy) -> None:
@@ -40,7 +40,7 @@ class Payload:
         measured = [name for name in source.names if statistics.names_of(schema[name], policy)]
         self.measured = [name for name in measured if name not in self.published]
         self.names = [*self.published, *self.measured]
-        self._extents = {name: Extent(_free(schema[name])) for name in measured}
+        self._extents = {name: Extent(_drop_bounds(schema[name])) for name in measured}
         self._texts = {
             name: Dictionary(Attribute(name, Role.OTHER), at_most=FEW_TEXTS) for name in self.published
         }
@@ -49,13 +49,9 @@ class Payload:
         self._dictionary: dict[str, pa.Array] = {}
 
     @property
-    def observed(self) -> list[str]:
-        """What must be looked at beforehand."""
-        return self.names
-
-    @property
     def kinds(self) -> dict[str, pa.DataType]:
-        return {name: _kind(extent) for name, extent in self._extents.items()}
+        """The types of the numbers and dates that statistics are taken of: one for the whole column."""
+        return {name: _choose_type(extent) for name, extent in self._extents.items()}
 
     def observe(self, batch: Batch) -> None:
         for name in self.published:
@@ -86,17 +82,17 @@ class Payload:
             texts.n_missing = 1  # so that the last code is that of missing
 
     def n_bytes(self, n_rows: int) -> int:
-        """Of all rows, about."""
+        """About how many bytes the payload of all rows takes on disk."""
         width = {name: _index_type(len(self._dictionary[name])).bit_width // 8 for name in self._code}
         return sum(
             n_rows * width[name] if name in width else self._bytes[name] or 8 * n_rows for name in self.names
         )
 
     def decoded_bytes(self, n_rows: int) -> int:
-        """Of a row once its texts are spelled out, about."""
+        """About how many bytes the payload of one row takes once its texts are spelled out."""
         return sum(self._bytes[name] or 8 * n_rows for name in self.names) // max(n_rows, 1)
 
-    def of(self, batch: Batch) -> pa.RecordBatch | None:
+    def take_from(self, batch: Batch) -> pa.RecordBatch | None:
         """The payload of some rows, None if there is none."""
         if not self.names:
             return None
@@ -128,17 +124,19 @@ def _decoded_bytes(column: pa.Array) -> int:
     return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
 
 
-def _free(attribute: Attribute) -> Attribute:
+def _drop_bounds(attribute: Attribute) -> Attribute:
+    """The attribute without what is declared about its values."""
     return Attribute(attribute.name, attribute.role, attribute.kind)
 
 
-def _kind(extent: Extent) -> pa.DataType:
+def _choose_type(extent: Extent) -> pa.DataType:
     if extent.attribute.kind is Kind.DATE:
         return pa.date32()
     return pa.int64() if extent.is_int else pa.float64()
 
 
 def _index_type(n: int) -> pa.DataType:
+    """The narrowest type for places in a dictionary of ``n`` texts."""
     return pa.int8() if n <= 1 << 7 else pa.int16() if n <= 1 << 15 else pa.int32()
 
 

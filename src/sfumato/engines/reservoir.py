@@ -1,4 +1,4 @@
-"""A simple random sample of rows that pass by, in bounded memory."""
+"""A simple random sample of rows that are read once, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Ints = NDArray[np.int64]
 
 
 class Reservoir(Generic[Rows]):
-    """A simple random sample without replacement: the rows with the least of random keys, in the order they came.
+    """A simple random sample without replacement: each row gets a random key, and those with the least keys are kept.
 
-    ``take`` picks rows of a portion, and ``join`` makes one of several portions. Where it is known how many rows
-    will come, those with greater keys than the sample can have are not even looked at; should fewer be left than were
-    wanted, which is six standard deviations away, the sample is smaller.
+    They stay in the order in which they came. ``take`` picks rows of a portion, and ``join`` makes one portion of
+    several. If it is known beforehand that ``n_rows`` will come, rows whose keys are surely too great are skipped at
+    once. The bound leaves too few rows only beyond six standard deviations; the sample is then smaller.
 
     >>> from sfumato.randomness import seeded
     >>> sample = Reservoir(2, seeded(1), take=np.take, join=np.concatenate)
@@ -47,7 +47,7 @@ class Reservoir(Generic[Rows]):
         self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
 
     def add(self, rows: Rows, n_rows: int) -> None:
-        """Look at some more rows."""
+        """Let ``n_rows`` more rows take part."""
         keys = self.random.integers(0, 2**64, size=n_rows, dtype=np.uint64)
         at = np.arange(n_rows) if self._bound is None else np.flatnonzero(keys < self._bound)
         self._keys.append(keys[at])
@@ -57,7 +57,7 @@ class Reservoir(Generic[Rows]):
             self._throw_out()
 
     def rows(self) -> Rows:
-        """The sampled rows; at least one portion must have come."""
+        """The sampled rows; ``add`` must have been called."""
         self._throw_out()
         return self._portions[0]
 
@@ -77,7 +77,7 @@ def sample_codes(size: int, random: Random) -> Reservoir[NDArray[np.uint32]]:
 
 
 def sample_cells(size: int, random: Random, n_rows: int) -> Reservoir[pa.RecordBatch]:
-    """A sample of rows as they are stored, of a table of so many; 0 if nobody knows."""
+    """A sample of rows as they are stored, of a table of ``n_rows``; 0 if nobody knows how many."""
     return Reservoir(size, random, take=_take_cells, join=_join_cells, n_rows=n_rows)
 
 

@@ -1,7 +1,7 @@
-"""Encoded rows outside memory: blocks of them, and files that hold those of one node.
+"""Encoded rows on disk: written to a file for each part, and read again block by block.
 
-A file is an Arrow IPC stream. Codes are stored in the narrowest type that holds a column's greatest, and what is
-published as it is comes along as it is.
+A file is an Arrow IPC stream. Codes are stored in the narrowest type that holds a column's greatest, and the payload
+beside them as it is.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class RowLayout:
         return sum(kind.itemsize for kind in self.types)
 
 
-def nbytes(batch: pa.RecordBatch | None) -> int:
-    """The bytes of a batch that are its own: dictionaries are shared."""
+def count_own_bytes(batch: pa.RecordBatch | None) -> int:
+    """The bytes of a batch without its dictionaries, which batches share."""
     if batch is None:
         return 0
     return sum(
@@ -54,7 +54,7 @@ def nbytes(batch: pa.RecordBatch | None) -> int:
 
 
 class StoredRows:
-    """The rows of one node in a few files, each an Arrow IPC stream; read in order, as often as needed."""
+    """The rows of one part in a few files, read in order and as often as needed."""
 
     def __init__(self, files: Sequence[tuple[Path, int]], spill: Spill) -> None:
         self.files = [(path, n) for path, n in files if n]
@@ -66,7 +66,7 @@ class StoredRows:
 
     @classmethod
     def join(cls, parts: Sequence[StoredRows]) -> StoredRows:
-        """The rows of several nodes as those of one."""
+        """The rows of several parts as those of one."""
         return cls([file for part in parts for file in part.files], parts[0].spill)
 
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
@@ -74,10 +74,10 @@ class StoredRows:
         for batch in self._batches():
             for start in range(0, batch.num_rows, BLOCK_ROWS):
                 part = batch.slice(start, BLOCK_ROWS)
-                n_codes = _n_codes(part)
+                n_codes = _count_codes(part)
                 rows = np.empty((part.num_rows, n_codes), dtype=np.uint32)
-                _fill(rows, part)
-                yield Block(rows, _payload(part, n_codes) if payload else None)
+                _fill_codes(rows, part)
+                yield Block(rows, _take_payload(part, n_codes) if payload else None)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.spill.counters.passes += 1
@@ -93,7 +93,7 @@ class StoredRows:
         self.files = []
 
 
-def _n_codes(batch: pa.RecordBatch) -> int:
+def _count_codes(batch: pa.RecordBatch) -> int:
     return sum(name.startswith(_CODE) for name in batch.schema.names)
 
 
@@ -101,20 +101,32 @@ _CODE = "code:"
 _CELL = "cell:"
 
 
-def _fill(rows: Codes, batch: pa.RecordBatch) -> None:
-    for c in range(_n_codes(batch)):
+def _fill_codes(rows: Codes, batch: pa.RecordBatch) -> None:
+    for c in range(_count_codes(batch)):
         rows[:, c] = batch.column(c).to_numpy(zero_copy_only=False)
 
 
-def _payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
+def _take_payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
     columns = batch.columns[n_codes:]
     if not columns:
         return None
     return pa.RecordBatch.from_arrays(columns, [name[len(_CELL) :] for name in batch.schema.names[n_codes:]])
 
 
-class Partitions:
-    """Scatters rows over files, one per part, through one buffer of bounded size.
+def load_rows(rows: Rows, layout: RowLayout) -> tuple[Codes, pa.Table | None]:
+    """All rows in memory: a matrix of their codes, with a last column that is free, and their payload."""
+    matrix = np.empty((rows.n_rows, len(layout.types) + 1), dtype=np.uint32)
+    at, payloads = 0, []
+    for block in rows.blocks():
+        matrix[at : at + len(block.rows), :-1] = block.rows
+        at += len(block.rows)
+        if block.payload is not None:
+            payloads.append(block.payload)
+    return matrix, pa.Table.from_batches(payloads) if payloads else None
+
+
+class PartWriter:
+    """Writes rows to files, at least one for each part, through one buffer of bounded size.
 
     >>> with Spill() as spill:
     ...     parts = Partitions(spill, 2, RowLayout.of([9]), memory=1000)
@@ -142,7 +154,7 @@ class Partitions:
         self._parts.append(part.astype(np.uint16 if self.n_parts <= 1 << 16 else np.uint32))
         if block.payload is not None:
             self._payloads.append(block.payload)
-        self._held += len(part) * (self.layout.row_bytes + 2) + nbytes(block.payload)
+        self._held += len(part) * (self.layout.row_bytes + 2) + count_own_bytes(block.payload)
         if self._held >= self.capacity:
             self._flush()
 
@@ -204,12 +216,12 @@ class Partitions:
 
 
 class KeptRows:
-    """Rows that are written down in their first pass, so that later ones need not encode them again.
+    """Rows that are stored during the first pass over them, so that later passes need not encode them again.
 
-    Without ``payload`` only their codes are kept, and only those are given.
+    Without ``payload`` only their codes are stored, and only these are given.
     """
 
-    def __init__(self, rows: Rows, parts: Partitions, *, payload: bool = True) -> None:
+    def __init__(self, rows: Rows, parts: PartWriter, *, payload: bool = True) -> None:
         self.rows, self.has_payload = rows, payload
         self._parts = parts
         self._stored: StoredRows | None = None
@@ -219,7 +231,7 @@ class KeptRows:
         return self.rows.n_rows
 
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over them."""
+        """One pass over the rows."""
         if self._stored is not None:
             yield from self._stored.blocks(payload=payload and self.has_payload)
             return

@@ -4,8 +4,8 @@ A table is *scanned* once: every column is observed, batch by batch, until its d
 the kernels must know beforehand. Then ``blocks`` gives its rows as codes, as often as needed. Domains and codes
 are those of a table that is encoded in memory, which is one batch of the same encoders.
 
-Only where values are ranks that nobody foresaw, where a number needs a scale of its own, and for joint targets
-and features, some columns are read once more.
+Some columns are read once more after the scan: those whose codes are ranks among values that had to be collected
+first, numbers that need a scale of their own, and joint targets and features.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from sfumato.table.source import Source, table_has_changed
 from sfumato.table.spill import Spill
 
 ROWS_TO_RANK = 1 << 18
-"""Rows whose values are looked for in a file of ranks in one go: each time, most of it is read."""
+"""Rows whose values are looked up in a file of ranks in one go: each time, most of the file is read."""
 
 
 class Intake:
     """The rows of a table, encoded as they are read.
 
-    ``memory`` is what everything that grows with the table may take here: a row group, dictionaries, values to
-    be ranked. A sample comes on top.
+    ``memory`` is for everything here that grows with the table: a row group, dictionaries, values to be ranked. A
+    sample comes on top.
 
     >>> from sfumato.table.opening import open_table
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, require: []}")
@@ -93,7 +93,7 @@ class Intake:
     # ---- the first pass ----------------------------------------------------------------------------
 
     def scan(self, *, sample: int = 0, random: Random | None = None) -> None:
-        """Read the table once, and learn what its codes are; keep a simple random sample of so many rows."""
+        """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows."""
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
         names_once = list(dict.fromkeys(names))
@@ -108,7 +108,7 @@ class Intake:
                 drawn.add(batch.batch.select(names_once), batch.n_rows)
 
         self.spill.counters.input_passes += 1
-        n_rows = self._pass([*names, *self._payload.observed], observe, "reading")
+        n_rows = self._pass([*names, *self._payload.names], observe, "reading")
         if n_rows == 0:
             raise TableError(f"{self.source.where} has no rows; a table needs at least one.")
         self.n_rows = n_rows
@@ -149,7 +149,7 @@ class Intake:
 
     @property
     def n_columns(self) -> int:
-        """Codes of a row."""
+        """How many codes a row has: quasi-identifiers, targets and sensitive values."""
         return len(self._encoders) + len(self.columns.columns)
 
     @property
@@ -159,7 +159,7 @@ class Intake:
 
     @property
     def statistic_types(self) -> dict[str, pa.DataType]:
-        """The types of the published statistics: what is whole in one group need not be so in all."""
+        """The types of the published statistics, for all groups alike: a mean that is whole in one is not in others."""
         return {
             name: pa.float64() if name.endswith(MEAN) and not pa.types.is_date(kind) else kind
             for column, kind in self._payload.kinds.items()
@@ -168,16 +168,16 @@ class Intake:
 
     @property
     def payload_bytes(self) -> int:
-        """Of a row, what is published as it is."""
+        """Bytes of a row that are published as they are."""
         return self._payload.decoded_bytes(self.n_rows)
 
     def take_sample(self) -> Codes:
-        """The sample; it is not held any longer."""
+        """Hand over the sample, which is then no longer held here."""
         sample, self.sample = self.sample, np.zeros((0, 0), dtype=np.uint32)
         return sample
 
     @property
-    def ends(self) -> Codes:
+    def code_ends(self) -> Codes:
         """(2, axes) least and greatest code of the table, as far as that is known without another pass."""
         every = [encoder.ends or (0, domain.n_codes - 1)
                  for encoder, domain in zip(self._encoders, self.domains, strict=True)]  # fmt: skip
@@ -201,7 +201,7 @@ class Intake:
         return axes_of(self.domains, split_only=split_only, ranks=ranks)
 
     def let_go(self) -> None:
-        """Give back the memory that looking at ranks in a file took; call it now and then."""
+        """Give back the memory that looking up ranks in a file takes; call it now and then."""
         let_go(self._position)
 
     @property
@@ -216,7 +216,7 @@ class Intake:
     # ---- rows --------------------------------------------------------------------------------------
 
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over the table: its rows as codes, and what is published of them as it is."""
+        """One pass over the table: its rows as codes, with their payload."""
         names = [*self._axis_names, *self.columns.names, *(self._payload.names if payload else ())]
         conditions = ConditionCounts(self.policy, self._encoders) if self._true_counts is None else None
         self.spill.counters.input_passes += 1
@@ -226,7 +226,7 @@ class Intake:
             n_rows += batch.n_rows
             if conditions is not None:
                 conditions.add(batch)
-            codes, beside = self._codes(batch), self._payload.of(batch) if payload else None
+            codes, beside = self._codes(batch), self._payload.take_from(batch) if payload else None
             for start in range(0, batch.n_rows, BLOCK_ROWS):
                 end = start + BLOCK_ROWS
                 yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
@@ -263,7 +263,7 @@ class Intake:
         return self._pass(names, observe, "reading again")
 
     def _pass(self, names: Iterable[str], observe: Callable[[FileBatch], None], word: str) -> int:
-        """Show all batches of these columns; returns how many rows there are."""
+        """One pass over these columns: call ``observe`` with each batch; returns how many rows there are."""
         n_rows = 0
         for batch in self._batches(names):
             observe(batch)
@@ -288,7 +288,7 @@ class ConditionCounts:
         }
 
     def add(self, batch: Batch) -> None:
-        """Look at some more rows."""
+        """Count the rows of a batch that satisfy each condition."""
         tests: dict[str, Any] = {}
         for name in self.names:
             if name in self.texts:
@@ -300,7 +300,7 @@ class ConditionCounts:
 
 
 class CategoryTexts:
-    """The texts of a category, known from its dictionary: what a cell is called may depend on the others."""
+    """The texts of a category, from the dictionary of the whole table: what a cell is called may depend on others."""
 
     def __init__(self, dictionary: Dictionary, attribute: Attribute) -> None:
         self.dictionary = dictionary

@@ -29,7 +29,7 @@ class Late:
 
     @property
     def for_few(self) -> Callable[..., None]:
-        """The same, to be called with few numbers: as it is written, it is done before numba would be loaded."""
+        """The same, to be called with few numbers: without numba it is done sooner than numba would be loaded."""
         return self if "numba" in sys.modules else self.plain
 
     def __call__(self, *arrays: Any) -> None:

@@ -1,4 +1,4 @@
-"""A grown tree in arrays."""
+"""A grown partition tree in arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 
 class Nodes(NamedTuple):
-    """A finished tree; kernels write a table of NODE records."""
+    """A finished tree, one entry per node. Children stand after their parent, next to each other.
+
+    axis                      the attribute that the node is split on, -1 for a leaf
+    threshold                 ordered attribute: the last code (of the whole table) that goes left; tree attribute: the
+                              hierarchy node whose children the split leads to
+    first_child, n_children   its children
+    branch                    which child of its parent it is: 0 left, 1 right, or the hierarchy node
+    start, end                its rows, in the order of the leaves
+    """
 
     axis: NDArray[np.int32]
     threshold: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Where numbers stand among others."""
+"""The place of each number in a sorted list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from sfumato.kernels.late import Late
 
 @Late
 def fill_ranks(values, keys, out):
-    """The place of each key among the values, the last of equals, found from that of the one before by steps that double.
+    """The place of each key among the values, the last one of equals.
+
+    It is searched for from the place of the key before, by steps that double and are then halved.
 
     values  (n,) float64, ascending, every key among them  IN
     keys    (k,) float64, ascending                        IN

@@ -15,10 +15,10 @@ def fill_places(
     values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, first_branch, branch, last,
     end, out,
 ):  # fmt: skip
-    """The deepest node below its own that each row surely belongs to: a leaf, unless the row is a stranger.
+    """Send each row down from the node that it is at, to a leaf or as far as the tree knows its values.
 
-    A row that reaches a node from ``end`` on stops there: the rest of its way is for another call. Of the nodes
-    themselves only those before ``end`` are looked at.
+    A row that reaches a node from ``end`` on stops there, and another call goes on with it: only nodes before ``end``
+    are read.
 
     values        (n, ordered) float64, missing -inf, or NaN where the tree knows no missing    IN
     tree_nodes    (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
@@ -55,7 +55,7 @@ def fill_places(
 
 @Late
 def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, start, end, low, high):
-    """The boxes of the children of the nodes from ``start`` up to ``end``, from the root down.
+    """The boxes of the children of the nodes from ``start`` up to ``end``; parents come before children.
 
     Ordered axes: low < x <= high, a low of NaN meaning that nothing limits it (missing included).
     Tree axes: ``low`` is the hierarchy node.

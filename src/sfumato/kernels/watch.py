@@ -1,4 +1,4 @@
-"""Who is told while kernels are compiled. It loads nothing, so a command can ask for it before numba is there."""
+"""Tells watchers how far the compiling of kernels is. It loads nothing, so a command can watch before numba is there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The methods: each a package that drafts releases (``mondrian``, ``specialization``, ``risk_utility``).
+"""The methods: each is a package that drafts releases (``mondrian``, ``specialization``, ``risk_utility``).
 
-``protocol`` says what a method is, ``METHODS`` has them by the name that a policy calls them; one is imported when it
-is asked for. ``groups`` is what the methods share whose rows form groups.
+``protocol`` says what a method is. ``METHODS`` has them by their names in a policy, and imports one when it is asked
+for. Methods whose rows form groups share ``groups`` (from groups to published rows), ``memory_plan`` (how the memory
+of a run on disk is divided) and ``refusals`` (why a column was not split).
 """
 
 from __future__ import annotations

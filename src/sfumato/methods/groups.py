@@ -1,6 +1,6 @@
 """From groups to published rows, for the methods whose rows form groups.
 
-In memory all groups are there at once. On disk they are written as they are found, and nothing is ever whole in memory.
+In memory all groups are there at once. On disk they are written as they are found, so that memory never holds all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sfumato.engines.engine import DISK, Engine
 from sfumato.engines.scan import Intake
-from sfumato.methods.mondrian.memory_plan import MemoryPlan, estimate_row_bytes
+from sfumato.methods.memory_plan import MemoryPlan, estimate_row_bytes
 from sfumato.methods.protocol import Draft, Seed
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -35,43 +35,46 @@ from sfumato.table.stored import FiledRows
 from sfumato.table.write import ROW_GROUP, TableWriter
 
 LEAST_ROW_GROUP = 1 << 14
+"""Rows of a Parquet row group at least, however little memory there is."""
 
 
 # ---- in memory ---------------------------------------------------------------------------------------
 
 
-def draft_of(groups: Partition, source: Source, policy: Policy, *, chance: Seed, progress: Progress) -> Draft:
-    """The draft of groups that are in memory."""
+def make_draft(
+    groups: Partition, source: Source, policy: Policy, *, chance: Seed, progress: Progress
+) -> Draft:
+    """Draft the release of groups that are in memory."""
     give_back_memory()
     progress("publishing", 0, 1)
     rows = published_rows(source, policy, groups, chance.generator().random(source.n_rows))
     figures: dict[str, Any] = {"splits": groups.recoding.n_splits()}
     if policy.selections:
         figures["imprecision"] = [
-            _imprecision(task, source, policy, groups, rows) for task in policy.selections
+            _count_imprecision(task, source, policy, groups, rows) for task in policy.selections
         ]
     recoding = groups.recoding if policy.keeps_recoding else None
-    return Draft(rows, policy, recoding, figures=figures, reason=partial(_reason, source, policy, groups))
+    return Draft(rows, policy, recoding, figures=figures, reason=partial(_explain, source, policy, groups))
 
 
-def _imprecision(
+def _count_imprecision(
     task: Select, source: Source, policy: Policy, groups: Partition, rows: pa.Table
 ) -> dict[str, Any]:
     """How many rows the condition asks for, and how many the release returns [LDR08, section 3.2]."""
     condition = predicate.parse(task.where, policy.schema)
     returned, true, _ = select.imprecision(condition, source, policy.schema, rows, groups.recoding, policy)
-    return _surplus(task, returned, true)
+    return _describe_imprecision(task, returned, true)
 
 
-def _surplus(task: Select, returned: int, true: int) -> dict[str, Any]:
+def _describe_imprecision(task: Select, returned: int, true: int) -> dict[str, Any]:
     return {"where": task.where, "true": true, "returned": returned, "imprecision": returned - true}
 
 
-def _reason(source: Source, policy: Policy, groups: Partition, name: str) -> str:
+def _explain(source: Source, policy: Policy, groups: Partition, name: str) -> str:
     """Which requirement keeps a column whole, and how near a split comes to being allowed."""
-    from sfumato.methods.mondrian.refusals import refusals_of  # noqa: PLC0415 - most releases tell something
+    from sfumato.methods.refusals import find_refusals  # noqa: PLC0415 - few releases need it
 
-    found = refusals_of(source, policy, groups, name)
+    found = find_refusals(source, policy, groups, name)
     return "; ".join(map(str, found)) or "no requirement alone refuses to split it in most groups"
 
 
@@ -79,18 +82,18 @@ def _reason(source: Source, policy: Policy, groups: Partition, name: str) -> str
 
 
 class Chunk(NamedTuple):
-    """Some finished groups, and the columns that are published as they are, in the order of row numbers."""
+    """Some finished groups; ``payload`` has the columns that are published as they are, in the order of row numbers."""
 
     groups: Partition
     payload: pa.Table | None
     statistics: Mapping[str, pa.Scalar] = MappingProxyType({})
-    """Statistics of the whole group, where these rows are only a part of it."""
+    """Statistics of the whole group, if these rows are only a part of it."""
 
 
 def plan_memory(
     policy: Policy, memory: int, *, payload_bytes: int = 0, max_rows: int | None = None
 ) -> MemoryPlan:
-    """How ``memory`` is divided for the rows of a policy, of which ``payload_bytes`` each are published as they are."""
+    """Divide ``memory`` for the rows of a policy, each with ``payload_bytes`` that are published as they are."""
     targets = {name for task in policy.predictions for name in task.targets}
     sensitive = {requirement.of for requirement in policy.requirements if requirement.of}
     row_bytes = estimate_row_bytes(
@@ -104,7 +107,7 @@ def plan_memory(
 
 
 class Grower(Protocol):
-    """A run that finds groups on disk: first take all chunks, then ask for the rest."""
+    """A run that finds groups on disk: take all chunks first; the other answers are known afterwards."""
 
     def chunks(self) -> Iterator[Chunk]:
         """The groups, some at a time."""
@@ -131,7 +134,7 @@ class RowFile:
         return self.spill.path("release").with_suffix(f".{self.format}")
 
 
-def take_in(
+def scan_table(
     source: Source,
     policy: Policy,
     engine: Engine,
@@ -141,7 +144,7 @@ def take_in(
     draw: Random | None = None,
     progress: Progress,
 ) -> Intake:
-    """The rows of a table, scanned once and ready to be read again; so many of them are drawn on the way."""
+    """Scan a table once, so that its rows can be read as codes, and draw a ``sample`` of so many rows on the way."""
     intake = Intake(source, policy, spill=spill, memory=engine.memory // 2, progress=progress)
     intake.scan(sample=sample, random=draw)
     spill.counters.encoded_bytes = intake.encoded_bytes
@@ -151,14 +154,14 @@ def take_in(
 
 
 def write_draft(run: Grower, intake: Intake, policy: Policy, file: RowFile, *, random: Random) -> Draft:
-    """The draft of groups that are written to a file as they are found."""
+    """Write groups to a file as they are found, and draft their release."""
     path = file.path
     conditions = [predicate.parse(task.where, policy.schema) for task in policy.selections]
     returned = [0] * len(conditions)
     row_group = min(ROW_GROUP, max(file.max_rows, LEAST_ROW_GROUP))  # the writer holds one
     with TableWriter(path, row_group=row_group) as writer:
         for chunk in run.chunks():
-            rows = _published(chunk, intake, policy, random)
+            rows = _recode_chunk(chunk, intake, policy, random)
             for i, condition in enumerate(conditions):
                 returned[i] += int(select.select_rows(condition, rows, chunk.groups.recoding, policy).sum())
             writer.append(formulas.escape(rows) if policy.escapes_formulas else rows)
@@ -167,15 +170,15 @@ def write_draft(run: Grower, intake: Intake, policy: Policy, file: RowFile, *, r
     figures: dict[str, Any] = {"splits": run.n_splits()}
     if conditions:
         each = zip(policy.selections, returned, intake.true_counts, strict=True)
-        figures["imprecision"] = [_surplus(task, found, true) for task, found, true in each]
+        figures["imprecision"] = [_describe_imprecision(task, found, true) for task, found, true in each]
     counters = file.spill.counters.as_figures()
     figures["io"] = {"engine": DISK, "method": file.method, "rows-in-memory": file.max_rows, **counters}
     filed = FiledRows(path, file.format, n_rows=writer.n_rows, is_escaped=policy.escapes_formulas)
     return Draft(filed, policy, recoding, figures=figures)
 
 
-def _published(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
-    """The rows of some finished groups; statistics have the type that they have in the whole table."""
+def _recode_chunk(chunk: Chunk, intake: Intake, policy: Policy, random: Random) -> pa.Table:
+    """The published rows of some finished groups; statistics have the type that they have in the whole table."""
     n_rows, source = len(chunk.groups.row_numbers), intake.source
     read = _no_column if chunk.payload is None else chunk.payload.column
     own = Source(source.names, n_rows, source.kind, source.where, read)

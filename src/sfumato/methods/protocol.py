@@ -1,4 +1,4 @@
-"""What a method is: it drafts a release, and knows nothing of certificates, verifying, reports and folders."""
+"""The interface of methods: each drafts a release, and knows nothing of certificates, verifying, reports and folders."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from sfumato.table.stored import FiledRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """What a method would publish. Nothing of it has been verified yet."""
+    """What a method would publish; nothing of it has been verified yet."""
 
     rows: pa.Table | FiledRows
     policy: Policy
-    """The policy of the release: that of the owner, with whatever the method had to fix."""
+    """The policy of the release: the owner's, with whatever the method had to settle."""
     recoding: Any = None
+    """How further rows are recoded; None if the release has no recoding."""
     claims: Claims | None = None
-    """What the method says of counts; of rows, whoever verifies them finds it himself."""
+    """Claims about counts; None for rows, whose claims are recounted when they are verified."""
     figures: Mapping[str, Any] = field(default_factory=dict)
     """Figures of the run, for the certificate."""
     privacy: Privacy | None = None
-    """What was spent, if rows were drawn by a differentially private mechanism."""
+    """What was spent, if a differentially private mechanism drew the rows."""
     missing: tuple[str, ...] = ()
-    """The columns of a box for each row in which cells may be missing."""
+    """Columns in which cells may be missing, where each row has a box of its own."""
     reason: Callable[[str], str] | None = None
-    """Says why a column was kept whole, for the owner alone."""
+    """Says why a column was not split at all. It is for the owner alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Where randomness comes from: a ``number``, so that a run can be repeated, or None, what nobody knows."""
+    """Where randomness comes from: a ``number``, so that the run can be repeated, or None for a secret."""
 
     number: int | None = None
 
     def generator(self) -> Random:
-        """For the order of published rows."""
+        """The generator for the order of published rows."""
         return generator(self.number)
 
 
@@ -60,12 +61,12 @@ class Charge(Protocol):
 
 
 def charge_nobody(_epsilon: Fraction, _delta: Fraction = Fraction(0), /) -> None:
-    """There is no ledger."""
+    """Charge nothing: there is no ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What only some methods ask for: a side table, who is charged, and the format of rows that are written to disk."""
+    """What only some methods need: a side table, a ledger to charge, and the format of rows that are written to disk."""
 
     side_table: Any = None
     charge: Charge = charge_nobody
@@ -77,10 +78,10 @@ class Method(Protocol):
 
     @property
     def only_in_memory(self) -> bool:
-        """Does it compare all rows with each other, so that they must fit in memory?"""
+        """Must all rows fit in memory, because the method compares them with each other?"""
 
     def check(self, table: Any, policy: Policy, extras: Extras) -> None:
-        """Raise if what was given does not fit together, before the table is opened."""
+        """Raise if table, policy and extras do not fit together. The table is not opened yet."""
 
     def draft(
         self,
@@ -92,12 +93,12 @@ class Method(Protocol):
         extras: Extras,
         progress: Progress,
     ) -> Draft:
-        """What is to be published of a table, whose columns are those of the policy."""
+        """Draft the release of a table, whose columns are those of the policy."""
 
 
 @runtime_checkable
 class Grouping(Method, Protocol):
-    """A method whose rows share boxes, and so can be held in groups without being published."""
+    """A method whose rows form groups, which can be had without publishing them."""
 
     def partition(
         self, source: Source, policy: Policy, *, threads: int | None, progress: Progress
@@ -124,6 +125,6 @@ class RowByRow(Method, Protocol):
 
 
 def refuse_side_table(extras: Extras) -> None:
-    """Raise if there is one."""
+    """Raise if there is a side table: the method has no use for one."""
     if extras.side_table is not None:
         raise InputError("A side table is for the method risk-utility; leave it out, or name that method.")

@@ -1,8 +1,9 @@
-"""Trees that are grown on in memory: their upper part is there already."""
+"""Trees that growth in memory starts from: a root alone, or the upper part of a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +11,62 @@ from numpy.typing import NDArray
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.kernels.problem import NODE
-from sfumato.methods.mondrian.memory import Begun, Open, one_node
+from sfumato.methods.mondrian.kernels.problem import NODE, Table
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.subtree import list_children
 
 Codes = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class OpenNode:
+    """A node that is still to be split: its rows, and what is known of their codes.
+
+    With a ``region``, splits that serve selections come first, see ``split_for_queries``.
+    """
+
+    start: int
+    end: int
+    bounds: Ints  # (4, axes), see ``NodeRange.as_bounds``
+    region: Ints | None = None  # (2, axes), see ``NodeRange.as_region``
+
+    @classmethod
+    def of(cls, start: int, end: int, known: NodeRange) -> OpenNode:
+        """A node with these rows, in a form that kernels read."""
+        return cls(start, end, known.as_bounds(), known.as_region())
+
+    @property
+    def n_rows(self) -> int:
+        return self.end - self.start
+
+    def first_of(self, capacity: int) -> Table:
+        """A table of ``capacity`` nodes (NODE), of which this one is the first and the others are to be filled in."""
+        nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
+        nodes[0] = (-1, 0, self.start, self.end, -1, -1, 0)
+        return nodes
+
+
+@dataclass(slots=True)
+class BegunTree:
+    """The upper part of a tree whose rows are in the order of its leaves, and the leaves that may be split on."""
+
+    nodes: Table  # NODE
+    leaves: dict[int, OpenNode]
+
+    @classmethod
+    def of_root(cls, known: NodeRange, n_rows: int) -> BegunTree:
+        """A tree that has only its root so far."""
+        root = OpenNode.of(0, n_rows, known)
+        return cls(root.first_of(1), {0: root})
 
 
 def begin_tree(
     nodes: Nodes | None, matrix: Codes, known: NodeRange, axes: Axes
-) -> tuple[Begun, NDArray[np.int64] | None]:
-    """A tree to be grown on at its leaves, and the order of rows that it needs; None if any order will do."""
+) -> tuple[BegunTree, Ints | None]:
+    """The tree of these rows to be grown on below ``nodes``, and the order of rows that it needs; None: any order."""
     if nodes is None:
-        leaf = Open.of(0, len(matrix), known)
-        return Begun(one_node(leaf, 1), {0: leaf}), None
+        return BegunTree.of_root(known, len(matrix)), None
     leaf_of_row = Descent(nodes, axes).leaves(matrix)
     sorts_by_counting = len(nodes.axis) <= np.iinfo(np.uint16).max
     order = np.argsort(leaf_of_row.astype(np.uint16 if sorts_by_counting else np.uint32), kind="stable")
@@ -35,10 +77,10 @@ def begin_tree(
     table["end"] = np.cumsum(n_rows)
     table["start"] = table["end"] - n_rows
     leaves = {
-        node: Open.of(int(table["start"][node]), int(table["end"][node]), own)
+        node: OpenNode.of(int(table["start"][node]), int(table["end"][node]), own)
         for node, own in _find_leaf_ranges(nodes, known, axes)
     }
-    return Begun(table, leaves), order
+    return BegunTree(table, leaves), order
 
 
 def _find_leaf_ranges(nodes: Nodes, root: NodeRange, axes: Axes) -> Iterator[tuple[int, NodeRange]]:
@@ -51,9 +93,3 @@ def _find_leaf_ranges(nodes: Nodes, root: NodeRange, axes: Axes) -> Iterator[tup
         axis, threshold = int(nodes.axis[node]), int(nodes.threshold[node])
         for child in list_children(nodes, node):
             known[child] = here.child(axes, axis, threshold, int(nodes.branch[child]))
-
-
-def make_leaf(n_rows: int) -> Nodes:
-    """A tree of one leaf."""
-    fields = {"axis": -1, "threshold": -1, "first_child": -1, "n_children": 0, "branch": -1}
-    return Nodes(**{name: np.array([value]) for name, value in {**fields, "start": 0, "end": n_rows}.items()})

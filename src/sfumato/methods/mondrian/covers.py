@@ -1,4 +1,4 @@
-"""The hierarchy nodes that cover rows that pass by."""
+"""The hierarchy nodes that cover rows which are read block by block."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.begun_tree import make_leaf
-from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.kernels.grow import fill_covers
+from sfumato.methods.mondrian.kernels.problem import pack_axes
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
 
 class CodeEnds:
-    """The least and the greatest code of each attribute among rows that pass by."""
+    """The least and the greatest code of each attribute, of all rows that were added."""
 
     def __init__(self, n_axes: int) -> None:
         self.n_axes = n_axes
@@ -36,8 +36,6 @@ def find_covers(axes: Axes, code_ends: Codes) -> Ints:
 
     A node covers a range of codes if it covers both ends, so two rows stand for all.
     """
-    n_axes = len(axes.is_tree)
-    two_rows = np.zeros((2, n_axes + 1), dtype=np.uint32)
-    two_rows[:, :-1] = code_ends
-    engine = MemoryEngine.of_rows(two_rows, n_axes, threads=1)
-    return np.asarray(engine.covers(make_leaf(2), axes)[0])
+    out = np.empty((1, len(axes.is_tree)), dtype=np.int64)
+    fill_covers(np.ascontiguousarray(code_ends), np.array([0]), np.array([2]), pack_axes(axes), out)
+    return np.asarray(out[0])

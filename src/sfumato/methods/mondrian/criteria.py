@@ -1,4 +1,4 @@
-"""Workload and requirement as the kernels see them: which columns, which weights, which limits."""
+"""Turns workload and requirements into the tables that kernels read: columns, weights, limits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from sfumato.policy.workload import Classify, Predict, Regress, Select, Task
 from sfumato.release.query.select import code_ranges
 
 FINEST = 10**9
-"""More digits of t than nine are rounded down, which asks for a little more: products with counts fit in 124 bits."""
+"""t is rounded down to nine digits, which asks for a little more, so that its products with counts fit in 124 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,17 @@ class _Target:
 def compile_targets(
     workload: Sequence[Task], options: MondrianOptions, columns: Columns
 ) -> tuple[Targets, Cells | None]:
-    """The workload. Targets of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
+    """The targets of a workload. Those of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
 
     A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
     squared dollar have no common measure. As soon as one target has features outside the quasi-identifier, all
-    are judged over cells, the others over one cell.
+    are scored over cells, the others over one cell.
     """
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
-    targets = [target for task in tasks for target in _targets(task, columns)]
+    targets = [target for task in tasks for target in _list_targets(task, columns)]
     is_mixed = len({target.n_classes > 0 for target in targets}) > 1
     is_relative = len(targets) > 1 and (is_mixed or options.standardize)
-    weighted = list(zip(targets, _weights(targets, columns, is_relative=is_relative), strict=True))
+    weighted = list(zip(targets, _choose_weights(targets, columns, is_relative=is_relative), strict=True))
     labels = [(target, weight) for target, weight in weighted if target.n_classes]
     numbers = [(target, weight) for target, weight in weighted if not target.n_classes]
     if is_relative:
@@ -104,17 +104,17 @@ def compile_targets(
             TARGET, [(columns.place(each.column), each.n_classes, weight) for each, weight in labels]
         ),
         number=table(TARGET, [(columns.place(each.column), 0, weight) for each, weight in numbers]),
-        largest=_largest(targets[0].column, columns) if len(targets) == 1 else 0,
+        largest=_find_greatest_code(targets[0].column, columns) if len(targets) == 1 else 0,
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )
     if all(target.cell is None for target in targets):
         return compiled, None
-    cells = _cells(labels, numbers, columns)
+    cells = _compile_cells(labels, numbers, columns)
     return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
 
 
-def _weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> list[float]:
+def _choose_weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> list[float]:
     """What the score of each target is multiplied by before they are summed.
 
     Scores of numbers are squared units of their codes, which are hundredths for one column and whole numbers for
@@ -127,7 +127,7 @@ def _weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool)
     units = [columns.scale(each.column).exact_unit for each in targets if isinstance(each.column, Number)]
     if not units:
         return [target.weight for target in targets]
-    return in_proportion(
+    return weights_as_floats(
         [read_exactly(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
     )
 
@@ -137,7 +137,7 @@ def _relative_weight(target: _Target) -> float:
     return target.weight / (unit * target.whole) if target.whole > 0 else target.weight
 
 
-def _targets(task: Predict, columns: Columns) -> list[_Target]:
+def _list_targets(task: Predict, columns: Columns) -> list[_Target]:
     found = []
     for target in targets_of(task):
         cell = cell_of(task, target, columns.schema)
@@ -149,15 +149,15 @@ def _targets(task: Predict, columns: Columns) -> list[_Target]:
     return found
 
 
-def _largest(target: Target, columns: Columns) -> int:
-    """The greatest code."""
+def _find_greatest_code(target: Target, columns: Columns) -> int:
+    """The greatest code of a target."""
     return columns.sums(target).greatest if isinstance(target, Number) else len(columns.count(target)) - 1
 
 
 # ---- features outside the quasi-identifier ---------------------------------------------------------
 
 
-def _cells(
+def _compile_cells(
     labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], columns: Columns
 ) -> Cells:
     """Targets over cells, as the kernels see them."""
@@ -193,7 +193,7 @@ def _cells(
 
 
 def _entropy_within(label: Label | Joint, cell: Cell | None, columns: Columns) -> float:
-    """In bits, summed in fixed point as the scores are, so that the order of the classes cannot matter."""
+    """Entropy in bits, within the cells if there are any; in fixed point as scores are, so that order cannot matter."""
     cells = np.array([columns.n_rows]) if cell is None else columns.count(cell)
     pairs = columns.count(label if cell is None else Pair(cell, label))
     return float((_information(cells) - _information(pairs)) / FIXED_POINT / columns.n_rows)
@@ -206,7 +206,7 @@ def _information(counts: NDArray[np.int64]) -> int:
 
 
 def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:
-    """Population variance; around the means of the cells, if there are any."""
+    """Population variance, within the cells if there are any."""
     if cell is None:
         return float(_variance_of(columns.sums(number)))
     errors = [sums.squared_errors / sums.n for sums in columns.sums_within(number, cell)]
@@ -219,7 +219,7 @@ def _variance_of(sums: Sums) -> Fraction:
 
 
 def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rules:
-    """The requirement; raises if the whole table, as one group, fails it already."""
+    """The rules of all requirements; raises if the whole table, as one group, fails one already."""
     for requirement in requirements:
         _check_whole_table(requirement, columns)
     counted = [Label(item.of) for item in requirements if Needs.VALUES in item.needs and item.of is not None]
@@ -237,7 +237,7 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         elif isinstance(item, TCloseness):
             closeness.append((at[item.of], item))
         elif isinstance(item, VarianceDiversity):
-            variance.append(_variance(item, columns))
+            variance.append(_compile_variance(item, columns))
     close, sets = _compile_closeness(closeness, columns)
     return Rules(
         least_rows=max((item.fewest_rows for item in requirements), default=1),
@@ -274,8 +274,8 @@ def _compile_closeness(asked: Sequence[tuple[int, TCloseness]], columns: Columns
     return table(CLOSENESS, rules), np.concatenate(lines).view(np.recarray)
 
 
-def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, float]:
-    """(place, least variance in squared units of the codes).
+def _compile_variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, float]:
+    """The record of VARIANCE: place of the column, least variance in squared units of its codes.
 
     Where 32 bits are not exact, every value may be off by half a unit and a standard deviation by as much:
     the limit is raised by that, so that the promise holds of the true values.
@@ -289,13 +289,13 @@ def _variance(requirement: VarianceDiversity, columns: Columns) -> tuple[int, fl
 
 
 def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
-    groups = _whole_table(requirement, columns)
+    groups = _measure_whole_table(requirement, columns)
     if not requirement.holds(groups)[0]:
         best = requirement.describe(float(requirement.achieved(groups)[0]))
         raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
 
 
-def _whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
+def _measure_whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
     """The statistics of all rows as one group."""
     count, column = np.array([columns.n_rows]), sensitive(requirement)
     if column is None:
@@ -328,38 +328,38 @@ def compile_queries(
     return Queries(
         np.ascontiguousarray(lines[:, :, 0]),
         np.ascontiguousarray(lines[:, :, 1]),
-        whole_weights(weights, n_rows),
+        weights_as_integers(weights, n_rows),
     )
 
 
-def whole_weights(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
-    """Weights in the same proportions as whole numbers, as decimals say them, so that costs are exact.
+def weights_as_integers(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
+    """Whole numbers in the same proportions as these decimals, so that costs are exact.
 
-    Their sum times the rows stays below 2^53. Proportions that need more are rounded, but never to nothing.
+    Their sum times the rows stays below 2^53. Proportions that need more are rounded, but never to 0.
 
-    >>> whole_weights([1.0, 0.25, 0.1], n_rows=1000).tolist()
+    >>> weights_as_integers([1.0, 0.25, 0.1], n_rows=1000).tolist()
     [20, 5, 2]
     """
-    exact = _as_whole([read_exactly(weight) for weight in weights])
-    room = (2**53 - 1) // max(n_rows, 1)
+    exact = _find_whole_numbers([read_exactly(weight) for weight in weights])
+    largest_sum = (2**53 - 1) // max(n_rows, 1)
     total = sum(exact)
-    if total > room:
-        exact = [max(1, w * (room - len(exact)) // total) for w in exact]
+    if total > largest_sum:
+        exact = [max(1, w * (largest_sum - len(exact)) // total) for w in exact]
     return np.array(exact, dtype=np.int64)
 
 
-def in_proportion(weights: Sequence[Fraction]) -> list[float]:
-    """Weights in the same proportions as floats: whole numbers where these are exact, so that equal sums stay equal.
+def weights_as_floats(weights: Sequence[Fraction]) -> list[float]:
+    """Floats in the same proportions: whole numbers where these are exact, so that equal sums stay equal.
 
-    >>> in_proportion([Fraction(1), Fraction(1, 10**4)]), in_proportion([Fraction(1), Fraction(1, 2**60)])
+    >>> weights_as_floats([Fraction(1), Fraction(1, 10**4)]), weights_as_floats([Fraction(1), Fraction(1, 2**60)])
     ([10000.0, 1.0], [1.0, 8.673617379884035e-19])
     """
-    whole = _as_whole(weights)
+    whole = _find_whole_numbers(weights)
     unit = 1 if max(whole) <= EXACT_LIMIT else max(whole)
     return [w / unit for w in whole]
 
 
-def _as_whole(weights: Sequence[Fraction]) -> list[int]:
+def _find_whole_numbers(weights: Sequence[Fraction]) -> list[int]:
     """The least whole numbers in the same proportions."""
     above, below = math.gcd(*(w.numerator for w in weights)), math.lcm(*(w.denominator for w in weights))
     return [int(w * below / above) for w in weights]

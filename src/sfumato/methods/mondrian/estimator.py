@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import did_you_mean
-from sfumato.methods.mondrian.estimator_input import EstimatorError, open_input, schema_of, with_targets
+from sfumato.methods.mondrian.estimator_input import EstimatorError, add_targets, make_schema, open_input
 from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -86,11 +86,11 @@ class Mondrian:
         source = open_input(X)
         given = self.requirement
         requirements = tuple(given) if isinstance(given, Sequence) else (given,)
-        table, workload = with_targets(source, y, tuple(self.workload))
+        table, workload = add_targets(source, y, tuple(self.workload))
         gone = frozenset(source.names) - frozenset(table.names)
         options = self.options or MondrianOptions()
         policy = Policy(
-            schema_of(table, self.schema, workload, requirements, gone=gone),
+            make_schema(table, self.schema, workload, requirements, gone=gone),
             requirements,
             workload,
             options,
@@ -127,12 +127,12 @@ class Mondrian:
         pass through.
         """
         self._check_fitted()
-        source = self._as_fitted(open_input(X))
+        source = self._rename_as_fitted(open_input(X))
         wanted = self._container()
         kind = source.kind if wanted == "default" else wanted
         return hand_back(self._recode(source), replace(source, kind=kind))
 
-    def _as_fitted(self, source: Source) -> Source:
+    def _rename_as_fitted(self, source: Source) -> Source:
         """The table by the names that ``fit`` saw. Arrays have none, so their columns count by their order."""
         has_names = hasattr(self, "feature_names_in_")
         if source.kind != "numpy" and has_names:
@@ -179,7 +179,7 @@ class Mondrian:
         return self
 
     def _container(self) -> str:
-        """What was asked for here, or of scikit-learn for all estimators."""
+        """The kind of frame that was asked for: of this model, or of scikit-learn for all estimators."""
         own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
         if "transform" not in own and (sklearn := sys.modules.get("sklearn")) is not None:
             return str(sklearn.get_config().get("transform_output", "default"))
@@ -217,7 +217,7 @@ class Mondrian:
 
 
 def _not_fitted() -> type[EstimatorError]:
-    """The error of a model that was not fitted; where scikit-learn is in use, it is its own, too."""
+    """The class of error for a model that was not fitted: where scikit-learn is in use, also its own."""
     exceptions = sys.modules.get("sklearn.exceptions")
     bases = (EstimatorError,) if exceptions is None else (EstimatorError, exceptions.NotFittedError)
     return type("NotFitted", bases, {})

@@ -1,4 +1,4 @@
-"""What an estimator is fitted to: rows in whatever form they come, and the target beside them."""
+"""The input of the estimator: rows in whatever form they come, targets beside them, and their schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = Mapping[str, pa.ChunkedArray]
 
 
 class EstimatorError(InputError, ValueError):
-    """What scikit-learn and its users expect to be a ValueError."""
+    """An error in the input that scikit-learn and its users expect to be a ValueError."""
 
 
 def open_input(given: Any) -> Source:
@@ -49,15 +49,15 @@ def open_input(given: Any) -> Source:
     return opening.open_table(array)
 
 
-def with_targets(source: Source, y: Any, workload: tuple[Task, ...]) -> tuple[Source, tuple[Task, ...]]:
-    """The table with ``y`` as the targets of the workload, and the workload; without one it follows from ``y``.
+def add_targets(source: Source, y: Any, workload: tuple[Task, ...]) -> tuple[Source, tuple[Task, ...]]:
+    """The table with ``y`` as the targets of the workload, and the workload, which follows from ``y`` if there is none.
 
-    Columns of the table that are a target, by their name or by all of their cells, give way.
+    Columns of the table that are a target, by their name or by all of their cells, are left out.
     """
     if y is None:
         return source, workload
     asked = _names_of(workload)
-    targets = _targets(y, source, asked)
+    targets = _name_targets(y, source, asked)
     workload = workload or tuple(_task_on(name, cells) for name, cells in targets.items())
     if not _names_of(workload):
         return source, workload  # no task asks for a target
@@ -74,17 +74,16 @@ def with_targets(source: Source, y: Any, workload: tuple[Task, ...]) -> tuple[So
 
 
 def _is_one_of(name: str, source: Source, targets: Columns) -> bool:
-    cells = _plain(source.column(name)) if name not in targets else None
-    return cells is None or any(cells.equals(_plain(target)) for target in targets.values())
+    cells = _as_plain_text(source.column(name)) if name not in targets else None
+    return cells is None or any(cells.equals(_as_plain_text(target)) for target in targets.values())
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text of one type, however it is stored; all else as it is."""
-    value = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return column.cast(pa.string()) if is_text(value) else column
+    return column.cast(pa.string()) if is_text(column.type) else column
 
 
-def schema_of(
+def make_schema(
     table: Source,
     given: Schema | None,
     workload: Sequence[Task],
@@ -94,24 +93,24 @@ def schema_of(
 ) -> Schema:
     """The schema of a table with its targets, without columns that are ``gone``.
 
-    Without a given one, columns are quasi-identifiers, but for targets and what a requirement is of.
+    If none is given, all columns are quasi-identifiers except targets and sensitive columns, which a requirement names.
     """
     sensitive = {getattr(requirement, "of", None) for requirement in requirements}
     targets = _names_of(workload)
 
-    def declared(name: str) -> Attribute:
+    def declare(name: str) -> Attribute:
         role = Role.QUASI_IDENTIFIER if name not in targets else Role.OTHER
         kind = _kind_of(table.column(name).type)
         return Attribute(name, Role.SENSITIVE if name in sensitive else role, kind)
 
     if given is None:
-        return Schema(tuple(map(declared, table.names)))
+        return Schema(tuple(map(declare, table.names)))
     kept = [item for item in given if item.name not in gone or item.name in table.names]
-    new = [declared(name) for name in targets if name in table.names and given.find(name) is None]
+    new = [declare(name) for name in targets if name in table.names and given.find(name) is None]
     return Schema((*(_as_target(item) if item.name in targets else item for item in kept), *new))
 
 
-def _targets(y: Any, source: Source, wanted: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+def _name_targets(y: Any, source: Source, wanted: Sequence[str]) -> dict[str, pa.ChunkedArray]:
     """The columns of ``y``, by the names that the workload has for them, or by their own."""
     given = _columns_of(y)
     for cells in given.values():
@@ -152,12 +151,12 @@ def _names_of(workload: Sequence[Task]) -> list[str]:
 
 
 def _as_target(attribute: Attribute) -> Attribute:
-    """A target may be sensitive, but it is never a quasi-identifier, by which rows would be told apart."""
+    """The attribute in a role that a target can have: sensitive, or other, but never a quasi-identifier."""
     return attribute if attribute.role is Role.SENSITIVE else replace(attribute, role=Role.OTHER)
 
 
 def _kind_of(dtype: pa.DataType) -> Kind:
-    """What a quasi-identifier of this type is; truth values and everything else are categories."""
+    """Numbers and dates by their type; truth values and everything else are categories."""
     value = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
     if pa.types.is_integer(value) or pa.types.is_floating(value) or pa.types.is_decimal(value):
         return Kind.NUMBER if value is dtype else Kind.CATEGORY
@@ -165,7 +164,7 @@ def _kind_of(dtype: pa.DataType) -> Kind:
 
 
 def _task_on(name: str, cells: pa.ChunkedArray) -> Task:
-    """Labels are to be classified, and floats to be predicted as numbers."""
+    """The task for a target: floats are numbers to predict, anything else are labels to classify."""
     kind = cells.type
     is_float = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return Regress(name) if is_float else Classify(name)

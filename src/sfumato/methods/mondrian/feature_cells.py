@@ -1,4 +1,7 @@
-"""Scores over the feature space from entries, code by code: ``kernels.cells`` where rows are never together."""
+"""Scores over the cells of features, from counts that were gathered block by block.
+
+``kernels.cells`` computes the same scores where all rows of the node are in memory.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeIds:
-    """The ids of one feature in a node."""
+    """The cells of one target in a node, each with a number (id); a label has an id for each cell and class."""
 
     feature: CellTarget
     n_ids: int
     rank: Codes  # the number of an id among those in use; of no length: the id itself
-    line: Ints  # label: (pairs, 2) -, rows; number: (cells, 4) -, -, rows, sum
-    cell_of: Ints  # label: the cell of each pair
+    line: Ints  # label: (ids, 2) -, rows; number: (ids, 4) -, -, rows, sum; the dashes are for the left part
+    cell_of: Ints  # label: the cell of each id
     cell: Ints  # label: (cells, 2) -, rows
 
-    def worth(self, table: Floats) -> float:
-        """The score of no split at all."""
+    def score_unsplit(self, table: Floats) -> float:
+        """The score of the whole node as one part."""
         return (
             0.0
             if self.feature.is_number
@@ -40,8 +43,8 @@ class NodeIds:
         )
 
 
-def node_ids(feature: CellTarget, totals: Ints, *, compact: bool) -> NodeIds:
-    """The ids of a feature from ``add_ids``; ``compact`` numbers those in use."""
+def number_ids(feature: CellTarget, totals: Ints, *, compact: bool) -> NodeIds:
+    """The ids of a node from the totals of ``add_ids``; ``compact`` gives new numbers to those in use."""
     rank = np.zeros(0, dtype=np.uint32)
     if compact:
         used = np.flatnonzero(totals[:, 0])
@@ -62,17 +65,17 @@ def node_ids(feature: CellTarget, totals: Ints, *, compact: bool) -> NodeIds:
 
 
 class CellWalk:
-    """The codes of one axis walked in ascending order, or by groups of them."""
+    """A walk over the codes of one axis, in ascending order, that keeps the score of what was walked."""
 
     def __init__(self, ids: Sequence[NodeIds], table: Floats) -> None:
         self.ids, self.table = ids, table
         self.line = [each.line.copy() for each in ids]
         self.cell = [each.cell.copy() for each in ids]
-        self.score = [each.worth(table) for each in ids]
+        self.score = [each.score_unsplit(table) for each in ids]
         self.touched = [np.zeros(1, dtype=np.int64) for _ in ids]
         self.group = [np.full(1, -1, dtype=np.int64) for _ in ids]
 
-    def thresholds(self, entries: Sequence[Entries], n_codes: int) -> Floats:
+    def score_thresholds(self, entries: Sequence[Entries], n_codes: int) -> Floats:
         """The score of the threshold at each of the next codes."""
         out = np.zeros(n_codes)
         for f, (ids, each) in enumerate(zip(self.ids, entries, strict=True)):
@@ -90,8 +93,8 @@ class CellWalk:
             out += ids.feature.weight * scores
         return out
 
-    def groups(self, entries: Sequence[Entries], group: Ints) -> None:
-        """The next codes belong to these groups, one after the other."""
+    def add_groups(self, entries: Sequence[Entries], group: Ints) -> None:
+        """Walk on: the next codes belong to these groups, which follow one another."""
         for f, (ids, each) in enumerate(zip(self.ids, entries, strict=True)):
             if len(self.touched[f]) == 1:  # the first codes
                 self.touched[f] = np.zeros(1 + ids.n_ids, dtype=np.int64)
@@ -109,6 +112,7 @@ class CellWalk:
                 )  # fmt: skip
 
     def score_of_groups(self) -> float:
+        """The score of the split into the groups that were added."""
         score = 0.0
         for ids, each in zip(self.ids, self.score, strict=True):
             score += ids.feature.weight * each

@@ -1,4 +1,8 @@
-"""Frequency sets of one node, gathered block by block; ``splits`` says which, and chooses from them."""
+"""Frequency sets of one node, gathered block by block.
+
+A splitter (``splits``) says by a ``GatherPlan`` what it needs next. A ``Collector`` is shown the rows and adds them up;
+the splitter then chooses from what was gathered.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
@@ -18,13 +21,13 @@ from sfumato.methods.mondrian.kernels.frequency import (
     n_words,
     packing,
 )
-from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets, grid_of, work_of
+from sfumato.methods.mondrian.kernels.problem import Cells, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.sets import (
     accumulate,
     add_counts,
     add_dense,
-    add_evidence,
     add_ids,
+    add_to_histogram,
     add_totals,
     fill_entries,
     first_allowable,
@@ -32,13 +35,14 @@ from sfumato.methods.mondrian.kernels.sets import (
 )
 from sfumato.methods.mondrian.memory import information_table
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.problem import SplitProblem
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 Lines = NDArray[Any]
 
 TABLE = 1 << 20
-"""How many logarithms are kept; others are computed when they are needed."""
+"""Rows up to which logarithms are kept in a table; others are computed when they are needed."""
 
 ENTRY = 3 * 8
 """Bytes of an entry of a sparse set: key, rows, sum."""
@@ -50,26 +54,20 @@ NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class SplitCriteria:
-    """How splits are compared, and which are allowable: prepared once for all nodes."""
+    """How splits are compared, and which are allowable: prepared once for all nodes of a tree."""
 
-    def __init__(
-        self,
-        axes: Axes,
-        targets: Targets,
-        rules: Rules,
-        *,
-        cells: Cells | None = None,
-        queries: Queries | None = None,
-    ) -> None:
-        self.axes, self.targets, self.rules, self.queries = axes, targets, rules, queries
-        self.grid = grid_of(axes)
+    def __init__(self, problem: SplitProblem) -> None:
+        axes, targets, rules = problem.axes, problem.targets, problem.rules
+        self.axes, self.targets, self.rules, self.queries = axes, targets, rules, problem.queries
+        self.grid = pack_axes(axes)
         self.n_axes = len(axes.root)
-        self.features = () if cells is None else list_cell_targets(cells)
+        self.features = () if problem.cells is None else list_cell_targets(problem.cells)
         has_labels = len(targets.label) or any(not feature.is_number for feature in self.features)
         self.table = information_table(TABLE) if has_labels else np.zeros(1)
         self.has_targets = len(targets.label) + len(targets.number) > 0
-        self.is_scored = self.has_targets or cells is not None
+        self.is_scored = self.has_targets or problem.cells is not None
         self.n_totals = int(n_words(targets)) if self.has_targets else 1
+        """Words that sum up a node, see ``kernels.frequency``."""
         self.is_single = self.has_targets and self.n_totals == 2
         single = targets.label if len(targets.label) else targets.number
         self.column = int(single[0].column) if self.is_single else 0
@@ -82,7 +80,7 @@ class SplitCriteria:
         return NodeRange.of_root(self.axes, n_codes, has_queries=self.queries is not None)
 
     def first_allowable(self, at: Ints, rows: Ints, n_rows: int, histogram: Histogram) -> int:
-        """The first of some thresholds that is allowable, -1 if none is; they come after the bins ``at``."""
+        """The first of some thresholds that is allowable, -1 if none is; each comes after the bin ``at``."""
         return int(
             first_allowable(
                 at, rows, n_rows, histogram.counts, histogram.moments, self.rules, self._values, self._work
@@ -90,7 +88,7 @@ class SplitCriteria:
         )
 
     def parts_hold(self, place: Ints, sizes: Ints, histogram: Histogram) -> bool:
-        """Does the requirement hold of parts that end with these bins, the first one giving where they begin?"""
+        """Does every part satisfy the requirement? Part j has the bins after place[j], up to place[j + 1]."""
         return bool(
             parts_hold(
                 place, sizes, histogram.counts, histogram.moments, self.rules, self._values, self._work
@@ -111,6 +109,7 @@ class CellTarget:
 
 
 def list_cell_targets(cells: Cells) -> tuple[CellTarget, ...]:
+    """The targets over cells, labels before numbers."""
     return (
         *(
             CellTarget(False, int(t.value), int(t.cell), float(t.weight), 1.0, cells.n_ids)
@@ -125,7 +124,7 @@ def list_cell_targets(cells: Cells) -> tuple[CellTarget, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WordLayout:
-    """How the words of a code are stored."""
+    """How the words of a code are stored (rows, and what the targets need, see ``kernels.frequency``)."""
 
     words: int
     shift: int  # of the rows above the sum in one word; 0: not packed
@@ -133,11 +132,12 @@ class WordLayout:
 
     @property
     def n_bytes(self) -> int:
-        """Of one code."""
+        """Bytes of one code."""
         return self.words * np.dtype(self.dtype).itemsize
 
 
 def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
+    """The smallest layout for a node of so many rows."""
     if not criteria.has_targets:
         return WordLayout(1, 0, np.uint32)
     shift = int(packing(n_rows, criteria.targets.largest)) if criteria.is_single else 0
@@ -146,7 +146,7 @@ def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Codes of one axis whose words are gathered: low .. high, from line ``start`` on."""
+    """Codes of one axis whose words are gathered: low .. high. Their lines begin at ``start``."""
 
     axis: int
     low: int
@@ -169,7 +169,10 @@ def lay_out_windows(spans: Iterable[tuple[int, int, int]]) -> list[Window]:
 
 
 class Stretches:
-    """The rows in stretches of 2^by codes of one axis, and the last code below the first of them."""
+    """How many rows each stretch of 2^by codes of one axis has.
+
+    ``last_below`` is the greatest code below the first stretch that some row has, -1 if there is none.
+    """
 
     def __init__(self, axis: int, low: int, high: int, by: int) -> None:
         self.axis, self.low, self.high, self.by = axis, low, high, by
@@ -190,7 +193,10 @@ class Stretches:
 
 
 class Histogram:
-    """Sensitive values in some bins of an axis, for the requirement: codes from ``low`` on, or what edges part."""
+    """What the requirement must know of each bin of an axis: rows of each sensitive value, moments of numbers.
+
+    Bins are the codes from ``low`` on; or, with ``edges``, the ranges of codes that end with each edge.
+    """
 
     def __init__(
         self, criteria: SplitCriteria, axis: int, n_bins: int, *, low: int = -1, edges: Ints = NOTHING
@@ -211,16 +217,17 @@ class Histogram:
     def add(self, rows: Codes) -> None:
         counts = self.counts
         rules = self.rules
-        add_evidence(
+        add_to_histogram(
             rows, self.axis, self.low, self.edges, rules.values, rules.variance, counts, self.moments
         )
 
     def close(self) -> None:
-        """From now on the bins are running totals."""
+        """All rows were added: make the bins running totals."""
         accumulate(self.counts, self.moments)
 
 
 def bytes_per_bin(criteria: SplitCriteria) -> int:
+    """Bytes of a bin of a histogram."""
     return 4 * criteria.n_values + 32 * len(criteria.rules.variance)
 
 
@@ -229,12 +236,12 @@ def bytes_per_bin(criteria: SplitCriteria) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What the rows of some codes are like in one feature: ids with their rows and the sum of the number."""
+    """The rows of some codes by the ids of a target over cells: an entry for each code and id that occur together."""
 
-    end: Ints  # (codes,) where those of each code end
-    of: Ints
-    weight: Ints
-    total: Ints
+    end: Ints  # (codes,) where the entries of each code end
+    of: Ints  # (entries,) the id
+    weight: Ints  # (entries,) rows
+    total: Ints  # (entries,) the sum of the number
 
 
 class DenseCells:
@@ -259,10 +266,10 @@ class DenseCells:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """All rows were added; nothing is left to do."""
 
     def entries(self, code: Ints) -> Entries:
-        """Those of some codes that occur."""
+        """The entries of some codes, of which each occurs."""
         assert self._counts is not None
         end = np.empty(len(code), dtype=np.int64)
         of, weight, total = np.zeros((3, len(code) * self.n_ids), dtype=np.int64)
@@ -271,14 +278,17 @@ class DenseCells:
 
 
 class SparseCells:
-    """``DenseCells`` as a sorted list of what there is.
+    """What ``DenseCells`` gathers, as a sorted list of entries.
 
-    It holds at most ``room`` entries: if there are more, the last codes are given up, and ``high`` is lowered.
+    It holds at most ``max_entries``: if there are more, the last codes are given up, and ``high`` is lowered.
     """
 
-    def __init__(self, feature: CellTarget, window: Window, rank: Codes, n_ids: int, room: int) -> None:
-        self.feature, self.window, self.rank, self.n_ids, self.room = feature, window, rank, n_ids, room
-        self.n_bytes = 4 * room * ENTRY
+    def __init__(
+        self, feature: CellTarget, window: Window, rank: Codes, n_ids: int, max_entries: int
+    ) -> None:
+        self.feature, self.window, self.rank, self.n_ids = feature, window, rank, n_ids
+        self.max_entries = max_entries
+        self.n_bytes = 4 * max_entries * ENTRY
         self.high = window.high
         self._key = np.zeros(0, dtype=np.uint64)
         self._words = np.zeros((0, 2), dtype=np.int64)
@@ -295,11 +305,11 @@ class SparseCells:
         words[:, 1] = rows[:, feature.other] if feature.is_number else 0
         self._fresh.append((key, words))
         self._n_fresh += len(rows)
-        if self._n_fresh > max(len(self._key), self.room):
+        if self._n_fresh > max(len(self._key), self.max_entries):
             self.close()
 
     def close(self) -> None:
-        """Merge what is fresh, and give up what there is no room for."""
+        """Merge fresh entries with the others, and give up the last codes if there are too many."""
         key = np.concatenate([self._key, *(key for key, _ in self._fresh)])
         words = np.concatenate([self._words, *(words for _, words in self._fresh)])
         self._fresh, self._n_fresh = [], 0
@@ -309,14 +319,15 @@ class SparseCells:
         key = key[order]
         start = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         self._key, self._words = key[start], np.add.reduceat(words[order], start, axis=0)
-        if len(start) > self.room:
+        if len(start) > self.max_entries:
             ids = np.uint64(self.n_ids)
-            over = max(self._key[self.room] // ids, self._key[0] // ids + np.uint64(1))
+            over = max(self._key[self.max_entries] // ids, self._key[0] // ids + np.uint64(1))
             n = int(np.searchsorted(self._key, over * ids))
             self._key, self._words = self._key[:n].copy(), self._words[:n].copy()
             self.high = min(self.high, self.window.low + int(over) - 1)
 
     def entries(self, code: Ints) -> Entries:
+        """The entries of some codes."""
         ids = np.uint64(self.n_ids)
         ends = (code - self.window.low + 1).astype(np.uint64) * ids
         end = np.searchsorted(self._key, ends)
@@ -331,43 +342,56 @@ CellSet = DenseCells | SparseCells
 
 
 def bytes_per_code(feature: CellTarget, n_ids: int) -> int:
+    """Bytes of a code in dense cells."""
     return n_ids * (12 if feature.is_number else 4)
 
 
-# ---- all of them -----------------------------------------------------------------------------------
+# ---- gathering -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatherPlan:
+    """What to gather of a node in one pass over its rows.
+
+    windows       codes whose words are gathered, one window for each axis
+    is_part       is there only one window, outside which some rows of the node lie?
+    has_ranges    gather the least and the greatest code of each axis?
+    has_totals    gather the words, and the ids of cells, of the node as a whole?
+    histograms    for the requirement
+    cells         for each window, what each target over cells needs
+    stretches     rows of stretches of codes, to find the middle row
+    keep          how many candidates of an axis are kept when they are compared
+    """
+
+    windows: Sequence[Window] = ()
+    is_part: bool = False
+    has_ranges: bool = False
+    has_totals: bool = False
+    histograms: Sequence[Histogram] = ()
+    cells: Sequence[Sequence[CellSet]] = ()
+    stretches: Stretches | None = None
+    keep: int = 1
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of words, one for each code."""
+        return sum(window.n_lines for window in self.windows)
 
 
 class Collector:
     """Frequency sets of one node while they are gathered. Memory is taken with the first rows."""
 
-    def __init__(
-        self,
-        criteria: SplitCriteria,
-        layout: WordLayout,
-        windows: Sequence[Window] = (),
-        *,
-        is_part: bool = False,
-        wants_ranges: bool = False,
-        wants_totals: bool = False,
-        histogram: Sequence[Histogram] = (),
-        cells: Sequence[Sequence[CellSet]] = (),
-        stretches: Stretches | None = None,
-        keep: int = 1,
-    ) -> None:
-        self.criteria, self.layout, self.windows = criteria, layout, windows
-        self.is_part = is_part  # one window, which some rows of the node do not belong to
-        self.wants_ranges, self.wants_totals = wants_ranges, wants_totals
-        self.histogram = {each.axis: each for each in histogram}
-        self.cells = dict(zip((window.axis for window in windows), cells, strict=False))
-        self.stretches = stretches
-        self.keep = keep  # candidates to keep
-        self.n_lines = sum(window.n_lines for window in windows)
+    def __init__(self, criteria: SplitCriteria, layout: WordLayout, plan: GatherPlan) -> None:
+        self.criteria, self.layout, self.plan = criteria, layout, plan
+        windows = plan.windows
+        self.histograms = {each.axis: each for each in plan.histograms}
+        self.cells = dict(zip((window.axis for window in windows), plan.cells, strict=False))
         self.n_bytes = (
-            self.n_lines * layout.n_bytes
-            + sum(each.n_bytes for each in histogram)
-            + (0 if stretches is None else stretches.n_bytes)
-            + sum(each.n_bytes for sets in cells for each in sets)
-            + (sum(16 * feature.n_ids for feature in criteria.features) if wants_totals else 0)
+            plan.n_lines * layout.n_bytes
+            + sum(each.n_bytes for each in plan.histograms)
+            + (0 if plan.stretches is None else plan.stretches.n_bytes)
+            + sum(each.n_bytes for sets in plan.cells for each in sets)
+            + (sum(16 * feature.n_ids for feature in criteria.features) if plan.has_totals else 0)
         )
         self._listed = np.array([window.axis for window in windows], dtype=np.uint64)
         base = np.array([window.start - window.low for window in windows], dtype=np.int64)
@@ -380,38 +404,42 @@ class Collector:
 
     @property
     def lines(self) -> Lines:
+        """The words of all windows, one after the other."""
         if self._lines is None:
-            self._lines = np.zeros(self.n_lines * self.layout.words, dtype=self.layout.dtype)
+            self._lines = np.zeros(self.plan.n_lines * self.layout.words, dtype=self.layout.dtype)
         return self._lines
 
     def lines_of(self, window: Window) -> Lines:
+        """The words of one window."""
         words = self.layout.words
         return self.lines[window.start * words : (window.start + window.n_lines) * words]
 
     def add(self, rows: Codes) -> None:
-        """Some rows of the node: (n, columns) in C order."""
+        """Add some rows of the node: (n, columns) in C order."""
         if len(rows) == 0:
             return
-        if self.wants_ranges:
+        plan = self.plan
+        if plan.has_ranges:
             self._add_ranges(rows)
-        if self.wants_totals:
+        if plan.has_totals:
             self._add_totals(rows)
-        if self.stretches is not None:
-            self.stretches.add(rows)
-        for histogram in self.histogram.values():
+        if plan.stretches is not None:
+            plan.stretches.add(rows)
+        for histogram in self.histograms.values():
             histogram.add(rows)
-        if self.is_part:
-            (window,) = self.windows
+        if plan.is_part:
+            (window,) = plan.windows
             codes = rows[:, window.axis]
             rows = rows[(codes >= window.low) & (codes <= window.high)]
-        if self.windows and len(rows):
+        if plan.windows and len(rows):
             self._add_lines(rows)
             for sets in self.cells.values():
                 for cells in sets:
                     cells.add(rows)
 
     def close(self) -> None:
-        for histogram in self.histogram.values():
+        """All rows of the node were added."""
+        for histogram in self.histograms.values():
             histogram.close()
         for sets in self.cells.values():
             for cells in sets:

@@ -6,7 +6,7 @@ The result is minimal: no group can be split any further without breaking the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,9 +32,9 @@ from sfumato.table.source import Source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared(Problem):
-    """A table ready to be split: what the kernels are told, and encoded rows in an engine."""
+    """The problem of a table in memory, with its encoded rows in an engine."""
 
-    engine: MemoryEngine
+    engine: MemoryEngine = field(kw_only=True)
 
 
 def prepare(
@@ -64,10 +64,8 @@ def prepare(
     axes = axes_of(tuple(domains), split_only=options.split_only)
     queries = compile_queries(workload, schema, domains, source.n_rows)
     give_back_memory()
-    extra = columns.matrix(table)
-    engine = MemoryEngine(codes, extra, threads=threads)
-    n_columns = len(quasi) + extra.shape[1]
-    return Prepared(tuple(domains), axes, targets, cells, rules, queries, n_columns, engine)
+    engine = MemoryEngine(codes, columns.matrix(table), threads=threads)
+    return Prepared(axes, targets, rules, cells, queries, domains=tuple(domains), engine=engine)
 
 
 def partition(
@@ -93,14 +91,7 @@ def partition(
         progress("splitting", done, source.n_rows)
 
     progress("splitting", 0, source.n_rows)
-    nodes = problem.engine.grow(
-        problem.axes,
-        problem.targets,
-        problem.rules,
-        cells=problem.cells,
-        queries=problem.queries,
-        progress=count,
-    )
+    nodes = problem.engine.grow(problem, progress=count)
     covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])

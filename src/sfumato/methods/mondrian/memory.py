@@ -1,9 +1,9 @@
-"""Rows in memory: one matrix, rows swapped in place, subtrees grown by a few threads.
+"""Growth of a tree whose rows are in memory, by a few threads.
 
-Large nodes (at 4 threads those above 1/64 of the rows) are tasks of their own; smaller ones are grown
-whole by one compiled call. Where selections come first, each of their splits is a task, too. Tasks touch
-disjoint slices of the matrix, and a node's split depends only on its rows, so the tree is the same whatever
-the number of threads.
+The rows are one matrix, in which they are swapped so that those of a node are a slice. A large node (at 4 threads one
+above 1/64 of the rows) is split by a task of its own, and a smaller one is grown whole by one compiled call. Where
+selections come first, each of their splits is a task, too. Tasks touch disjoint slices of the matrix, and a node's
+split depends only on its rows, so the tree is the same whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -20,65 +20,30 @@ from numpy.typing import NDArray
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import n_cores
+from sfumato.methods.mondrian.begun_tree import BegunTree, OpenNode
 from sfumato.methods.mondrian.kernels.choose import fill_information
 from sfumato.methods.mondrian.kernels.frequency import fill_ranges, n_words
 from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
-from sfumato.methods.mondrian.kernels.problem import (
-    BLOCK,
-    NODE,
-    Cells,
-    Queries,
-    Rules,
-    Scratch,
-    Table,
-    Targets,
-    grid_of,
-    work_of,
-)
+from sfumato.methods.mondrian.kernels.problem import BLOCK, Cells, Scratch, Table, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.select import split_for_queries
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.problem import SplitProblem
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
 
-SUBMITTED = "submitted"
+ALL_SUBMITTED = "all submitted"
 
-Progress = Callable[[int], None]
-"""Told how many more rows have found their group."""
-
-
-@dataclass(slots=True)
-class Open:
-    """A node that is still to be split, with what is known of its codes.
-
-    With a ``region`` the selections have the first say, see ``split_for_queries``.
-    """
-
-    start: int
-    end: int
-    bounds: NDArray[np.int64]  # (4, axes), see ``NodeRange.as_bounds``
-    region: NDArray[np.int64] | None = None  # (2, axes), see ``NodeRange.as_region``
-
-    @classmethod
-    def of(cls, start: int, end: int, known: NodeRange) -> Open:
-        """A node with these rows, in a form that kernels read."""
-        return cls(start, end, known.as_bounds(), known.as_region())
+RowCounter = Callable[[int], None]
+"""Called with how many more rows have found their group."""
 
 
 @dataclass(slots=True)
 class GrownPart:
-    """Part of the tree: some nodes, and the pieces that go on where one of them is a leaf."""
+    """Some nodes of a tree, and the parts that go on below those of them that are leaves here."""
 
     nodes: Table  # NODE
     below: dict[int, GrownPart] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Begun:
-    """The upper part of a tree whose rows are in the order of its leaves, and the leaves that may be split on."""
-
-    nodes: Table  # NODE
-    leaves: dict[int, Open]
 
 
 class MemoryEngine:
@@ -118,50 +83,42 @@ class MemoryEngine:
         self.threads = threads or n_cores()
 
     def grow(
-        self,
-        axes: Axes,
-        targets: Targets,
-        rules: Rules,
-        *,
-        cells: Cells | None = None,
-        queries: Queries | None = None,
-        begun: Begun | None = None,
-        progress: Progress = lambda _: None,
+        self, problem: SplitProblem, *, begun: BegunTree | None = None, progress: RowCounter = lambda _: None
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other.
 
-        First the splits that make the queries precise, until none does; then those for the targets. A tree
+        First come the splits that make the queries more precise, until none does; then those for the targets. A tree
         that was ``begun`` is grown on at its leaves.
         """
-        grower = _Grower(self.rows, self.codes, axes, targets, cells, rules, queries, progress, self.threads)
         if begun is None:
-            root = Open.of(0, self.n_rows, range_of_codes(self.codes, axes, has_queries=queries is not None))
-            begun = Begun(one_node(root, 1), {0: root})
-        return assemble(grower.run(begun))
+            known = range_of_codes(self.codes, problem.axes, has_queries=problem.queries is not None)
+            begun = BegunTree.of_root(known, self.n_rows)
+        grower = _Grower(self.rows, self.codes, problem, threads=self.threads, progress=progress)
+        return join_parts(grower.run(begun))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
         """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
         leaves = nodes.axis < 0
         out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
-        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], grid_of(axes), out)
+        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], pack_axes(axes), out)
         return out
 
     def row_numbers(self) -> NDArray[np.uint32]:
-        """The rows in the order of the leaves."""
+        """The numbers of the rows, in the order of the leaves."""
         return self.rows[:, -1].copy()
 
 
-def together(leaves: Mapping[int, Open]) -> Iterator[list[tuple[int, Open]]]:
+def bundle_leaves(leaves: Mapping[int, OpenNode]) -> Iterator[list[tuple[int, OpenNode]]]:
     """Leaves to grow on, as many at once as are worth handing to a thread.
 
-    Below a tree that was grown on a sample there may be one for every few rows, and a task each would cost more than
-    what it does.
+    A tree that was grown on a sample may have a leaf for every few rows, and a task for each would cost more than the
+    work itself.
     """
-    several: list[tuple[int, Open]] = []
+    several: list[tuple[int, OpenNode]] = []
     n_rows = 0
     for at, leaf in leaves.items():
         several.append((at, leaf))
-        n_rows += leaf.end - leaf.start
+        n_rows += leaf.n_rows
         if n_rows >= SMALLEST_TASK:
             yield several
             several, n_rows = [], 0
@@ -176,29 +133,26 @@ class _Grower:
         self,
         rows: NDArray[np.uint32],
         codes: NDArray[np.uint32],
-        axes: Axes,
-        targets: Targets,
-        cells: Cells | None,
-        rules: Rules,
-        queries: Queries | None,
-        progress: Progress,
+        problem: SplitProblem,
+        *,
         threads: int,
+        progress: RowCounter,
     ) -> None:
-        self.rows, self.codes, self.axes, self.targets, self.rules = rows, codes, axes, targets, rules
-        self.cells, self.queries = cells, queries
-        self.grid = grid_of(axes)
-        self.progress = progress
-        has_labels = len(targets.label) or (cells is not None and len(cells.label))
+        self.rows, self.codes, self.problem = rows, codes, problem
+        self.threads, self.progress = threads, progress
+        self.grid = pack_axes(problem.axes)
+        cells = problem.cells
+        has_labels = len(problem.targets.label) or (cells is not None and len(cells.label))
         self.table = information_table(len(rows)) if has_labels else np.zeros(1)
-        self.threads = threads
-        self.most_children = max(2, int(axes.n_children.max(initial=0)))
+        self.most_children = max(2, int(problem.axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
+        """Rows up to which a node is grown whole, by one call."""
         self.local = threading.local()
         self.stopped = False
         self.events: SimpleQueue[Future[int] | str | None] = SimpleQueue()
-        """A task was submitted (None) or is finished, or all leaves have been submitted."""
+        """A task was submitted (None) or is finished (its future), or all leaves have been submitted."""
 
-    def run(self, begun: Begun) -> GrownPart:
+    def run(self, begun: BegunTree) -> GrownPart:
         top = GrownPart(begun.nodes)
         if not begun.leaves:
             return top
@@ -206,10 +160,10 @@ class _Grower:
         pool = ThreadPoolExecutor(max_workers=self.threads)
         try:
             n_open = 1  # as long as leaves are still submitted
-            for several in together(begun.leaves):
+            for several in bundle_leaves(begun.leaves):
                 self.events.put(None)
                 pool.submit(self.work_on_each, pool, several, top).add_done_callback(self.events.put)
-            self.events.put(SUBMITTED)
+            self.events.put(ALL_SUBMITTED)
             while True:
                 event = self.events.get()
                 n_open += 1 if event is None else -1
@@ -221,16 +175,16 @@ class _Grower:
             self.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, pool: ThreadPoolExecutor, task: Open, parent: GrownPart, at: int) -> None:
+    def submit(self, pool: ThreadPoolExecutor, task: OpenNode, parent: GrownPart, at: int) -> None:
         self.events.put(None)  # before its parent is finished, so that the count of open tasks stays above 0
         pool.submit(self.work, pool, task, parent, at).add_done_callback(self.events.put)
 
     def work_on_each(
-        self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, Open]], parent: GrownPart
+        self, pool: ThreadPoolExecutor, tasks: Sequence[tuple[int, OpenNode]], parent: GrownPart
     ) -> int:
         return sum(self.work(pool, task, parent, at) for at, task in tasks)
 
-    def work(self, pool: ThreadPoolExecutor, task: Open, parent: GrownPart, at: int) -> int:
+    def work(self, pool: ThreadPoolExecutor, task: OpenNode, parent: GrownPart, at: int) -> int:
         """Split a large node, leave all its children but the first to others, and go on with that one.
 
         Returns how many rows have found their group.
@@ -239,81 +193,76 @@ class _Grower:
             if task.region is not None:
                 nodes, children = self.split_for_queries(task, task.region)
                 if not children:
-                    task.region = None  # and never again below
+                    task.region = None  # no query can be served here, nor below
                     continue
-            elif task.end - task.start > self.whole_below:
+            elif task.n_rows > self.whole_below:
                 nodes, children = self.split(task)
             else:
                 break
-            piece = parent.below[at] = GrownPart(nodes)
+            part = parent.below[at] = GrownPart(nodes)
             if not children:
-                return task.end - task.start
+                return task.n_rows
             for child in range(2, len(nodes)):
-                self.submit(pool, children[child - 1], piece, child)
-            task, parent, at = children[0], piece, 1
+                self.submit(pool, children[child - 1], part, child)
+            task, parent, at = children[0], part, 1
         if self.stopped:
             return 0
-        n = task.end - task.start
-        capacity = 2 * (n // max(1, self.rules.least_rows)) + 1
-        parent.below[at] = GrownPart(self.call(task, capacity, room_on_stack(256, task)))
-        return n
+        capacity = 2 * (task.n_rows // max(1, self.problem.rules.least_rows)) + 1
+        parent.below[at] = GrownPart(self.fill_nodes(task, capacity, bounds_of_open(256, task)))
+        return task.n_rows
 
-    def split(self, task: Open) -> tuple[Table, list[Open]]:
+    def split(self, task: OpenNode) -> tuple[Table, list[OpenNode]]:
         """One split by the criterion: the node and its children, and these as they are left to do."""
-        bounds = room_on_stack(self.most_children, task)
-        nodes = self.call(task, 1 + self.most_children, bounds, once=True)
+        bounds = bounds_of_open(self.most_children, task)
+        nodes = self.fill_nodes(task, 1 + self.most_children, bounds, once=True)
         n_children = len(nodes) - 1
         starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
         return nodes, [
-            Open(starts[child], ends[child], bounds[n_children - child]) for child in range(1, len(nodes))
+            OpenNode(starts[child], ends[child], bounds[n_children - child]) for child in range(1, len(nodes))
         ]
 
-    def split_for_queries(self, task: Open, region: NDArray[np.int64]) -> tuple[Table, list[Open]]:
+    def split_for_queries(self, task: OpenNode, region: NDArray[np.int64]) -> tuple[Table, list[OpenNode]]:
         """``split``, but one that makes the queries more precise; no children if none does."""
-        bounds = room_on_stack(1 + self.most_children, task)
+        bounds = bounds_of_open(1 + self.most_children, task)
         regions = np.empty((1 + self.most_children, *region.shape), dtype=np.int64)
         regions[0] = region
-        room = one_node(task, 1 + self.most_children)
+        table = task.first_of(1 + self.most_children)
         n_nodes = split_for_queries(
-            self.rows, self.codes, room, bounds, regions,
-            self.queries, self.grid, self.rules, self.scratch(),
+            self.rows, self.codes, table, bounds, regions,
+            self.problem.queries, self.grid, self.problem.rules, self.scratch(),
         )  # fmt: skip
-        nodes = room.view(np.ndarray)[:n_nodes].copy()
+        nodes = table.view(np.ndarray)[:n_nodes].copy()
         starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
         return nodes, [
-            Open(starts[child], ends[child], bounds[child], regions[child]) for child in range(1, n_nodes)
+            OpenNode(starts[child], ends[child], bounds[child], regions[child]) for child in range(1, n_nodes)
         ]
 
-    def call(self, task: Open, capacity: int, bounds: NDArray[np.int64], *, once: bool = False) -> Table:
-        nodes = one_node(task, capacity)
+    def fill_nodes(
+        self, task: OpenNode, capacity: int, bounds: NDArray[np.int64], *, once: bool = False
+    ) -> Table:
+        """The nodes that grow below a node, itself the first; or with ``once`` only its children."""
+        nodes, problem = task.first_of(capacity), self.problem
         n_nodes = fill_subtree(
             self.rows, self.codes, nodes, once, bounds,
-            self.grid, self.targets, self.own_cells(), self.rules, self.table, self.scratch(),
+            self.grid, problem.targets, self.own_cells(), problem.rules, self.table, self.scratch(),
         )  # fmt: skip
         return nodes.view(np.ndarray)[:n_nodes].copy()
 
     def scratch(self) -> Scratch:
+        """The working space of this thread."""
         if not hasattr(self.local, "scratch"):
-            self.local.scratch = new_scratch(
-                self.rows,
-                self.codes,
-                self.axes,
-                self.targets,
-                self.rules,
-                widest=self.widest,
-                n_queries=0 if self.queries is None else len(self.queries.weight),
-                needs_order=self.cells is not None or self.queries is not None,
-            )
+            self.local.scratch = new_scratch(self.rows, self.codes, self.problem, widest=self.widest)
         return self.local.scratch  # type: ignore[no-any-return]
 
     def own_cells(self) -> Cells | None:
         """The cells with working space for this thread."""
-        if self.cells is not None and not hasattr(self.local, "cells"):
-            self.local.cells = self.cells._replace(
-                counts=np.zeros((self.cells.n_ids, 4), dtype=np.int64),
+        cells = self.problem.cells
+        if cells is not None and not hasattr(self.local, "cells"):
+            self.local.cells = cells._replace(
+                counts=np.zeros((cells.n_ids, 4), dtype=np.int64),
                 total=np.empty(len(self.scratch().score), dtype=np.float64),
             )
-        return None if self.cells is None else self.local.cells
+        return None if cells is None else self.local.cells
 
 
 def range_of_codes(codes: NDArray[np.uint32], axes: Axes, *, has_queries: bool = False) -> NodeRange:
@@ -324,8 +273,8 @@ def range_of_codes(codes: NDArray[np.uint32], axes: Axes, *, has_queries: bool =
     return replace(whole, low=low)
 
 
-def room_on_stack(n: int, task: Open) -> NDArray[np.int64]:
-    """Bounds of up to n open nodes, the first of them given."""
+def bounds_of_open(n: int, task: OpenNode) -> NDArray[np.int64]:
+    """(n, 4, axes) bounds of up to n open nodes, of which the first is given."""
     bounds = np.empty((n, *task.bounds.shape), dtype=np.int64)
     bounds[0] = task.bounds
     return bounds
@@ -339,25 +288,20 @@ def information_table(n: int) -> NDArray[np.float64]:
 
 
 def new_scratch(
-    rows: NDArray[np.uint32],
-    codes: NDArray[np.uint32],
-    axes: Axes,
-    targets: Targets,
-    rules: Rules,
-    *,
-    widest: int | None = None,
-    n_queries: int = 0,
-    needs_order: bool = False,
+    rows: NDArray[np.uint32], codes: NDArray[np.uint32], problem: SplitProblem, *, widest: int | None = None
 ) -> Scratch:
+    """Working space of one thread; no attribute has more than ``widest`` codes."""
+    axes, targets, rules, queries = problem.axes, problem.targets, problem.rules, problem.queries
     n = len(rows)
     if widest is None:
         widest = int(codes.max(initial=0)) + 1
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
-    distinct = min(n, max(widest, children)) + 2 + n_queries
+    distinct = min(n, max(widest, children)) + 2 + (0 if queries is None else len(queries.weight))
     n_values = int(rules.values["end"].max(initial=0))
     n_recursive = len(rules.recursive)
-    needs_order = needs_order or not rules.count_only or bool(axes.is_tree.any())
+    has_more = problem.cells is not None or queries is not None
+    needs_order = has_more or not rules.count_only or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),
@@ -379,22 +323,15 @@ def new_scratch(
     )
 
 
-def one_node(task: Open, capacity: int) -> Table:
-    """Room for some nodes, the first of them given."""
-    nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
-    nodes[0] = (-1, 0, task.start, task.end, -1, -1, 0)
-    return nodes
-
-
-def assemble(top: GrownPart) -> Nodes:
-    """One tree out of its pieces: a piece takes the place of the leaf that it hangs below."""
+def join_parts(top: GrownPart) -> Nodes:
+    """One tree out of its parts: a part takes the place of the leaf that it hangs below."""
     chunks: list[Table] = []
     n_nodes = 0
     waiting: list[tuple[GrownPart, Table | None, int]] = [(top, None, 0)]
     while waiting:
-        piece, chunk, at = waiting.pop()
+        part, chunk, at = waiting.pop()
         offset = n_nodes - (0 if chunk is None else 1)
-        nodes = piece.nodes
+        nodes = part.nodes
         nodes["first_child"] += np.where(nodes["first_child"] >= 0, np.int32(offset), np.int32(0))
         if chunk is None:
             fresh = nodes
@@ -404,7 +341,7 @@ def assemble(top: GrownPart) -> Nodes:
             fresh = nodes[1:]
         chunks.append(fresh)
         n_nodes += len(fresh)
-        for i, below in sorted(piece.below.items(), reverse=True):
+        for i, below in sorted(part.below.items(), reverse=True):
             place = (fresh, i if chunk is None else i - 1)
             waiting.append((below, *(place if place[1] >= 0 else (chunk, at))))
     return Nodes(*(np.concatenate([chunk[name] for chunk in chunks]) for name in Nodes._fields))

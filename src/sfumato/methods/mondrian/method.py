@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sfumato.engines.engine import Engine
 from sfumato.engines.scan import Intake
 from sfumato.methods import groups
+from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian import grow
-from sfumato.methods.mondrian.memory_plan import MemoryPlan
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.rothko import Chance, Resources, Rothko, ScannedTable
 from sfumato.methods.mondrian.sample import choose_sample_size
@@ -34,12 +34,12 @@ RAW_BYTES = 32
 
 
 class MondrianMethod:
-    """See :mod:`sfumato.methods.mondrian`."""
+    """Mondrian, in memory or on disk."""
 
     only_in_memory = False
 
     def check(self, table: Any, policy: Policy, extras: Extras) -> None:  # noqa: ARG002 - every method is asked
-        """There is no side table."""
+        """Raise if there is a side table."""
         refuse_side_table(extras)
 
     def partition(
@@ -63,7 +63,7 @@ class MondrianMethod:
         if engine.spill is not None:
             return _draft_on_disk(source, policy, engine, engine.spill, chance, extras, progress)
         found = partition(source, policy, threads=engine.threads, progress=progress)
-        return groups.draft_of(found, source, policy, chance=chance, progress=progress)
+        return groups.make_draft(found, source, policy, chance=chance, progress=progress)
 
 
 METHOD: Method = MondrianMethod()
@@ -94,13 +94,12 @@ def _draft_on_disk(
     extras: Extras,
     progress: Progress,
 ) -> Draft:
-    options, draw = (
-        policy.options_for(MondrianOptions),
-        seeded(SAMPLE_SEED if chance.number is None else chance.number),
-    )
+    """Rows in groups that Rothko finds, written to a file as they are found."""
+    options = policy.options_for(MondrianOptions)
+    draw = seeded(SAMPLE_SEED if chance.number is None else chance.number)
     before = groups.plan_memory(policy, engine.memory, max_rows=options.rows_in_memory)
     n_sample = _most_to_sample(source, options, before, engine.memory)
-    intake = groups.take_in(source, policy, engine, spill, draw=draw, sample=n_sample, progress=progress)
+    intake = groups.scan_table(source, policy, engine, spill, draw=draw, sample=n_sample, progress=progress)
     plan = groups.plan_memory(
         policy, engine.memory, payload_bytes=intake.payload_bytes, max_rows=options.rows_in_memory
     )
@@ -109,7 +108,7 @@ def _draft_on_disk(
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=engine.memory // 4)
     run = Rothko(
-        ScannedTable(intake, intake.layout, intake.ends, _sample(intake, options, plan, draw)),
+        ScannedTable(intake, intake.layout, intake.code_ends, _take_sample(intake, options, plan, draw)),
         problem,
         policy,
         resources=Resources(plan, spill, engine.threads),
@@ -122,9 +121,9 @@ def _draft_on_disk(
 
 
 def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan, memory: int) -> int:
-    """How many rows the first pass draws; a share of a number that is not yet known is taken afterwards.
+    """How many rows the first pass draws. If the size of the table is not known yet, ``_take_sample`` takes its share.
 
-    They are held as they are stored, with a copy while some are thrown out, until the codes are known.
+    The rows are held as they are stored until the codes are known, with a copy while some are thrown out.
     """
     if options.scale != ROTHKO_S:
         return 0
@@ -134,8 +133,10 @@ def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan, 
     return choose_sample_size(source.n_rows, options, most)
 
 
-def _sample(intake: Intake, options: MondrianOptions, plan: MemoryPlan, draw: Random) -> NDArray[np.uint32]:
-    """What was drawn, or as much of it as the policy asks for."""
+def _take_sample(
+    intake: Intake, options: MondrianOptions, plan: MemoryPlan, draw: Random
+) -> NDArray[np.uint32]:
+    """The rows that were drawn, or as many of them as the policy asks for."""
     sample = intake.take_sample()
     wanted = choose_sample_size(intake.n_rows, options, plan.max_rows)
     if len(sample) <= wanted:

@@ -1,7 +1,7 @@
 """What is known of the codes of a tree node before its rows are read.
 
-The compiled code reads and narrows the same facts as one (4, axes) array; ``as_bounds`` and ``from_bounds`` are the
-only places that know its layout.
+The compiled code reads and narrows the same facts as one (4, axes) array, whose lines it calls LOW, HIGH, COVER and
+IS_EXACT (``kernels.problem``); outside it, ``as_bounds`` and ``from_bounds`` are the only places that know their order.
 """
 
 from __future__ import annotations

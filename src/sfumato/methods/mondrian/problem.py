@@ -1,8 +1,8 @@
-"""What the kernels are told of a table, wherever its rows are."""
+"""What kernels are told of a table: which columns there are, what splits are for, and what groups must satisfy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sfumato.encoding.domain import Domain
 from sfumato.engines.scan import Intake
@@ -14,16 +14,28 @@ from sfumato.policy.options.mondrian import MondrianOptions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """A table without its rows. A row has ``n_columns`` codes: quasi-identifiers, targets and sensitive values."""
+class SplitProblem:
+    """All that the choice of a split depends on, but for the rows.
 
-    domains: tuple[Domain, ...]
+    axes      the quasi-identifiers
+    targets   what splits should keep predictable; none at all means Median
+    rules     the requirement
+    cells     targets that other features help to predict, in place of ``targets``
+    queries   selections that splits serve first
+    """
+
     axes: Axes
     targets: Targets
-    cells: Cells | None
     rules: Rules
-    queries: Queries | None
-    n_columns: int
+    cells: Cells | None = None
+    queries: Queries | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem(SplitProblem):
+    """The problem of a table, with the domains of its quasi-identifiers."""
+
+    domains: tuple[Domain, ...] = field(kw_only=True)
 
 
 def problem_of(intake: Intake, policy: Policy, options: MondrianOptions) -> Problem:
@@ -31,5 +43,4 @@ def problem_of(intake: Intake, policy: Policy, options: MondrianOptions) -> Prob
     rules = compile_rules(policy.requirements, intake.columns)
     targets, cells = compile_targets(policy.workload, options, intake.columns)
     queries = compile_queries(policy.workload, policy.schema, intake.domains, intake.n_rows)
-    axes = intake.axes(options.split_only)
-    return Problem(intake.domains, axes, targets, cells, rules, queries, intake.n_columns)
+    return Problem(intake.axes(options.split_only), targets, rules, cells, queries, domains=intake.domains)

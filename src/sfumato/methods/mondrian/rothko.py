@@ -1,4 +1,4 @@
-"""Rothko: Mondrian of tables larger than memory [LDR08, section 5].
+"""Rothko: Mondrian for tables larger than memory [LDR08, section 5].
 
 Rothko-T counts, in passes over the rows, what each split is chosen from. Its tree is the one that Mondrian grows in
 memory. Rothko-S grows a tree on a sample, sends all rows down it, undoes the splits that break the requirement, and
@@ -20,32 +20,34 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Block, Rows
 from sfumato.engines.reservoir import sample_codes
-from sfumato.engines.rows import KeptRows, Partitions, RowLayout, StoredRows
+from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk
-from sfumato.methods.mondrian.begun_tree import begin_tree, make_leaf
+from sfumato.methods.memory_plan import MemoryPlan
+from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.frequency_sets import Collector, SplitCriteria
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.memory import MemoryEngine
-from sfumato.methods.mondrian.memory_plan import MemoryPlan
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample import (
-    Statistics,
+    LeafStatistics,
     Stops,
+    TreeLimits,
     choose_sample_size,
     complete,
-    cut,
     grow_on_sample,
     optimistic_problem,
     prune,
+    trim_tree,
 )
 from sfumato.methods.mondrian.splits import Splitter, divide_memory
 from sfumato.methods.mondrian.subtree import (
     FileRanges,
     list_children,
     list_descendants,
+    make_leaf,
     plan_files,
     take_subtree,
 )
@@ -66,7 +68,7 @@ Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
 FILL = 0.8
-"""How full a file is planned that must fit in memory: a sample only estimates its rows."""
+"""How full a file that must fit in memory is planned to be: a sample only estimates its rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,9 +134,7 @@ class Rothko:
         self.counters = self.spill.counters
         self.chance, self.tree, self.progress = chance, tree, progress
         self._sample = table.sample
-        self._criteria = SplitCriteria(
-            problem.axes, problem.targets, problem.rules, cells=problem.cells, queries=problem.queries
-        )
+        self._criteria = SplitCriteria(problem)
         self._top = TreeTop()
         self._pieces: dict[int, int] = {}
         """The part of the written tree below each leaf of the top that was grown in memory."""
@@ -261,7 +261,7 @@ class Rothko:
         rows_per_sampled = rows.n_rows / len(sample)
         del sample
         ranges = plan_files(nodes, (nodes.end - nodes.start) * rows_per_sampled, FILL * self.plan.max_rows)
-        statistics = Statistics(nodes, self.problem.rules)
+        statistics = LeafStatistics(nodes, self.problem.rules)
         files = self._open_files(ranges.n_files)
         descent = Descent(nodes, self.problem.axes)
         for block in self._read("dividing", rows):
@@ -269,7 +269,7 @@ class Rothko:
             statistics.add(block.rows, at_leaf)
             files.add(block, ranges.first[at_leaf])
         stored = files.close()
-        pruned = prune(nodes, statistics, self.problem.rules)
+        pruned = prune(nodes, statistics)
         self.counters.pruned += pruned.n_pruned
         if not pruned.is_split:
             for part in stored:
@@ -296,16 +296,14 @@ class Rothko:
         problem = optimistic_problem(self.problem, n=len(sample), N=rows.n_rows, options=self.options)
         self.progress("splitting a sample", 0, 1)
         grown = grow_on_sample(sample, problem, leaf.known, threads=self.threads)
-        nodes, stops = cut(
-            grown,
-            axes=problem.axes,
+        limits = TreeLimits(
             max_nodes=self.plan.max_nodes,
             max_statistics=self.plan.pruning_bytes,
             max_files=self.plan.max_files,
-            max_height=self.options.max_height,
             rows_in_memory=FILL * self.plan.max_rows * len(sample) / rows.n_rows,
-            rules=self.problem.rules,
+            max_height=self.options.max_height,
         )
+        nodes, stops = trim_tree(grown, problem.axes, self.problem.rules, limits)
         self._count_stops(stops)
         return complete(nodes, problem.axes)
 
@@ -371,22 +369,13 @@ class Rothko:
 
     def _grow_in_memory(self, leaf: Leaf, rows: Rows, begun: Nodes | None = None) -> Chunk:
         """Grow the tree below a leaf whose rows fit in memory; ``begun`` is its upper part, if there is one."""
-        problem, axes = self.problem, self.problem.axes
-        matrix = np.empty((rows.n_rows, problem.n_columns + 1), dtype=np.uint32)
-        payload = _load(rows, matrix)
+        axes = self.problem.axes
+        matrix, payload = load_rows(rows, self.table.layout)
         self._discard(rows)
         tree, order = begin_tree(begun, matrix, leaf.known, axes)
         engine = MemoryEngine.of_rows(matrix, len(axes.is_tree), order=order, threads=self.threads)
         del matrix  # the engine has its own copy
-        nodes = engine.grow(
-            axes,
-            problem.targets,
-            problem.rules,
-            cells=problem.cells,
-            queries=problem.queries,
-            begun=tree,
-            progress=self._report_grown,
-        )
+        nodes = engine.grow(self.problem, begun=tree, progress=self._report_grown)
         covers = engine.covers(nodes, axes)
         self.counters.pieces += 1
         self._pieces[leaf.node] = self.tree.piece(nodes, covers)
@@ -405,7 +394,7 @@ class Rothko:
         statistics = self._compute_statistics(rows)
         for part in self._shuffle(rows):
             n_rows = part.n_rows
-            payload = _load(part, np.empty((n_rows, self.problem.n_columns + 1), dtype=np.uint32))
+            _, payload = load_rows(part, self.table.layout)
             self._discard(part)
             self._report_grown(n_rows)
             members = np.arange(n_rows, dtype=np.uint32)
@@ -464,8 +453,8 @@ class Rothko:
         """Rows that are read more than once: the first pass over the table stores it, encoded."""
         return KeptRows(rows, self._open_files(1)) if rows is self.table.rows else rows
 
-    def _open_files(self, n_files: int) -> Partitions:
-        return Partitions(self.spill, n_files, self.table.layout, memory=self.plan.writer_bytes)
+    def _open_files(self, n_files: int) -> PartWriter:
+        return PartWriter(self.spill, n_files, self.table.layout, memory=self.plan.writer_bytes)
 
     def _discard(self, rows: Rows) -> None:
         if isinstance(rows, StoredRows | KeptRows):
@@ -502,14 +491,3 @@ def _group_rows(rows: Codes, group: NDArray[np.uint16], n_groups: int) -> Iterat
         if end > start:
             yield number, rows.take(order[start:end], axis=0)
         start = end
-
-
-def _load(rows: Rows, matrix: Codes) -> pa.Table | None:
-    """Fill the matrix with all rows; returns the columns that are published as they are."""
-    at, payloads = 0, []
-    for block in rows.blocks():
-        matrix[at : at + len(block.rows), :-1] = block.rows
-        at += len(block.rows)
-        if block.payload is not None:
-            payloads.append(block.payload)
-    return pa.Table.from_batches(payloads) if payloads else None

@@ -49,7 +49,7 @@ The level is that of one candidate. A search that tries many thresholds errs mor
 through is undone by pruning. The tests save work, they promise nothing.
 
 If the sample is all rows, n = N, the definitions hold as they stand. Without ``tests`` they are applied to the sample,
-and k is k n / N: the paper's naive way.
+and k is k n / N: what the paper calls naive.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def rules_on_sample(
     if n_sample >= n_rows:
         return rules
     floor = rules.diverse_rows
-    k = (
-        rules.least_rows if rules.least_rows > floor else 1
-    )  # a smaller k follows from the rows that diversity needs
+    k = rules.least_rows if rules.least_rows > floor else 1  # a smaller k follows from what diversity needs
     n_parts = np.maximum(np.arange(max(2, int(axes.n_children.max(initial=0))) + 1), 2)
     lines = np.zeros((ENTROPY_BOUNDS + len(rules.entropy), max(len(n_parts), MANY + 1, 1 + N_RATES)))
     if not tests:
@@ -127,7 +125,7 @@ def least_rows(k: int, *, n_sample: int, n_rows: int, z: float) -> int:
 # ---- entropy ---------------------------------------------------------------------------------------
 
 ORDERS = np.geomspace(1e-6, 0.999, 800)
-"""The s among which the best bound is sought; any other choice were as sound."""
+"""The values of s that are tried for the best bound. Any others would be as sound, and perhaps less sharp."""
 
 
 def entropy_bounds(log_l: float, n_values: int) -> Floats:

@@ -8,12 +8,19 @@ A ``Splitter`` chooses for one node of the partition tree. It asks for frequency
         splitter.take(collector)
     splitter.result
 
-The split is the one that the kernels choose where all rows of the node are in memory. Usually one pass over
-the rows is enough. Where the sets do not fit, a splitter takes several: some axes at a time, or some codes of
-one axis at a time, in ascending order.
+The split is the one that the kernels choose where all rows of the node are in memory: the best by score, balance,
+axis and threshold among those that are allowable. Usually one pass over the rows is enough. Where the sets do not
+fit, a splitter takes several passes: some axes at a time, or some codes of one axis at a time, in ascending order.
 
-The requirement is another matter than the score. Where what it needs of every code does not fit beside the
-rest, the best candidates are checked in a pass of their own, on bins that end where they cut: as few as can be.
+Whether a split is allowable is found out in one of two ways. If what the requirement needs of every code fits in
+memory, too, it is gathered in the same pass. If not, the best candidates by score are kept, and a further pass
+gathers only the bins that end at their thresholds, until one of them is allowable.
+
+**Why this module is long.** It has one class of some 600 lines, because all its steps change one state: what is known
+of the codes (``low``, ``high``, ``cover``, ``is_exact``) and the search along each axis. The steps are: what to gather
+next (``next``), what was gathered (``take``), thresholds, splits along hierarchies, selections, checks of candidates,
+and the choice (``_decide``). The engine protocol will replace the conversation of ``next`` and ``take`` by one request;
+until then the class stays whole rather than being cut where its state would have to be handed around.
 """
 
 from __future__ import annotations
@@ -22,11 +29,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.feature_cells import CellWalk, NodeIds, node_ids
+from sfumato.methods.mondrian.feature_cells import CellWalk, NodeIds, number_ids
 from sfumato.methods.mondrian.frequency_sets import (
     ENTRY,
     STRETCH,
@@ -34,6 +42,7 @@ from sfumato.methods.mondrian.frequency_sets import (
     Codes,
     Collector,
     DenseCells,
+    GatherPlan,
     Histogram,
     Ints,
     Lines,
@@ -67,18 +76,26 @@ CHUNK = 1 << 18
 """Words that are walked in one go."""
 
 EAGER, ALWAYS = 32, 1 << 20
-"""Bytes per row, and in all, up to which it is cheaper to know the requirement of every code than to check some."""
+"""Bytes per row, and in all, up to which what the requirement needs of every code is gathered in the first pass.
+
+It is cheaper than to check some candidates in a pass of their own."""
 
 FIRST_CHECK = 64
 """Candidates that are checked against the requirement at first; every further pass checks many times more."""
 
 KEPT, MOST_KEPT = 24, 1 << 16
-"""Bytes of a candidate that is kept: code, rows, score; and how many of an axis there are at most."""
+"""Bytes of a candidate that is kept (code, rows, score), and how many are kept of an axis at most."""
+
+UNCHECKED = np.dtype(
+    [("rank", np.int64), ("largest", np.int64), ("axis", np.int64), ("code", np.int64), ("n_bins", np.int64),
+     ("score", np.float64), ("is_cut", np.bool_)],
+)  # fmt: skip
+"""A candidate that can be checked; ``is_cut``: of its axis, no candidate after this one is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """The children of a node."""
+    """The split of a node, and what is known of its children."""
 
     axis: int
     threshold: int  # ordered: the last code that goes left; tree: the hierarchy node that is specialized
@@ -118,15 +135,16 @@ class SplitCandidate:
 
 @dataclass(slots=True, eq=False)
 class BestThresholds:
-    """The best thresholds of an axis that were not yet checked, best first."""
+    """The best thresholds of an axis that were not checked yet, best first."""
 
     code: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     score: Floats = field(default_factory=lambda: np.zeros(0))
-    is_cut: bool = False  # there are more than these
-    floor: Key | None = None  # up to here all have failed
+    is_cut: bool = False  # were there more than these?
+    floor: Key | None = None  # all up to here have failed: minus the score, rows of the largest part, code
 
     def add(self, code: Ints, rows: Ints, score: Floats, n_rows: int, keep: int) -> None:
+        """Keep the best of these thresholds and of those before, ``keep`` of them at most."""
         largest = np.maximum(rows, n_rows - rows)
         if self.floor is not None:
             worse, least, last = -self.floor[0], self.floor[1], self.floor[2]
@@ -142,11 +160,19 @@ class BestThresholds:
         self.code, self.rows, self.score = code[order], rows[order], score[order]
 
     def drop(self, n: int, n_rows: int) -> None:
-        """The first n have failed."""
+        """Drop the first n, which have failed."""
         if n:
             rows = int(self.rows[n - 1])
             self.floor = -float(self.score[n - 1]), max(rows, n_rows - rows), int(self.code[n - 1])
             self.code, self.rows, self.score = self.code[n:], self.rows[n:], self.score[n:]
+
+
+class MiddleStretch(NamedTuple):
+    """A stretch of codes, low .. high, that holds the middle row of a node, and the rows before it."""
+
+    low: int
+    high: int
+    rows_before: int
 
 
 @dataclass(slots=True, eq=False)
@@ -161,9 +187,7 @@ class AxisSearch:
     last_code: int = -1  # the last code walked that some row has
     is_part: bool = False  # are its codes walked in several passes?
     is_done: bool = False
-    middle: tuple[int, int, int] | None = (
-        None  # a stretch of codes with the middle row, and the rows before it
-    )
+    middle: MiddleStretch | None = None  # while the middle row is looked for in ever finer stretches
     best: dict[Phase, SplitCandidate] = field(default_factory=dict)  # known to be allowable
     waiting: dict[Phase, SplitCandidate] = field(default_factory=dict)  # tree: to be checked
     lists: dict[Phase, BestThresholds] = field(default_factory=dict)  # ordered: to be checked
@@ -171,8 +195,8 @@ class AxisSearch:
     part: list[Ints] = field(default_factory=list)  # ... and running totals up to each
     cells: CellWalk | None = None
 
-    def again(self, phase: Phase, first_code: int) -> None:
-        """Walk the codes once more: the thresholds_kept has run out."""
+    def restart(self, phase: Phase, first_code: int) -> None:
+        """Walk the codes once more: all thresholds that were kept have failed, and there are others."""
         self.left[:] = 0
         self.next_code, self.last_code = first_code, -1
         self.phases, self.is_part, self.is_done, self.cells = frozenset([phase]), False, False, None
@@ -183,9 +207,9 @@ class AxisSearch:
 
 
 class Splitter:
-    """The split of one node.
+    """Chooses the split of one node.
 
-    result            the split, None for a leaf; once ``next`` has returned None
+    result            the split, None for a leaf; known once ``next`` has returned None
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
@@ -249,7 +273,7 @@ class Splitter:
             return self._gather_all(spans, memory - n_lines * per_code)
         is_unsure = self._is_median_only() and not self.is_exact[[search.axis for search in waiting]].all()
         if self._wants_ranges([]) or self.ids is None or is_unsure:
-            return Collector(criteria, layout, wants_ranges=True, wants_totals=True)
+            return self._collect(GatherPlan(has_ranges=True, has_totals=True))
         room = max(1, memory // per_code)
         chosen: list[tuple[int, int, int]] = []
         for axis, low, high in spans:
@@ -262,14 +286,14 @@ class Splitter:
         if chosen:
             windows = lay_out_windows(chosen)
             cells = [self._make_dense_cells(window) for window in windows]
-            return Collector(criteria, layout, windows, cells=cells, keep=keep)
+            return self._collect(GatherPlan(windows, cells=cells, keep=keep))
         if self._is_median_only() and criteria.rules.count_only and not waiting[0].is_tree:
             return self._gather_near_middle(waiting[0], memory)
         return self._gather_slice(*spans[0], memory, room, keep)
 
     @property
     def wanted(self) -> int:
-        """The bytes that let the next pass tell all it can; with fewer, there are more passes."""
+        """Bytes with which the next pass can gather all that is needed; with fewer, there are more passes."""
         if self.is_decided:
             return 0
         if self.searches and not self._wants_ranges([]) and self._has_unchecked():
@@ -278,49 +302,48 @@ class Splitter:
         return n_lines * (self.layout.n_bytes + self._cell_bytes())
 
     def _list_unwalked(self) -> list[AxisSearch]:
-        """Whose codes are still to be walked: those in the midst of it first, then for Median the widest."""
+        """The axes whose codes are still to be walked: those that were begun first, and for Median the widest."""
         waiting = [search for search in self.searches.values() if not search.is_done]
         if self._is_median_only() and self.is_exact[[search.axis for search in waiting]].all():
             waiting = [search for search in self._sort_by_width() if not search.is_done]
         return sorted(waiting, key=lambda search: not search.is_part)
 
     def _is_median_only(self) -> bool:
-        """Is it Median from the first, so that the widest axes may be all that matters?"""
+        """Is Median the only criterion? Then the widest axes may be all that matters."""
         return not self.criteria.is_scored and self.region is None
 
     def _gather_near_middle(self, search: AxisSearch, memory: int) -> Collector:
-        """Rows of an axis too wide for ``memory``: of ever finer stretches of codes around the middle row."""
+        """Look for the middle row of an axis too wide for ``memory``: count rows in ever finer stretches of codes."""
         low, high, _ = search.middle or (search.next_code, int(self.high[search.axis]), 0)
         by = ((high - low) // max(2, memory // STRETCH)).bit_length()
-        return Collector(self.criteria, self.layout, stretches=Stretches(search.axis, low, high, by))
+        return self._collect(GatherPlan(stretches=Stretches(search.axis, low, high, by)))
 
     def _gather_all(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
-        """What there is to know of all axes; with what the requirement needs, if there is room for it."""
+        """All codes of all axes; with what the requirement needs of them, if ``room`` bytes are enough for it."""
         windows = lay_out_windows(spans)
         criteria = self.criteria
-        histogram: list[Histogram] = []
+        histograms: list[Histogram] = []
         if not criteria.rules.count_only:
-            histogram = [
+            histograms = [
                 Histogram(criteria, window.axis, window.n_lines, low=window.low) for window in windows
             ]
-            n_bytes = sum(each.n_bytes for each in histogram)
+            n_bytes = sum(each.n_bytes for each in histograms)
             if n_bytes > min(room, max(EAGER * self.n_rows, ALWAYS)):
-                histogram = []
-        return Collector(
-            criteria,
-            self.layout,
-            windows,
-            wants_ranges=self._wants_ranges([window.axis for window in windows]),
-            wants_totals=self.ids is None,
-            histogram=histogram,
-            cells=[self._make_dense_cells(window) for window in windows],
-            keep=self._n_to_keep(room),
+                histograms = []
+        return self._collect(
+            GatherPlan(
+                windows,
+                has_ranges=self._wants_ranges([window.axis for window in windows]),
+                has_totals=self.ids is None,
+                histograms=histograms,
+                cells=[self._make_dense_cells(window) for window in windows],
+                keep=self._n_to_keep(room),
+            )
         )
 
     def _gather_slice(self, axis: int, low: int, high: int, memory: int, room: int, keep: int) -> Collector:
-        """The next codes of one axis."""
+        """The next codes of one axis, as many as there is room for."""
         criteria, layout = self.criteria, self.layout
-        wants_totals = self.node is None
         n_ids = sum(ids.n_ids for ids in self.ids or ())
         if n_ids * (high - low + 1) <= 4 * self.n_rows or not criteria.features:
             windows = lay_out_windows([(axis, low, min(high, low + room - 1))])
@@ -332,12 +355,15 @@ class Splitter:
             cells = [
                 [SparseCells(ids.feature, windows[0], ids.rank, ids.n_ids, most) for ids in self.ids or ()]
             ]
-        return Collector(
-            criteria, layout, windows, is_part=True, wants_totals=wants_totals, cells=cells, keep=keep
+        return self._collect(
+            GatherPlan(windows, is_part=True, has_totals=self.node is None, cells=cells, keep=keep)
         )
 
+    def _collect(self, plan: GatherPlan) -> Collector:
+        return Collector(self.criteria, self.layout, plan)
+
     def _cell_bytes(self) -> int:
-        """Of a code with all its ids."""
+        """Bytes of a code with the ids of all cells."""
         if self.ids is None:
             return sum(bytes_per_code(feature, feature.n_ids) for feature in self.criteria.features)
         return sum(bytes_per_code(ids.feature, ids.n_ids) for ids in self.ids)
@@ -349,13 +375,13 @@ class Splitter:
         return [DenseCells(ids.feature, window, ids.rank, ids.n_ids) for ids in self.ids]
 
     def _n_to_keep(self, memory: int) -> int:
-        """How many candidates of an axis to keep."""
+        """How many candidates of an axis to keep for checks."""
         if self.criteria.rules.count_only:
             return 1
         return max(FIRST_CHECK, min(MOST_KEPT, memory // (16 * KEPT * max(1, len(self.searches)))))
 
     def _wants_ranges(self, expected: Sequence[int]) -> bool:
-        """Are the ranges of some trees unknown, beside those that will be expected?"""
+        """Are the ranges of some trees unknown, apart from those of axes that are ``expected`` to be gathered?"""
         unknown = self.criteria.axes.is_tree & ~self.is_exact
         unknown[np.array(expected, dtype=np.intp)] = False
         return bool(unknown.any())
@@ -363,28 +389,29 @@ class Splitter:
     # -- what was gathered ---------------------------------------------------------------------------
 
     def take(self, collector: Collector) -> None:
-        """The frequency sets of all rows of the node."""
+        """Take what was gathered of all rows of the node, and decide if that is enough."""
         collector.close()
-        if not collector.windows and collector.histogram:
+        plan = collector.plan
+        if not plan.windows and collector.histograms:
             self._check_candidates(collector)
             self._decide()
             return
-        if collector.stretches is not None:
-            self._narrow(collector.stretches)
+        if plan.stretches is not None:
+            self._narrow(plan.stretches)
             self._decide()
             return
         if collector.low is not None and collector.high is not None:
             self._note_ranges(collector.low, collector.high)
         self._note_totals(collector)
-        if not collector.is_part:
-            for window in collector.windows:
+        if not plan.is_part:
+            for window in plan.windows:
                 first, last = ends_of(collector.lines_of(window), self.layout.words)
                 self.low[window.axis] = window.low + first
                 self.high[window.axis] = window.low + last
                 self.is_exact[window.axis] = True
-        for window in collector.windows:
+        for window in plan.windows:
             search = self.searches[window.axis]
-            search.is_part = collector.is_part
+            search.is_part = plan.is_part
             self._walk(search, window, collector)
         self._decide()
 
@@ -396,18 +423,20 @@ class Splitter:
             search.is_done |= low[search.axis] == high[search.axis]
 
     def _note_totals(self, collector: Collector) -> None:
-        if self.node is None and collector.wants_totals:
+        windows = collector.plan.windows
+        if self.node is None and collector.plan.has_totals:
             self.node = collector.totals
-        elif self.node is None and collector.windows:
+        elif self.node is None and windows:
             self.node = collector.totals
-            lines = collector.lines_of(collector.windows[0])
+            lines = collector.lines_of(windows[0])
             fill_whole(lines, self.layout.words, self.layout.shift, self.node)
         if self.ids is None and collector.ids:
-            is_raw = bool(collector.windows)  # the sets have ids as they are
+            is_raw = bool(windows)  # the sets have ids as they are
             features = zip(self.criteria.features, collector.ids, strict=True)
-            self.ids = [node_ids(feature, totals, compact=not is_raw) for feature, totals in features]
+            self.ids = [number_ids(feature, totals, compact=not is_raw) for feature, totals in features]
 
     def _walk(self, search: AxisSearch, window: Window, collector: Collector) -> None:
+        """Walk the codes of a window in ascending order, and compare the splits that they offer."""
         layout, criteria = self.layout, self.criteria
         lines, sets = collector.lines_of(window), collector.cells.get(window.axis, ())
         high = min([window.high, *(each.high for each in sets)])
@@ -433,21 +462,21 @@ class Splitter:
     def _narrow(self, found: Stretches) -> None:
         """Look for the middle row in a finer stretch, or take the best threshold beside it."""
         search = self.searches[found.axis]
-        before = 0 if search.middle is None else search.middle[2]
+        before = 0 if search.middle is None else search.middle.rows_before
         up_to = before + np.cumsum(found.counts)
         at = int(np.searchsorted(up_to, (self.n_rows - 1) // 2, side="right"))
         if found.by > 0:
             low = found.low + (at << found.by)
             high = min(found.high, low + (1 << found.by) - 1)
-            search.middle = low, high, int(up_to[at - 1]) if at else before
+            search.middle = MiddleStretch(low, high, int(up_to[at - 1]) if at else before)
             return
         code = np.flatnonzero(found.counts)
-        cuts, rows = np.append(found.last_below, found.low + code), np.append(before, up_to[code])
+        thresholds, rows = np.append(found.last_below, found.low + code), np.append(before, up_to[code])
         least = self.criteria.rules.least_rows
         first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
-        nothing = Collector(self.criteria, self.layout)
+        nothing = self._collect(GatherPlan())
         score = np.zeros(max(0, last - first))
-        self._compare(search, Phase.MEDIAN, cuts[first:last], rows[first:last], score, nothing)
+        self._compare(search, Phase.MEDIAN, thresholds[first:last], rows[first:last], score, nothing)
         search.middle, search.is_done = None, True
 
     def _score_thresholds(
@@ -459,7 +488,7 @@ class Splitter:
         sets: Sequence[CellSet],
         collector: Collector,
     ) -> None:
-        """Compare the thresholds at some codes, given the words up to each."""
+        """Compare the thresholds at some codes, given the words up to each; ``before`` them there are so many rows."""
         if search.last_code < 0:
             self.low[search.axis] = code[0]
         walked, search.last_code = search.last_code, int(code[-1])
@@ -469,43 +498,43 @@ class Splitter:
         if search.is_tree:
             self._note_children(search, code, total)
             if search.cells is not None:
-                search.cells.groups(entries, self._children(search.axis, code))
+                search.cells.add_groups(entries, self._find_children(search.axis, code))
             return
-        by_cells = None if search.cells is None else search.cells.thresholds(entries, len(code))
+        by_cells = None if search.cells is None else search.cells.score_thresholds(entries, len(code))
         for phase in self._phases():
             if phase not in search.phases:
                 continue
-            cuts, rows = code, total[0]
+            thresholds, rows = code, total[0]
             if phase is Phase.QUERIES:
-                cuts, rows = self._with_ends(search.axis, walked, before, code, total[0])
+                thresholds, rows = self._add_query_ends(search.axis, walked, before, code, total[0])
             least = self.criteria.rules.least_rows
             first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
             if first >= last:
                 continue
             score = np.zeros(last - first)
             if phase is Phase.QUERIES:
-                score = self._costs(search.axis, cuts[first:last], rows[first:last])
+                score = self._score_for_queries(search.axis, thresholds[first:last], rows[first:last])
             elif phase is Phase.SCORE and by_cells is not None:
                 score = by_cells[first:last]
             elif phase is Phase.SCORE:
                 self._fill_scores(total[:, first:last], score)
-            self._compare(search, phase, cuts[first:last], rows[first:last], score, collector)
+            self._compare(search, phase, thresholds[first:last], rows[first:last], score, collector)
 
     def _compare(
         self, search: AxisSearch, phase: Phase, code: Ints, rows: Ints, score: Floats, collector: Collector
     ) -> None:
         """Compare some thresholds that leave enough rows on both sides."""
         if phase is Phase.QUERIES:
-            is_worth = score > self._no_split()
-            code, rows, score = code[is_worth], rows[is_worth], score[is_worth]
+            is_better = score > self._score_of_no_split()
+            code, rows, score = code[is_better], rows[is_better], score[is_better]
         if len(code) == 0:
             return
-        histogram = collector.histogram.get(search.axis)
+        histogram = collector.histograms.get(search.axis)
         if self.criteria.rules.count_only:
             t = int(best_score(rows, self.n_rows, score, 0))
         elif histogram is None:
             search.lists.setdefault(phase, BestThresholds()).add(
-                code, rows, score, self.n_rows, collector.keep
+                code, rows, score, self.n_rows, collector.plan.keep
             )
             return
         else:
@@ -517,15 +546,15 @@ class Splitter:
                 return
             t = int(order[first])
         self._propose(
-            search, phase, self._threshold(search.axis, int(code[t]), int(rows[t]), float(score[t]))
+            search, phase, self._make_candidate(search.axis, int(code[t]), int(rows[t]), float(score[t]))
         )
 
-    def _threshold(self, axis: int, code: int, rows: int, score: float) -> SplitCandidate:
+    def _make_candidate(self, axis: int, code: int, rows: int, score: float) -> SplitCandidate:
         sizes = np.array([rows, self.n_rows - rows])
         return SplitCandidate(score, int(sizes.max()), axis, np.array([code]), sizes, [0, 1])
 
     def _propose(self, search: AxisSearch, phase: Phase, candidate: SplitCandidate) -> None:
-        """A candidate that is allowable; those of one axis come by ascending codes."""
+        """Note an allowable candidate if it is the best of its axis so far; they come by ascending codes."""
         best = search.best.get(phase)
         if best is None or (-candidate.score, candidate.largest) < (-best.score, best.largest):
             search.best[phase] = candidate
@@ -542,14 +571,14 @@ class Splitter:
         start = axes.child_start[node]
         return axes.child[start : start + axes.n_children[node]]
 
-    def _children(self, axis: int, code: Ints) -> Ints:
+    def _find_children(self, axis: int, code: Ints) -> Ints:
         """Which child of the cover each code belongs to."""
         low = self.criteria.axes.node_low[self._child_nodes(self._cover(axis))]
         return np.searchsorted(low, code, side="right") - 1
 
     def _note_children(self, search: AxisSearch, code: Ints, total: Ints) -> None:
         """Note the words up to the last code of each child of the cover."""
-        child = self._children(search.axis, code)
+        child = self._find_children(search.axis, code)
         is_last = np.append(child[1:] != child[:-1], True)
         if search.child and search.child[-1][-1] == child[0]:  # it goes on
             search.child[-1], search.part[-1] = search.child[-1][:-1], search.part[-1][:, :-1]
@@ -569,7 +598,7 @@ class Splitter:
             return
         branches = self._child_nodes(self._cover(search.axis))[child]
         last = criteria.axes.node_high[branches] - 1
-        histogram = collector.histogram.get(search.axis)
+        histogram = collector.histograms.get(search.axis)
         if histogram is not None:
             place = np.append(-1, np.minimum(last, window.high) - window.low)
             if not criteria.parts_hold(place, sizes, histogram):
@@ -577,8 +606,8 @@ class Splitter:
         for phase in self._phases():
             score = 0.0
             if phase is Phase.QUERIES:
-                score = self._cost_of_children(search.axis, branches, sizes)
-                if score <= self._no_split():
+                score = self._score_children_for_queries(search.axis, branches, sizes)
+                if score <= self._score_of_no_split():
                     continue
             elif phase is Phase.SCORE and search.cells is not None:
                 score = search.cells.score_of_groups()
@@ -601,7 +630,7 @@ class Splitter:
         return self.criteria.queries
 
     def _active_queries(self) -> Ints:
-        """Those that overlap the region, which is a cover's range on a tree."""
+        """The queries that overlap the region of the node; on a tree the region is the range of the cover."""
         if self._active is None:
             assert self.region is not None
             axes, queries = self.criteria.axes, self._queries()
@@ -613,11 +642,11 @@ class Splitter:
             self._active = np.flatnonzero(overlaps.all(axis=1))
         return self._active
 
-    def _no_split(self) -> float:
-        """The score of no split at all."""
+    def _score_of_no_split(self) -> float:
+        """Minus the cost of the queries if the node is not split."""
         return -float(self.n_rows * int(self._queries().weight[self._active_queries()].sum()))
 
-    def _weights(self, axis: int, up_to: Ints, beyond: Ints) -> tuple[Ints, Ints]:
+    def _weigh_queries(self, axis: int, up_to: Ints, beyond: Ints) -> tuple[Ints, Ints]:
         """The weight of the active queries that begin at ``up_to`` or before, and that end at ``beyond`` or after."""
         queries, active = self._queries(), self._active_queries()
         weight = queries.weight[active]
@@ -632,66 +661,67 @@ class Splitter:
             int(weight.sum()) - below(queries.high[active, axis], beyond),
         )
 
-    def _costs(self, axis: int, code: Ints, rows: Ints) -> Floats:
+    def _score_for_queries(self, axis: int, code: Ints, rows: Ints) -> Floats:
         """Minus the cost of each threshold, see ``fill_costs``."""
-        left, right = self._weights(axis, code, code + 1)
+        left, right = self._weigh_queries(axis, code, code + 1)
         return -(rows * left + (self.n_rows - rows) * right).astype(np.float64)
 
-    def _cost_of_children(self, axis: int, branches: Ints, sizes: Ints) -> float:
+    def _score_children_for_queries(self, axis: int, branches: Ints, sizes: Ints) -> float:
+        """Minus the cost of the split into these children."""
         low, last = self.criteria.axes.node_low[branches], self.criteria.axes.node_high[branches] - 1
-        begun, not_ended = self._weights(axis, last, low)
+        begun, not_ended = self._weigh_queries(axis, last, low)
         every = int(self._queries().weight[self._active_queries()].sum())
         return -float((sizes * (begun + not_ended - every)).sum())
 
-    def _with_ends(self, axis: int, walked: int, before: int, code: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """The codes and the ends of active queries up to the last of them, each with the rows up to there.
+    def _add_query_ends(
+        self, axis: int, walked: int, before: int, code: Ints, rows: Ints
+    ) -> tuple[Ints, Ints]:
+        """The codes, and the ends of active queries between them, each with the rows up to there.
 
-        Ends up to the code ``walked`` last, with the rows ``before``, have been looked at.
+        Ends up to the code that was ``walked`` last, with the rows ``before``, were taken earlier.
         """
         ends = np.unique(self._queries().high[self._active_queries(), axis])
-        cuts = np.union1d(code, ends[(ends > walked) & (ends < code[-1])])
-        return cuts, np.append(before, rows)[np.searchsorted(code, cuts, side="right")]
+        thresholds = np.union1d(code, ends[(ends > walked) & (ends < code[-1])])
+        return thresholds, np.append(before, rows)[np.searchsorted(code, thresholds, side="right")]
 
     # -- checks of candidates -------------------------------------------------------------------------
 
     def _order_unchecked(self, phase: Phase) -> tuple[Ints, Ints]:
-        """Candidates that can be checked, best first: their axis, and the bins each takes.
+        """Candidates that can be checked, best first: the axis of each, and the bins that its check takes.
 
-        Where a thresholds_kept was cut, what comes after its last one is not known.
+        Once all candidates that were kept of an axis are listed, though it has more, what comes next is not known.
         """
         ranks = {search.axis: i for i, search in enumerate(self._sort_by_width())}
-        columns: list[Ints] = []
-        score: list[Floats] = []
+        found = [np.zeros(0, dtype=UNCHECKED)]
         for search in self._list_comparable():
-            rank = ranks[search.axis] if phase is Phase.MEDIAN else 0
             if phase in search.waiting:
                 tree = search.waiting[phase]
-                score.append(np.array([tree.score]))
-                n_bins = len(tree.sizes) - tree.n_checked + 1
-                columns.append(np.array([[rank, tree.largest, search.axis, 0, n_bins, 0]]))
+                own = np.zeros(1, dtype=UNCHECKED)
+                own["largest"], own["score"] = tree.largest, tree.score
+                own["n_bins"] = len(tree.sizes) - tree.n_checked + 1
             elif phase in search.lists:
                 listed = search.lists[phase]
-                here = np.zeros((len(listed.code), 6), dtype=np.int64)
-                here[:, 0], here[:, 2], here[:, 3], here[:, 4] = rank, search.axis, listed.code, 1
-                here[:, 1] = np.maximum(listed.rows, self.n_rows - listed.rows)
-                here[-1:, 5] = listed.is_cut
-                columns.append(here)
-                score.append(listed.score)
-        if not columns:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        table, scores = np.concatenate(columns), np.concatenate(score)
-        order = np.lexsort((table[:, 3], table[:, 2], table[:, 1], -scores, table[:, 0]))
-        table = table[order]
-        stops = np.flatnonzero(table[:, 5])
+                own = np.zeros(len(listed.code), dtype=UNCHECKED)
+                own["largest"] = np.maximum(listed.rows, self.n_rows - listed.rows)
+                own["code"], own["score"], own["n_bins"] = listed.code, listed.score, 1
+                own["is_cut"][-1:] = listed.is_cut
+            else:
+                continue
+            own["axis"], own["rank"] = search.axis, ranks[search.axis] if phase is Phase.MEDIAN else 0
+            found.append(own)
+        table = np.concatenate(found)
+        keys = (table["code"], table["axis"], table["largest"], -table["score"], table["rank"])
+        table = table[np.lexsort(keys)]
+        stops = np.flatnonzero(table["is_cut"])
         table = table[: stops[0] + 1] if len(stops) else table
-        return table[:, 2], table[:, 4]
+        return table["axis"], table["n_bins"]
 
     def _sort_by_width(self) -> list[AxisSearch]:
         """Widest first."""
         return sorted(self.searches.values(), key=lambda search: (-self._width(search.axis), search.axis))
 
     def _gather_for_check(self, memory: int) -> Collector:
-        """What the requirement needs to know of the next candidates."""
+        """What the requirement must know of the next candidates."""
         criteria = self.criteria
         phase = self._open_phase()
         axis, cost = self._order_unchecked(phase)
@@ -699,7 +729,7 @@ class Splitter:
         is_new = np.zeros(len(axis), dtype=np.int64)
         is_new[np.unique(axis, return_index=True)[1]] = 1  # every axis has one more bin than edges
         n = max(1, int(np.searchsorted(np.cumsum(cost + is_new), room, side="right")))
-        histogram = []
+        histograms = []
         for a, n_here in zip(*np.unique(axis[:n], return_counts=True), strict=True):
             search = self.searches[int(a)]
             edges = (
@@ -707,11 +737,11 @@ class Splitter:
                 if search.is_tree
                 else np.sort(search.lists[phase].code[:n_here])
             )
-            histogram.append(Histogram(criteria, search.axis, len(edges) + 1, edges=edges))
-        return Collector(criteria, self.layout, histogram=histogram)
+            histograms.append(Histogram(criteria, search.axis, len(edges) + 1, edges=edges))
+        return self._collect(GatherPlan(histograms=histograms))
 
     def _bins_to_check(self) -> int:
-        """Bins that the next check is worth."""
+        """How many bins to gather for the next check."""
         n_open = sum(
             len(search.lists[phase].code) for search in self._list_comparable() for phase in search.lists
         ) + sum(len(tree.sizes) for search in self._list_comparable() for tree in search.waiting.values())
@@ -725,11 +755,11 @@ class Splitter:
         return np.append(self.criteria.axes.node_low[tree.branches[first]] - 1, high)
 
     def _check_candidates(self, collector: Collector) -> None:
-        """Which of these candidates are allowable? The first of them is taken."""
+        """Find the first allowable one of the candidates that bins were gathered for."""
         phase = self._open_phase()
         self._n_checks += 1
         found = False
-        for axis, histogram in collector.histogram.items():
+        for axis, histogram in collector.histograms.items():
             search = self.searches[axis]
             if search.is_tree:
                 tree = search.waiting[phase]
@@ -749,7 +779,7 @@ class Splitter:
             if t < 0:
                 listed.drop(n, self.n_rows)
                 continue
-            search.best[phase] = self._threshold(
+            search.best[phase] = self._make_candidate(
                 axis, int(listed.code[t]), int(listed.rows[t]), float(listed.score[t])
             )
             found = True
@@ -759,7 +789,7 @@ class Splitter:
     # -- the choice ----------------------------------------------------------------------------------
 
     def _phases(self) -> Iterator[Phase]:
-        """What the walked codes must tell."""
+        """What splits are wanted for, in the order in which they are tried."""
         if self.region is not None and len(self._active_queries()):
             yield Phase.QUERIES
         if self.criteria.is_scored:
@@ -768,11 +798,11 @@ class Splitter:
             yield Phase.MEDIAN
 
     def _open_phase(self) -> Phase:
-        """What a split is wanted for at present."""
+        """What a split is wanted for now: the first phase that has not been tried in vain."""
         return next(phase for phase in self._phases() if phase not in self._closed_phases)
 
     def _decide(self) -> None:
-        """Decide, if all is known."""
+        """Choose the split, if enough is known."""
         if self._wants_ranges([]):
             return
         self.is_decided = not self.searches
@@ -820,11 +850,11 @@ class Splitter:
         for search in ready:
             listed = search.lists.get(phase)
             if listed is not None and listed.is_cut and len(listed.code) == 0:
-                search.again(phase, int(self.low[search.axis]))
+                search.restart(phase, int(self.low[search.axis]))
         return not self._has_unchecked() and len(self._list_comparable()) == len(self.searches)
 
     def _find_best(self, phase: Phase) -> SplitCandidate | None:
-        """The best of those that are known to be allowable."""
+        """The best candidate that is known to be allowable."""
         found = [search.best[phase] for search in self._sort_by_width() if phase in search.best]
         if phase is not Phase.MEDIAN:
             found.sort(key=lambda candidate: (-candidate.score, candidate.largest, candidate.axis))
@@ -836,7 +866,7 @@ class Splitter:
         return float(width_of(self.criteria.grid, axis, low, high, known))
 
     def _is_left_to_median(self, best: SplitCandidate) -> bool:
-        """Does it gain less than Median is preferred below? Never where there is no such limit, however it is rounded."""
+        """Does it gain less than the limit below which Median splits? Never if there is no such limit."""
         limit = self.criteria.targets.median_below_gain
         return limit > 0.0 and self._gain(best) < limit
 
@@ -844,10 +874,10 @@ class Splitter:
         criteria = self.criteria
         if not criteria.features:
             return float(gain_of_node(self.node, self.n_rows, criteria.targets, criteria.table, best.score))
-        worth = best.score
+        gain = best.score
         for ids in self.ids or ():
-            worth -= ids.feature.weight * ids.worth(criteria.table)
-        return worth * criteria.targets.gain_scale / self.n_rows
+            gain -= ids.feature.weight * ids.score_unsplit(criteria.table)
+        return gain * criteria.targets.gain_scale / self.n_rows
 
     def _split(self, best: SplitCandidate, *, stays: bool) -> None:
         axes, axis = self.criteria.axes, best.axis
@@ -860,9 +890,9 @@ class Splitter:
 
 
 def divide_memory(splitters: Sequence[Splitter], memory: int) -> list[int]:
-    """What each of some splitters may take in one pass: what it wants and a part of what is left.
+    """The bytes that each splitter may take in one pass: what it wants, and an equal part of what is left.
 
-    If not all can have what they want, everyone gets as much of it in proportion.
+    If there is too little for all, each gets the same share of what it wants.
     """
     wanted = [splitter.wanted for splitter in splitters]
     left = memory - sum(wanted)

@@ -1,4 +1,4 @@
-"""Parts of a tree, and the files that hold their rows."""
+"""Small trees and parts of a tree, and the files that hold the rows of each part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from sfumato.kernels.nodes import Nodes
 Ints = NDArray[np.int64]
 
 
+def make_leaf(n_rows: int) -> Nodes:
+    """A tree of one leaf."""
+    fields = {"axis": -1, "threshold": -1, "first_child": -1, "n_children": 0, "branch": -1}
+    return Nodes(**{name: np.array([value]) for name, value in {**fields, "start": 0, "end": n_rows}.items()})
+
+
 def list_children(nodes: Nodes, node: int) -> range:
+    """The children of a node, none of a leaf."""
     first = int(nodes.first_child[node])
     return range(first, first + int(nodes.n_children[node])) if nodes.axis[node] >= 0 else range(0)
 
@@ -23,6 +30,11 @@ def list_descendants(nodes: Nodes, node: int) -> list[int]:
     for each in found:  # the list grows while it is walked
         found += list_children(nodes, each)
     return found
+
+
+def list_leaves(nodes: Nodes, node: int) -> list[int]:
+    """The leaves at or below a node."""
+    return [each for each in list_descendants(nodes, node) if nodes.axis[each] < 0]
 
 
 def take_subtree(nodes: Nodes, node: int) -> Nodes:

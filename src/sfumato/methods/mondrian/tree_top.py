@@ -55,6 +55,7 @@ class TreeTop:
         return steps[::-1]
 
     def count_splits(self, n_axes: int) -> np.ndarray:
+        """How often each axis is split."""
         return np.bincount([node.axis for node in self.nodes if node.axis >= 0], minlength=n_axes)
 
     def as_nodes(self) -> Nodes:

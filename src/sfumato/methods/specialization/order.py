@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Rows
-from sfumato.engines.rows import MOST_FILES, Partitions, RowLayout, StoredRows
+from sfumato.engines.rows import MOST_FILES, PartWriter, RowLayout, StoredRows
 from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, in_order
 from sfumato.randomness import Random
 from sfumato.table.spill import Spill
@@ -68,7 +68,7 @@ class RowsByCell:
         if n_files == 1:
             assert counts.mesh.is_like(self.mesh)  # of one cell, it need not have become coarser
             return list(self._at_random(rows))
-        parts = Partitions(self.spill, n_files, self.layout, memory=self.memory)
+        parts = PartWriter(self.spill, n_files, self.layout, memory=self.memory)
         for block in rows.blocks():
             parts.add(block, file_of_cell[counts.find(counts.mesh.cells(block.rows))])
         found: list[Rows] = []
@@ -127,7 +127,7 @@ class RowsByCell:
     def _at_random(self, rows: Rows) -> Iterator[Rows]:
         """The rows of one cell in any order: each goes to any of several files."""
         n_files = min(-(-rows.n_rows // max(int(FULL * self.at_once), 1)), MOST_FILES)
-        parts = Partitions(self.spill, n_files, self.layout, memory=self.memory)
+        parts = PartWriter(self.spill, n_files, self.layout, memory=self.memory)
         for block in rows.blocks():
             parts.add(block, self.random.integers(0, n_files, len(block.rows)))
         for part in parts.close():

@@ -27,11 +27,11 @@ from sfumato.encoding.domain import Codes, Domain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, Target, targets_of
 from sfumato.engines.engine import Engine
-from sfumato.engines.rows import KeptRows, Partitions, RowLayout
+from sfumato.engines.rows import KeptRows, PartWriter, RowLayout
 from sfumato.engines.scan import Intake
 from sfumato.errors import InputError, RequirementUnreachable
-from sfumato.methods.groups import Chunk, RowFile, draft_of, plan_memory, take_in, write_draft
-from sfumato.methods.mondrian.memory_plan import MemoryPlan
+from sfumato.methods.groups import Chunk, RowFile, make_draft, plan_memory, scan_table, write_draft
+from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian.problem import Problem, problem_of
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.column_counts import ColumnCounts
@@ -272,7 +272,7 @@ def _grid_on_disk(
 ) -> tuple[CutGrid, CellCounts]:
     """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
     domains, labels = problem.domains, problem.targets.label
-    kept = KeptRows(rows, Partitions(spill, 1, layout, memory=memory // 2), payload=False)
+    kept = KeptRows(rows, PartWriter(spill, 1, layout, memory=memory // 2), payload=False)
     counts = ColumnCounts.gather(
         kept,
         n_codes=[domain.n_codes for domain in domains],
@@ -361,9 +361,9 @@ class Specialization:
         check_names(policy)
         if engine.spill is None:
             found = partition(source, policy, threads=engine.threads, progress=progress)
-            return draft_of(found, source, policy, chance=chance, progress=progress)
+            return make_draft(found, source, policy, chance=chance, progress=progress)
         spill, random = engine.spill, chance.generator()
-        intake = take_in(source, policy, engine, spill, progress=progress)
+        intake = scan_table(source, policy, engine, spill, progress=progress)
         plan = plan_memory(policy, engine.memory, payload_bytes=intake.payload_bytes)
         problem = problem_of(intake, policy, MondrianOptions())
         run = GridRun(intake, problem, policy, plan, spill, random, progress)

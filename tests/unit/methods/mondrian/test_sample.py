@@ -1,9 +1,9 @@
-"""Rothko-S without its rows: growth on a sample, early stops, pruning; each beside the obvious way."""
+"""The steps of Rothko-S on its tree: growth on a sample, limits, pruning; each beside the obvious way."""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import naive_mondrian as naive
@@ -18,31 +18,25 @@ from sfumato.errors import InternalError
 from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian import memory
-from sfumato.methods.mondrian.kernels.descend import leaves_of
-from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Rules, Targets, table
+from sfumato.methods.mondrian.begun_tree import OpenNode
+from sfumato.methods.mondrian.kernels.descend import Descent
+from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Targets, table
 from sfumato.methods.mondrian.memory import MemoryEngine
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import (
-    Statistics,
+    LeafStatistics,
     Stops,
+    TreeLimits,
     complete,
-    cut,
     grow_on_sample,
     optimistic_problem,
     prune,
+    trim_tree,
 )
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
-
-
-@dataclass(frozen=True)
-class Problem:
-    axes: Axes
-    targets: Targets
-    rules: Rules
-    cells: None = None
-    queries: Queries | None = None
 
 
 def root_of(axes: Axes, *, has_queries: bool = False) -> NodeRange:
@@ -93,7 +87,7 @@ def test_a_completed_tree_has_a_leaf_for_every_row_and_the_others_keep_theirs(ca
     nodes = tree.nodes()
     whole = complete(nodes, axes)
     assert is_whole(whole)
-    old, new = leaves_of(rows, nodes, axes), leaves_of(rows, whole, axes)
+    old, new = Descent(nodes, axes).leaves(rows), Descent(whole, axes).leaves(rows)
     assert (new >= 0).all()
     old_paths, new_paths = paths_of(nodes), paths_of(whole)
     for before, after in zip(old.tolist(), new.tolist(), strict=True):
@@ -109,10 +103,10 @@ def test_a_completed_tree_has_a_leaf_for_every_row_and_the_others_keep_theirs(ca
 # ---- early stops -----------------------------------------------------------------------------------
 
 COUNT = rules_of([KAnonymity(2)], values_column=0, numbers_column=0, n_values=1)
-PLENTY = {"max_nodes": 10**9, "max_statistics": 10**9, "max_files": 10**9, "rows_in_memory": 0.0}
+PLENTY = TreeLimits(max_nodes=10**9, max_statistics=10**9, max_files=10**9, rows_in_memory=0.0)
 
 
-def naive_cut(nodes: Nodes, *, room, rows_in_memory, whole):
+def naive_trim(nodes: Nodes, *, room, rows_in_memory, whole):
     """(splits that are made, splits that are not, by reason)."""
     n_rows = nodes.end - nodes.start
     made, stopped = set(), [0, 0, 0, 0]
@@ -145,7 +139,7 @@ def naive_cut(nodes: Nodes, *, room, rows_in_memory, whole):
 
 @given(trees(least=5, max_splits=12), st.data())
 @settings(max_examples=200)
-def test_a_cut_makes_the_splits_of_the_largest_nodes_that_there_is_room_for(case, data):
+def test_trimming_keeps_the_splits_of_the_largest_nodes_that_the_limits_allow(case, data):
     axes, _, tree = case
     nodes = tree.nodes()
     room = [data.draw(st.integers(1, 30)) for _ in range(3)] + [data.draw(st.integers(1, 5))]
@@ -157,7 +151,7 @@ def test_a_cut_makes_the_splits_of_the_largest_nodes_that_there_is_room_for(case
             for child in below(nodes, node)
         )
     )
-    made, stopped = naive_cut(
+    made, stopped = naive_trim(
         nodes,
         room=room,
         rows_in_memory=rows_in_memory,
@@ -165,10 +159,14 @@ def test_a_cut_makes_the_splits_of_the_largest_nodes_that_there_is_room_for(case
             len(children_of(axes, tree.threshold[node])) if axes.is_tree[tree.axis[node]] else 2
         ),
     )
-    found, stops = cut(
-        nodes, axes=axes, max_nodes=room[0], max_statistics=room[1] * Statistics.bytes_per_leaf(COUNT),
-        max_files=room[2], rows_in_memory=rows_in_memory, max_height=room[3], rules=COUNT,
-    )  # fmt: skip
+    limits = TreeLimits(
+        max_nodes=room[0],
+        max_statistics=room[1] * LeafStatistics.bytes_per_leaf(COUNT),
+        max_files=room[2],
+        rows_in_memory=rows_in_memory,
+        max_height=room[3],
+    )
+    found, stops = trim_tree(nodes, axes, COUNT, limits)
     event(f"stopped: {sum(stopped) > 0}")
     assert is_whole(found)
     assert stops == Stops(*stopped)
@@ -191,36 +189,36 @@ def comb(n_leaves: int) -> tuple[Axes, Nodes]:
 
 def test_the_growth_stops_where_the_tree_fills_the_memory():
     axes, nodes = comb(10)
-    found, stops = cut(nodes, axes=axes, **{**PLENTY, "max_nodes": 8}, rules=COUNT)
+    found, stops = trim_tree(nodes, axes, COUNT, replace(PLENTY, max_nodes=8))
     assert (len(found.axis), stops) == (7, Stops(by_tree=1))
 
 
 def test_the_growth_stops_where_the_statistics_for_pruning_fill_the_memory():
     axes, nodes = comb(10)
     rules = rules_of([RecursiveDiversity(2, 2, of="s")], values_column=1, numbers_column=2, n_values=100)
-    assert Statistics.bytes_per_leaf(rules) == 8 * 101
-    found, stops = cut(nodes, axes=axes, **{**PLENTY, "max_statistics": 3000}, rules=rules)
+    assert LeafStatistics.bytes_per_leaf(rules) == 8 * 101
+    found, stops = trim_tree(nodes, axes, rules, replace(PLENTY, max_statistics=3000))
     assert (int((found.axis < 0).sum()), stops) == (3, Stops(by_statistics=1))
 
 
 def test_the_growth_stops_where_there_would_be_too_many_files_to_write_in_large_blocks():
     axes, nodes = comb(10)
-    found, stops = cut(nodes, axes=axes, **{**PLENTY, "max_files": 4}, rules=COUNT)
+    found, stops = trim_tree(nodes, axes, COUNT, replace(PLENTY, max_files=4))
     assert (int((found.axis < 0).sum()), stops) == (4, Stops(by_buffers=1))
     # nodes that fit in memory are one file each, whatever their splits
-    found, stops = cut(nodes, axes=axes, **{**PLENTY, "max_files": 4, "rows_in_memory": 7.0}, rules=COUNT)
+    found, stops = trim_tree(nodes, axes, COUNT, replace(PLENTY, max_files=4, rows_in_memory=7.0))
     assert (len(found.axis), stops) == (len(nodes.axis), Stops())
 
 
 def test_the_growth_stops_where_the_tree_is_as_high_as_it_may_be():
     axes, nodes = comb(10)
-    found, stops = cut(nodes, axes=axes, **PLENTY, max_height=8, rules=COUNT)
+    found, stops = trim_tree(nodes, axes, COUNT, replace(PLENTY, max_height=8))
     assert (len(found.axis), stops) == (17, Stops(by_height=1))
 
 
 def test_a_leaf_stays_a_leaf():
     axes, nodes = comb(1)
-    assert cut(nodes, axes=axes, **PLENTY, rules=COUNT)[1] == Stops()
+    assert trim_tree(nodes, axes, COUNT, PLENTY)[1] == Stops()
     assert complete(nodes, axes) is nodes
 
 
@@ -290,17 +288,17 @@ def test_after_pruning_every_leaf_satisfies_the_requirement_and_no_more_is_undon
         requirements, values_column=rows.shape[1] - 2, numbers_column=rows.shape[1] - 1, n_values=5
     )
     nodes = complete(tree.nodes(), axes)
-    leaf = leaves_of(rows, nodes, axes)
-    statistics = Statistics(nodes, rules)
+    leaf = Descent(nodes, axes).leaves(rows)
+    statistics = LeafStatistics(nodes, rules)
     for block in np.array_split(everyone, 3):
         statistics.add(rows[block], leaf[block])
     members = {node: np.flatnonzero(leaf == node) for node in range(len(nodes.axis))}
-    pruned = prune(nodes, statistics, rules)
+    pruned = prune(nodes, statistics)
     expected, n_pruned = naive_prune(nodes, members, lambda part: satisfied(rows, part, requirements))
     event(f"pruned: {n_pruned > 0}, split: {pruned.is_split}")
 
     assert is_whole(pruned.nodes)
-    at = leaves_of(rows, pruned.nodes, axes)
+    at = Descent(pruned.nodes, axes).leaves(rows)
     assert (at >= 0).all()
     leaves = np.flatnonzero(pruned.nodes.axis < 0).tolist()
     assert set(at.tolist()) == set(leaves)
@@ -326,7 +324,7 @@ def test_pruning_with_tests_in_place_of_definitions_is_a_bug():
     axes, nodes = comb(3)
     rules = rules_on_sample(COUNT, axes, n_sample=10, n_rows=100)
     with pytest.raises(InternalError):
-        prune(nodes, Statistics(nodes, rules), rules)
+        prune(nodes, LeafStatistics(nodes, rules))
 
 
 # ---- growth on a sample ----------------------------------------------------------------------------
@@ -371,7 +369,7 @@ def test_a_tree_of_a_sample_has_all_splits_that_pass_and_no_other(name, shapes, 
     rules = rules_of(requirements, values_column=n_axes, numbers_column=n_axes + 1, n_values=5)
     sample = Sample(n, round(n * times), 5, tests=tests)
     problem = optimistic_problem(
-        Problem(axes, targets_for(kind, n_axes + 2), rules),
+        SplitProblem(axes, targets_for(kind, n_axes + 2), rules),
         n=n, N=sample.N, options=MondrianOptions(tests=tests),
     )  # fmt: skip
     nodes = grow_on_sample(rows, problem, root_of(axes), threads=1)
@@ -427,10 +425,10 @@ def test_a_sample_that_is_everything_gives_the_tree_of_all_rows():
     random = np.random.default_rng(3)
     axes = axes_from([50, [[[], []], [[], [], []]], 9])
     codes = np.stack([random.integers(0, c, 500) for c in (50, 5, 9)], axis=1).astype(np.uint32)
-    problem = Problem(axes, targets_for("median", 3), COUNT)
+    problem = SplitProblem(axes, targets_for("median", 3), COUNT)
     same = optimistic_problem(problem, n=500, N=500, options=MondrianOptions())
     assert same.rules is COUNT
-    expected = MemoryEngine(codes, np.zeros((500, 0), dtype=np.uint32)).grow(axes, problem.targets, COUNT)
+    expected = MemoryEngine(codes, np.zeros((500, 0), dtype=np.uint32)).grow(problem)
     found = grow_on_sample(codes, same, root_of(axes))
     assert all((a == b).all() for a, b in zip(found, expected, strict=True))
 
@@ -442,7 +440,7 @@ def test_rows_outside_what_the_sample_covers_are_divided_by_the_hierarchy_too():
     north, south = children_of(axes, 0)
     sample = np.repeat(np.arange(2, dtype=np.uint32), 50)[:, None]
     problem = optimistic_problem(
-        Problem(axes, targets_for("median", 1), COUNT), n=100, N=1000, options=MondrianOptions()
+        SplitProblem(axes, targets_for("median", 1), COUNT), n=100, N=1000, options=MondrianOptions()
     )
     assert grow_on_sample(sample, problem, root_of(axes)).axis.tolist() == [-1]
     known = root_of(axes)
@@ -461,7 +459,7 @@ def test_a_selection_is_answered_from_the_region_that_is_known_not_from_what_the
     sample = np.stack([random.integers(0, 9, 200), random.integers(0, 2, 200)], axis=1).astype(np.uint32)
     south_of_old = Queries(np.array([[0, 2]]), np.array([[6, 3]]), np.array([1]))
     problem = optimistic_problem(
-        Problem(axes, targets_for("median", 2), COUNT, queries=south_of_old),
+        SplitProblem(axes, targets_for("median", 2), COUNT, queries=south_of_old),
         n=200, N=400, options=MondrianOptions(),
     )  # fmt: skip
     known = root_of(axes, has_queries=True)
@@ -474,12 +472,12 @@ def test_a_selection_is_answered_from_the_region_that_is_known_not_from_what_the
 
 def test_small_leaves_are_handed_to_threads_together():
     bounds = np.zeros((4, 1), dtype=np.int64)
-    small = {at: memory.Open(10 * at, 10 * at + 10, bounds) for at in range(1_000)}
-    parts = list(memory.together(small))
+    small = {at: OpenNode(10 * at, 10 * at + 10, bounds) for at in range(1_000)}
+    parts = list(memory.bundle_leaves(small))
     assert [pair for part in parts for pair in part] == list(small.items())
     n_rows = [sum(leaf.end - leaf.start for _, leaf in part) for part in parts]
     assert all(n >= memory.SMALLEST_TASK for n in n_rows[:-1])
     assert len(parts) == 3
-    large = {at: memory.Open(10_000 * at, 10_000 * at + 10_000, bounds) for at in range(3)}
-    assert [len(part) for part in memory.together(large)] == [1, 1, 1]
-    assert list(memory.together({})) == []
+    large = {at: OpenNode(10_000 * at, 10_000 * at + 10_000, bounds) for at in range(3)}
+    assert [len(part) for part in memory.bundle_leaves(large)] == [1, 1, 1]
+    assert list(memory.bundle_leaves({})) == []

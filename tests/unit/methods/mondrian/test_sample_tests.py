@@ -19,6 +19,7 @@ from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS, TARGET, Targets
 from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
 from sfumato.methods.mondrian.kernels.rules import fill_walk, part_holds
 from sfumato.methods.mondrian.memory import new_scratch
+from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample_tests import (
     ORDERS,
     entropy_limit,
@@ -112,7 +113,7 @@ def test_every_part_is_judged_as_the_formulas_say_it_one_by_one_and_along_a_walk
     plain = rules_of(requirements, values_column=1, numbers_column=2, n_values=n_values, whole=whole)
     rules = rules_on_sample(plain, axes, n_sample=n, n_rows=sample.N, tests=tests)
     assert (rules is plain) == (sample.n == sample.N)
-    scratch = new_scratch(rows, rows[:, :1].copy(), axes, NO_TARGETS, rules)
+    scratch = new_scratch(rows, rows[:, :1].copy(), SplitProblem(axes, NO_TARGETS, rules))
     order = random.permutation(n)
 
     def naive(first, last, m):

@@ -24,6 +24,7 @@ from sfumato.methods.mondrian.frequency_sets import (
 from sfumato.methods.mondrian.grow import Problem, prepare
 from sfumato.methods.mondrian.kernels.choose import fill_information
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.splits import BestThresholds, Splitter
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity
 from sfumato.policy.workload import Classify, Regress
@@ -114,7 +115,7 @@ def test_a_collector_takes_what_it_says_and_no_more_than_it_may():
             assert again is not None
             assert again.n_bytes == collector.n_bytes
             collector.add(problem.engine.rows[:, :-1].copy())
-            taken = sum(each.counts.nbytes + each.moments.nbytes for each in collector.histogram.values())
+            taken = sum(each.counts.nbytes + each.moments.nbytes for each in collector.histograms.values())
             assert taken + collector.lines.nbytes <= collector.n_bytes
             splitter.take(collector)
         assert splitter.result is not None
@@ -131,7 +132,7 @@ def test_a_node_too_small_to_split_is_a_leaf_and_only_the_ranges_of_its_trees_ar
     assert (splitter.covers[~is_tree] == -1).all()
     assert splitter.low.tolist() == rows.min(axis=0)[: len(is_tree)].tolist()
     ordered = problem.axes._replace(is_tree=np.zeros_like(is_tree))
-    plain = SplitCriteria(ordered, problem.targets, problem.rules)
+    plain = SplitCriteria(SplitProblem(ordered, problem.targets, problem.rules))
     assert Splitter(plain, state, 9).next(10) is None
 
 
@@ -249,7 +250,7 @@ def test_stretches_count_the_codes_in_them_and_know_the_last_one_below(codes, lo
     assert found.last_below == max((c for c in codes if c < low), default=-1)
 
 
-def test_evidence_by_edges_is_that_by_codes_between_them():
+def test_a_histogram_by_edges_is_that_by_codes_between_them():
     problem, criteria = asked([], [EntropyDiversity(2, of="disease"), KAnonymity(2)])
     rows = problem.engine.rows[:, :-1].copy()
     n = problem.domains[0].n_codes

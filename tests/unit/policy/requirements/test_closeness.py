@@ -22,7 +22,7 @@ import sfumato as sf
 from sfumato.errors import HierarchyError, PolicyError
 from sfumato.kernels.compile import kernel
 from sfumato.methods.mondrian.grow import prepare
-from sfumato.methods.mondrian.kernels.rules import segment_holds
+from sfumato.methods.mondrian.kernels.rules import TWO, part_holds
 from sfumato.methods.mondrian.memory import new_scratch
 from sfumato.policy.requirements import GroupStats, TCloseness
 from sfumato.policy.schema import Attribute, Schema
@@ -235,7 +235,7 @@ def test_distances_are_the_least_work(group, others, kind):
 
 @kernel
 def holds_of(rows, order, first, last, rules, scratch):
-    return segment_holds(rows, order, first, last, rules, scratch)
+    return part_holds(rows, order, first, last, TWO, rules, scratch)
 
 
 @given(st.lists(CELLS, min_size=2, max_size=16), st.integers(1, 15), st.sampled_from([*COLUMNS]), st.data())
@@ -249,7 +249,7 @@ def test_kernels_decide_as_the_requirement_does_also_where_the_distance_is_t(cel
     table = pa.table({"x": range(len(cells)), "s": pa.array(cells, pa.string())})
     problem = prepare(open_table(table), schema, [asked], threads=1)
     rows = problem.engine.rows
-    scratch = new_scratch(rows, problem.engine.codes, problem.axes, problem.targets, problem.rules)
+    scratch = new_scratch(rows, problem.engine.codes, problem)
     found = holds_of(rows, np.arange(len(cells)), 0, last, problem.rules, scratch)
     count = Counter(cells)
     whole = {value: count[value] for value in [*sorted(LEAVES), None] if value in count}

@@ -1,15 +1,15 @@
 """Compiled loops of Mondrian: arrays in, arrays out.
 
-problem    what a kernel is told: axes, targets, rules, and its scratch space
+problem    the arguments of kernels: axes, targets, rules, and scratch space
 rules      does a set of rows satisfy the requirement? (all at once, or threshold by threshold)
 frequency  frequency sets: counts per code of an attribute
-sets       frequency sets of rows that are never together, block by block, and what they decide
+sets       frequency sets that are added up block by block, and the choice from them
 choose     scores, ties and allowability: frequency sets in, split out
 cells      the same over the feature space: other features divide every part into cells
 select     the same for selections: costs of regions that queries overlap
 grow       depth-first growth: choose, move rows, repeat
 descend    send rows of codes down a finished tree
-tally      the requirement on groups that are counted block by block
+tally      the requirement on groups whose rows are counted block by block
 quantile   quantiles of chi-square
 trim       trees with fewer splits, or more children
 """

@@ -1,9 +1,9 @@
 """Scores over the feature space: cells of other features within each part [LDR08, section 3.1.3].
 
-Who predicts a target may see more than the quasi-identifiers. Those other features divide every part into
-cells, and a split is judged by what is left unknown within the cells: for labels the sum over parts and cells
+Whoever predicts a target may see more than the quasi-identifiers. Those other features divide every part into
+cells, and the score of a split is what is known within the cells: for labels the sum over parts and cells
 of sum_c F(n_c) - F(n), for numbers that of n (mean of the part's cell - mean of the node's cell)^2. The
-requirement is judged on parts, as ever.
+requirement is checked on parts, as ever.
 
 Cells can be as many as the rows, so nothing is laid out per code and cell. The rows are walked in the order
 of their codes, each changing the score by what it takes from the right and adds to the left: whole numbers,
@@ -24,11 +24,12 @@ from sfumato.methods.mondrian.kernels.choose import (
     winning_threshold,
     within_limit,
 )
+from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
 
 
 @inner(borrows=True)
-def fill_order(column, low, lines, code, rows_to, order):
+def fill_rows_by_code(column, low, lines, code, rows_to, order):
     """Sort rows by their codes, by counting; returns how many codes occur.
 
     lines           (codes,) int64, all zero; line 0 is code ``low``     IN, cleared
@@ -55,7 +56,7 @@ def fill_order(column, low, lines, code, rows_to, order):
 
 
 @inner(borrows=True)
-def moved(left, right, table):
+def change_by_move(left, right, table):
     """By how much F(left) + F(right) grows if one row moves from the right to the left."""
     return (table[left + 1] - table[left]) - (table[right] - table[right - 1])
 
@@ -80,7 +81,9 @@ def add_information(part, order, rows_to, cell, pair, counts, table, out):
         for i in range(before, rows_to[t]):
             row = part[order[i]]
             of_pair, of_cell = counts[row[pair]], counts[row[cell]]
-            total += moved(of_pair[0], of_pair[1], table) - moved(of_cell[2], of_cell[3], table)
+            total += change_by_move(of_pair[0], of_pair[1], table) - change_by_move(
+                of_cell[2], of_cell[3], table
+            )
             of_pair[0] += 1
             of_pair[1] -= 1
             of_cell[2] += 1
@@ -94,7 +97,10 @@ def add_information(part, order, rows_to, cell, pair, counts, table, out):
 
 @inner(borrows=True)
 def squares(n, x, mean, scale):
-    """What n rows that sum to x, in a cell of that mean, add to the score: a whole number of 1 / scale."""
+    """What n rows that sum to x add to the score, in a cell whose mean in the node is ``mean``.
+
+    It is rounded to a whole number of 1 / scale.
+    """
     if n == 0:
         return 0.0
     away = x / n - mean
@@ -210,12 +216,12 @@ def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scr
     """``choose_threshold`` over the feature space."""
     n = part.shape[0]
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
-    low, high, code, rows_to, score = bounds[0], bounds[1], scratch.code, scratch.total[0], scratch.score
+    low, high, code, rows_to, score = bounds[LOW], bounds[HIGH], scratch.code, scratch.total[0], scratch.score
     for axis in range(low.shape[0]):
         if low[axis] >= high[axis] or not axis_table[axis].may_split or axis_table[axis].is_tree:
             continue
         lines = scratch.bins[: high[axis] - low[axis] + 1]
-        m = fill_order(part[:, axis], low[axis], lines, code, rows_to, scratch.order)
+        m = fill_rows_by_code(part[:, axis], low[axis], lines, code, rows_to, scratch.order)
         low[axis], high[axis] = code[0], code[m - 1]
         first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
         if first >= last:

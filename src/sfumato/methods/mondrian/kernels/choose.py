@@ -34,7 +34,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     unpack,
 )
-from sfumato.methods.mondrian.kernels.problem import FIXED_POINT
+from sfumato.methods.mondrian.kernels.problem import COVER, FIXED_POINT, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
 
 NO_SCORE = -1e300
@@ -256,7 +256,7 @@ def beats(score, largest, best, best_largest):
 
 @inner(borrows=True)
 def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
-    """The best allowable threshold of an attribute that beats the incumbent, -1 if none; by one walk of all."""
+    """The best allowable threshold of an attribute if it beats the best so far, else -1; by one walk of all."""
     fill_allowable(part, axis, m, rules, scratch)
     t = best_allowable(m, first, last, scratch)
     if t < 0:
@@ -267,7 +267,7 @@ def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, s
 
 @inner(borrows=True)
 def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
-    """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the incumbent, else -1."""
+    """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the best so far, else -1."""
     rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
     t = best_score(rows_to[first:last], n, score[first:last], first)
     if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
@@ -412,7 +412,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     """
     n = part.shape[0]
     best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
-    low, high, bins, code, total = bounds[0], bounds[1], scratch.bins, scratch.code, scratch.total
+    low, high, bins, code, total = bounds[LOW], bounds[HIGH], scratch.bins, scratch.code, scratch.total
     rows_to, sum_to, score = total[0], total[1], scratch.score
     single = is_single(targets)
     is_label = single and targets.label.shape[0] == 1
@@ -564,7 +564,7 @@ def choose_median(part, bounds, grid, rules, scratch):
 
     bounds   (4, axes) see ``fill_subtree``; made exact only for attributes that may be the widest   IN+OUT
     """
-    low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
+    low, high, cover_of, is_exact = bounds[LOW], bounds[HIGH], bounds[COVER], bounds[IS_EXACT]
     width = scratch.width  # upper bound until exact; negative: has no split
     for a in range(width.shape[0]):
         width[a] = width_of(grid, a, low[a], high[a], cover_of[a]) if grid.axis[a].may_split else -1.0

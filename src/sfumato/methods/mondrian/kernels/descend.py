@@ -27,20 +27,21 @@ TOGETHER = 512
 
 
 @inner(borrows=True)
-def fill_segments(node, axis, threshold, first_child, n_children, branch, way, axes, upto, goal):
+def fill_segments(node, nodes, way, axes, upto, goal):
     """The ranges of codes that a split tells apart, ascending; returns how many.
 
+    way          (nodes,) how each child is entered                              IN
     upto, goal   (2 * children + 1,) last code of each range and where it goes   OUT
     """
-    first = first_child[node]
-    a = axis[node]
+    first = nodes.first_child[node]
+    a = nodes.axis[node]
     if not axes.is_tree[a]:
-        upto[0], goal[0], goal[1] = threshold[node], way[first], way[first + 1]
+        upto[0], goal[0], goal[1] = nodes.threshold[node], way[first], way[first + 1]
         return 2
     m, after = 0, np.int64(0)
-    for j in range(n_children[node]):
+    for j in range(nodes.n_children[node]):
         child = first + j
-        low, high = axes.node_low[branch[child]], axes.node_high[branch[child]]
+        low, high = axes.node_low[nodes.branch[child]], axes.node_high[nodes.branch[child]]
         if low > after:
             upto[m], goal[m] = low - 1, NOWHERE
             m += 1
@@ -54,27 +55,29 @@ def fill_segments(node, axis, threshold, first_child, n_children, branch, way, a
 
 
 @kernel
-def fill_turns(axis, threshold, first_child, n_children, branch, axes, out):
+def fill_turns(nodes, axes, out):
     """Write a tree down as turns, at the end of ``out``; returns (the way to begin with, where they start).
 
+    nodes  Nodes                      IN
     axes   Axes                       IN
     out    (enough, 4) uint32         OUT  see ``Turns``; numbers of turns count from out[0]
 
     Children stand after their parents, as growth leaves them.
     """
-    way = np.empty(axis.shape[0], dtype=np.int64)  # how each node is entered
+    n_nodes = nodes.axis.shape[0]
+    way = np.empty(n_nodes, dtype=np.int64)  # how each node is entered
     most = 2
-    for node in range(axis.shape[0]):
-        most = max(most, np.int64(n_children[node]))
+    for node in range(n_nodes):
+        most = max(most, np.int64(nodes.n_children[node]))
     upto, goal = np.empty(2 * most + 1, dtype=np.int64), np.empty(2 * most + 1, dtype=np.int64)
     waiting = np.empty((64, 2), dtype=np.int64)
     end = out.shape[0]
-    for back in range(axis.shape[0]):
-        node = axis.shape[0] - 1 - back
-        if axis[node] < 0:
+    for back in range(n_nodes):
+        node = n_nodes - 1 - back
+        if nodes.axis[node] < 0:
             way[node] = END | node
             continue
-        m = fill_segments(node, axis, threshold, first_child, n_children, branch, way, axes, upto, goal)
+        m = fill_segments(node, nodes, way, axes, upto, goal)
         # the turn at base + j parts range j from range j + 1; a search among ranges first..last starts in their middle
         base = end - (m - 1)
         end = base
@@ -88,7 +91,7 @@ def fill_turns(axis, threshold, first_child, n_children, branch, axes, out):
             first, last = waiting[depth, 0], waiting[depth, 1]
             middle = (first + last) // 2
             at = base + middle
-            out[at, 0], out[at, 1] = axis[node], max(upto[middle], 0)
+            out[at, 0], out[at, 1] = nodes.axis[node], max(upto[middle], 0)
             if first == middle:
                 out[at, 2] = goal[first]
             else:
@@ -164,9 +167,7 @@ class Descent:
     def __init__(self, nodes: Nodes, axes: Axes) -> None:
         room = 2 * int(nodes.n_children.sum()) + 2 * len(nodes.axis) + 2
         out = np.empty((room, 4), dtype=np.uint32)
-        self.start, end = fill_turns(
-            nodes.axis, nodes.threshold, nodes.first_child, nodes.n_children, nodes.branch, axes, out
-        )
+        self.start, end = fill_turns(nodes, axes, out)
         self.turns: Turns = out[end:].copy()
         if self.start < END:
             self.start -= end
@@ -178,8 +179,3 @@ class Descent:
         out = np.empty(len(rows), dtype=np.int64)
         fill_leaves(rows, self.turns, self.start, out)
         return out
-
-
-def leaves_of(rows: NDArray[np.uint32], nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
-    """``Descent.leaves`` of rows that come but once."""
-    return Descent(nodes, axes).leaves(rows)

@@ -1,12 +1,7 @@
 """Depth-first growth of a partition tree: choose a split, move the rows in place, repeat.
 
-A tree is a set of parallel arrays, one entry per node; the children of a node stand next to each other:
-
-    axis         the attribute that the node is split on, -1 for a leaf
-    threshold    ordered attribute: the last code (of the whole table) that goes left; tree: the node it specializes
-    first_child, n_children
-    branch       what makes this node its parent's child: 0 left, 1 right, or the hierarchy node
-    start, end   the node's rows
+A tree is a table of NODE records, whose fields are those of ``kernels.nodes.Nodes``; the children of a node stand next
+to each other.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from sfumato.methods.mondrian.kernels.choose import (
     information,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
-from sfumato.methods.mondrian.kernels.problem import BLOCK
+from sfumato.methods.mondrian.kernels.problem import BLOCK, COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample
 
 
@@ -118,12 +113,12 @@ def arrange(part, order):
 
 
 @inner(borrows=True)
-def prepare(part, bounds, grid, narrow, marks):
+def narrow_bounds(part, bounds, grid, narrow, marks):
     """Before a scored choice: covers of the trees, and dense ranks for attributes that are mostly gaps.
 
     Without ``narrow`` a hierarchy's node stays as it is known: rows that are not here may lie outside a cover.
     """
-    low, high, cover_of, is_exact = bounds[0], bounds[1], bounds[2], bounds[3]
+    low, high, cover_of, is_exact = bounds[LOW], bounds[HIGH], bounds[COVER], bounds[IS_EXACT]
     for axis in range(low.shape[0]):
         if not grid.axis[axis].may_split or low[axis] >= high[axis]:
             continue
@@ -140,7 +135,7 @@ def prepare(part, bounds, grid, narrow, marks):
 
 @inner
 def gain_of(part, targets, table, score):
-    """What a score takes away per row, on the scale of ``median_below_gain``.
+    """How much uncertainty a split of this score takes away per row, on the scale of ``median_below_gain``.
 
     Labels: bits. Numbers: squared error over the target's variance in the whole table.
     """
@@ -166,8 +161,8 @@ def restore_codes(part, codes, bounds, axis_table):
         if not axis_table[axis].is_tree and axis_table[axis].may_split:
             for i in range(part.shape[0]):
                 part[i, axis] = codes[part[i, row_number], axis]
-            bounds[0, axis], bounds[1, axis] = range_of(part[:, axis], np.int64(-1), np.int64(-1))
-            bounds[3, axis] = 1
+            bounds[LOW, axis], bounds[HIGH, axis] = range_of(part[:, axis], np.int64(-1), np.int64(-1))
+            bounds[IS_EXACT, axis] = 1
 
 
 @inner(borrows=True)
@@ -199,7 +194,7 @@ def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
 
 @inner(borrows=True)
 def append(child, start, end, branch, nodes):
-    """A new open node."""
+    """Write node number ``child``: a leaf, until it is split."""
     node = nodes[child]
     node.axis = -1
     node.threshold = -1
@@ -219,26 +214,24 @@ def fill_child_bounds(here, axis, branch, border, grid, out):
     out      (4, axes)                                                  OUT
     """
     for a in range(here.shape[1]):
-        out[0, a], out[1, a], out[2, a], out[3, a] = here[0, a], here[1, a], here[2, a], 0
+        out[LOW, a], out[HIGH, a], out[COVER, a] = here[LOW, a], here[HIGH, a], here[COVER, a]
+        out[IS_EXACT, a] = 0
     if grid.axis[axis].is_tree:
-        out[2, axis] = branch
-        out[0, axis], out[1, axis] = grid.node[branch].low, grid.node[branch].high - 1
+        out[COVER, axis] = branch
+        out[LOW, axis], out[HIGH, axis] = grid.node[branch].low, grid.node[branch].high - 1
     elif branch == 0:
-        out[1, axis] = border
+        out[HIGH, axis] = border
     else:
-        out[0, axis] = border + 1
+        out[LOW, axis] = border + 1
 
 
 @inner
-def longer(stack, bounds, n):
-    """Both with room for n more."""
+def lengthen(stack, bounds, n):
+    """Copies of both with room for n more nodes."""
     new_stack = np.empty(stack.shape[0] + n, dtype=np.int64)
     new_bounds = np.empty((stack.shape[0] + n, bounds.shape[1], bounds.shape[2]), dtype=np.int64)
-    for i in range(stack.shape[0]):
-        new_stack[i] = stack[i]
-        for j in range(bounds.shape[1]):
-            for a in range(bounds.shape[2]):
-                new_bounds[i, j, a] = bounds[i, j, a]
+    new_stack[: stack.shape[0]] = stack
+    new_bounds[: stack.shape[0]] = bounds
     return new_stack, new_bounds
 
 
@@ -251,20 +244,20 @@ def choose_split(part, codes, bounds, grid, targets, cells, rules, table, scratc
     by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
     axis, code = np.int64(-1), np.int64(-1)
     if not by_median:
-        prepare(part, bounds, grid, not is_sample(rules), scratch.bins)
+        narrow_bounds(part, bounds, grid, not is_sample(rules), scratch.bins)
         if cells is None:
             axis, code, score, largest = choose_threshold(
                 part, bounds, grid.axis, targets, rules, table, scratch
             )
             tree, score = choose_children(
-                part, bounds[2], axis, score, largest, grid, targets, rules, table, scratch
+                part, bounds[COVER], axis, score, largest, grid, targets, rules, table, scratch
             )
         else:
             axis, code, score, largest = choose_threshold_by_cells(
                 part, bounds, grid.axis, cells, rules, table, scratch
             )
             tree, score = choose_children_by_cells(
-                part, bounds[2], axis, score, largest, grid, cells, rules, table, scratch
+                part, bounds[COVER], axis, score, largest, grid, cells, rules, table, scratch
             )
         axis = tree if tree >= 0 else axis
         if axis >= 0 and targets.median_below_gain > 0.0:
@@ -299,8 +292,9 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
     rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
     codes    (n, axes) uint32     IN      codes of the whole table, by row number
     nodes    (capacity,) NODE     IN+OUT  node 0 is given, the others are appended
-    bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: least and greatest code as they stand in
-                                          ``rows``, hierarchy node that covers a tree attribute, is that exact?
+    bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: LOW and HIGH, the least and the greatest code as
+                                          they stand in ``rows``; COVER, the hierarchy node that covers the rows on a
+                                          tree attribute; IS_EXACT, are low and high those of the rows?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
     cells    Cells or None        IN      numba compiles one kernel for each: without cells, nothing of them
     """
@@ -318,9 +312,9 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
         axis, code = choose_split(part, codes, here, grid, targets, cells, rules, table, scratch)
         if axis < 0:
             continue
-        m, border = divide(part, codes, node, nodes, n_nodes, axis, code, here[2, axis], grid, scratch)
+        m, border = divide(part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, scratch)
         if depth + m > stack.shape[0]:
-            stack, bounds = longer(stack, bounds, stack.shape[0] + m)
+            stack, bounds = lengthen(stack, bounds, stack.shape[0] + m)
         n_nodes += m
         for child in range(n_nodes - 1, n_nodes - m - 1, -1):
             stack[depth] = child

@@ -1,4 +1,4 @@
-"""What a partition-tree kernel is told, as named tuples of plain arrays.
+"""The arguments of Mondrian's kernels, as named tuples of plain arrays.
 
 The rows are one C-ordered ``uint32`` matrix, a row of the table per row:
 
@@ -28,8 +28,14 @@ BLOCK = 64
 """Rows that ``partition`` looks at in one go."""
 
 
+LOW, HIGH, COVER, IS_EXACT = range(4)
+"""Lines of ``bounds``, which is (4, axes): what is known of the codes of an open node, see ``NodeRange``."""
+
+AFTER, LAST = range(2)
+"""Lines of ``region``, which is (2, axes): the codes that splits have left to an open node, see ``QueryRegion``."""
+
 Table = NDArray[Any]
-"""An array of records."""
+"""An array of records. The dtypes below name their fields; what they mean stands with the tuples that hold them."""
 
 AXIS = np.dtype(
     [("is_tree", np.bool_), ("may_split", np.bool_), ("root", np.int64), ("position_start", np.int64),
@@ -73,8 +79,8 @@ def table(kind: np.dtype[Any], records: Sequence[tuple[Any, ...]]) -> Table:
     return np.array(records, dtype=kind).view(np.recarray)
 
 
-class NumberGrid(NamedTuple):
-    """The axes in few arrays, as kernels hand them around; the words are those of ``Axes``."""
+class AxisTables(NamedTuple):
+    """``Axes`` in fewer arrays, as kernels hand them around under the name ``grid``; fields are called as there."""
 
     axis: Table  # (axes,) AXIS
     node: Table  # (nodes,) HIERARCHY
@@ -82,15 +88,15 @@ class NumberGrid(NamedTuple):
     position: NDArray[np.float64]
 
 
-def grid_of(axes: Axes) -> NumberGrid:
-    """The axes as kernels want them."""
+def pack_axes(axes: Axes) -> AxisTables:
+    """The axes in tables of records."""
     axis = np.zeros(len(axes.root), dtype=AXIS).view(np.recarray)
     axis.is_tree, axis.may_split, axis.root = axes.is_tree, axes.may_split, axes.root
     axis.position_start, axis.least_code, axis.width = axes.position_start, axes.least_code, axes.width
     node = np.zeros(len(axes.node_low), dtype=HIERARCHY).view(np.recarray)
     node.low, node.high = axes.node_low, axes.node_high
     node.child_start, node.n_children = axes.child_start, axes.n_children
-    return NumberGrid(axis, node, axes.child, axes.position)
+    return AxisTables(axis, node, axes.child, axes.position)
 
 
 class Targets(NamedTuple):
@@ -104,14 +110,14 @@ class Targets(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Targets that other features than the quasi-identifiers help to predict; there are no ``Targets`` then.
+    """Targets that features outside the quasi-identifiers help to predict; there are no ``Targets`` then.
 
-    Other features are one column of the row matrix, which numbers the cells that they make.
+    Each combination of values of these features is a cell. A column of the row matrix has the number of each row's cell.
     """
 
     label: Table  # (labels,) CELL: column of cells, column of cells and classes together, weight
     number: Table  # (numbers,) CELL: column of cells, column of the number, weight, scale that scores are whole on
-    n_ids: int  # of cells, or of cells and classes: the most of all targets
+    n_ids: int  # how many cells, or cells and classes together, the target with the most of them has
     counts: NDArray[np.int64]  # (ids, 4) working space of one thread, all zero between uses
     total: NDArray[np.float64]  # (distinct,) working space of one thread
 
@@ -129,13 +135,13 @@ RATES_PER_OCTAVE, LOWEST_RATE, HIGHEST_RATE = 64, -34, 6
 class Rules(NamedTuple):
     """The requirement, compiled.
 
-    With ``tests`` the rows are a sample of others and each part is tested, see ``mondrian.confidence``; a
+    With ``tests`` the rows are a sample of others and each part is tested, see ``mondrian.sample_tests``; a
     hierarchy is then never narrowed to the values that the sample happens to have.
     """
 
-    least_rows: int  # no group below this many rows can satisfy it
-    diverse_rows: int  # no group below this many rows can have the diversity that is required
-    count_only: bool  # least_rows says it all
+    least_rows: int  # a group with fewer rows cannot satisfy the requirement
+    diverse_rows: int  # a group with fewer rows cannot have the diversity that is required
+    count_only: bool  # is a group with least_rows always fine?
     values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
     distinct: Table  # (rules,) DISTINCT: which sensitive attribute, l
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
@@ -157,9 +163,9 @@ class Rules(NamedTuple):
 class Queries(NamedTuple):
     """Selections, each a rectangle of codes.
 
-    On an ordered attribute a part of the codes up to t is overlapped if low <= t, one of the codes beyond t
-    if high > t: the ends of a selection that lie between two codes belong to the upper one. On a tree, low
-    and high are the first and the last leaf.
+    On an ordered attribute a query overlaps the part up to t if low <= t, and the part beyond t if high > t: an end of
+    a selection that lies between two codes belongs to the upper one. On a tree, low and high are the first and the last
+    leaf.
     """
 
     low: NDArray[np.int64]  # (queries, axes)

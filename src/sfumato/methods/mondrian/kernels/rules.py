@@ -84,7 +84,7 @@ def distance_of(values, start, n, rule, sets, work):
 
     In words as ``product`` has them; exact as long as the whole table has fewer than 2^31 rows.
 
-    work    its end is room for the values, and one more
+    work    its last rule.n_values + 1 places are used   scratch
     """
     base = work.shape[0] - rule.n_values - 1
     work[base] = 0
@@ -102,7 +102,7 @@ def distance_of(values, start, n, rule, sets, work):
 
 @inner(borrows=True)
 def closeness_holds(high, low, n, rule):
-    """Is that distance at most t? [LLV07]"""
+    """Is the distance that ``distance_of`` found at most t? [LLV07]"""
     high1, low1 = product(low, rule.down)
     high1 += high * rule.down
     high2, low2 = product(n * rule.n_rows, rule.up)
@@ -320,12 +320,6 @@ def counts_hold(n, values, moments, rules, work):
         if not moments_hold(moments[r, 0], moments[r, 1], moments[r, 2], moments[r, 3], r, TWO, rules):
             return False
     return True
-
-
-@inner(borrows=True)
-def segment_holds(rows, order, first, last, rules, scratch):
-    """The requirement on the rows order[first:last], one of two parts; see ``part_holds``."""
-    return part_holds(rows, order, first, last, TWO, rules, scratch)
 
 
 @inner(borrows=True)

@@ -5,7 +5,7 @@ costs n times the weight of the queries that overlap it, and a split is worth wh
 [LDR08, equation 7: the rows that are rightly returned are the same for every split]. Costs are whole
 numbers. Requirement and ties are those of ``choose``.
 
-A region holds the codes above < code <= up to; on a tree it is the range of a hierarchy node. It is what the
+A region holds the codes AFTER < code <= LAST; on a tree it is the range of a hierarchy node. It is what the
 splits have left of the attribute, whatever codes the rows have: a selection is answered from regions.
 """
 
@@ -25,6 +25,7 @@ from sfumato.methods.mondrian.kernels.choose import (
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import divide, fill_child_bounds
+from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 
 
@@ -33,17 +34,17 @@ def fill_tree_regions(part, bounds, grid, narrow, region):
     """Make the covers of the trees exact, if they may be narrowed, and their ranges the region of the node.
 
     bounds   (4, axes) see ``fill_subtree``     IN+OUT
-    region   (2, axes) above, up to             OUT on trees
+    region   (2, axes) AFTER, LAST              OUT on trees
     """
     for axis in range(region.shape[1]):
         if grid.axis[axis].is_tree:
-            if bounds[3, axis] == 0:
-                low, high = range_of(part[:, axis], bounds[0, axis], bounds[1, axis])
-                bounds[0, axis], bounds[1, axis], bounds[3, axis] = low, high, 1
+            if bounds[IS_EXACT, axis] == 0:
+                low, high = range_of(part[:, axis], bounds[LOW, axis], bounds[HIGH, axis])
+                bounds[LOW, axis], bounds[HIGH, axis], bounds[IS_EXACT, axis] = low, high, 1
                 if narrow:
-                    bounds[2, axis] = cover(grid, bounds[2, axis], low, high)
-            node = grid.node[bounds[2, axis]]
-            region[0, axis], region[1, axis] = node.low - 1, node.high - 1
+                    bounds[COVER, axis] = cover(grid, bounds[COVER, axis], low, high)
+            node = grid.node[bounds[COVER, axis]]
+            region[AFTER, axis], region[LAST, axis] = node.low - 1, node.high - 1
 
 
 @inner(borrows=True)
@@ -53,7 +54,8 @@ def fill_active(queries, region, out):
     for q in range(queries.weight.shape[0]):
         overlaps = True
         for axis in range(region.shape[1]):
-            overlaps &= queries.high[q, axis] > region[0, axis] and queries.low[q, axis] <= region[1, axis]
+            overlaps &= queries.high[q, axis] > region[AFTER, axis]
+            overlaps &= queries.low[q, axis] <= region[LAST, axis]
         if overlaps:
             out[n_active] = q
             n_active += 1
@@ -173,11 +175,11 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     best_axis, best_code = np.int64(-1), np.int64(-1)
     best, best_largest = -float(n * weight), np.int64(0)  # no part is smaller: a tie with no split loses
     for axis in range(bounds.shape[1]):
-        low, high = bounds[0, axis], bounds[1, axis]
+        low, high = bounds[LOW, axis], bounds[HIGH, axis]
         if not grid.axis[axis].may_split or low >= high:
             continue
         if grid.axis[axis].is_tree:
-            parent = bounds[2, axis]
+            parent = bounds[COVER, axis]
             if grid.node[parent].n_children == 0:
                 continue
             m = fill_children(part, axis, parent, grid, scratch)
@@ -191,7 +193,7 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
             continue
         m = fill_thresholds(part, axis, low, high, active, queries, scratch)
         code = scratch.code
-        bounds[0, axis], bounds[1, axis] = code[0], code[m - 1]
+        bounds[LOW, axis], bounds[HIGH, axis] = code[0], code[m - 1]
         first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
         if first >= last:
             continue
@@ -212,7 +214,7 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     codes    (n, axes) uint32             IN      codes of the whole table, by row number
     nodes    (1 + children,) NODE         IN+OUT  node 0 is given, its children are appended
     bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
-    region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: above, up to
+    region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: AFTER, LAST
     """
     part = rows[nodes[0].start : nodes[0].end]
     if part.shape[0] < max(2 * rules.least_rows, 2):
@@ -226,12 +228,13 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     axis, code = choose_precise(part, here, active[:n_active], weight, queries, grid, rules, scratch)
     if axis < 0:
         return np.int64(1)
-    m, border = divide(part, codes, 0, nodes, np.int64(1), axis, code, here[2, axis], grid, scratch)
+    m, border = divide(part, codes, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, scratch)
     if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
     for child in range(1, m + 1):
         fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[child])
         region[child] = region[0]
         if not grid.axis[axis].is_tree:
-            region[child, 1 - nodes[child].branch, axis] = code
+            side = LAST if nodes[child].branch == 0 else AFTER
+            region[child, side, axis] = code
     return m + 1

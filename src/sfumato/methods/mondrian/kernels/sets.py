@@ -158,7 +158,7 @@ def fill_whole(lines, words, shift, out):
 
 
 @kernel
-def add_evidence(part, axis, low, edges, sensitive, variance, counts, moments):
+def add_to_histogram(part, axis, low, edges, sensitive, variance, counts, moments):
     """Add rows to what the requirement needs to know of each bin of an axis.
 
     low         bins are codes, from this one on; or -1, and a row's bin is the number of edges below its code
@@ -187,7 +187,7 @@ def add_evidence(part, axis, low, edges, sensitive, variance, counts, moments):
 
 @kernel
 def accumulate(counts, moments):
-    """Make them running totals; both as in ``add_evidence``   IN+OUT."""
+    """Make them running totals; both as in ``add_to_histogram``   IN+OUT."""
     for at in range(1, counts.shape[0]):
         for v in range(counts.shape[1]):
             counts[at, v] += counts[at - 1, v]
@@ -296,7 +296,7 @@ def fill_entries(line, counts, sums, end, of, weight, total):
 
 
 @inner
-def grown(x, by, table):
+def growth_of(x, by, table):
     """F(x + by) - F(x)."""
     return information(x + by, table) - information(x, table)
 
@@ -326,11 +326,11 @@ def walk_information(end, of, weight, cell_of, pair, cell, score, table, out):
     for t in range(end.shape[0]):
         while e < end[t]:
             w, here = weight[e], pair[of[e]]
-            score += grown(here[0], w, table) - grown(here[1] - w, w, table)
+            score += growth_of(here[0], w, table) - growth_of(here[1] - w, w, table)
             here[0] += w
             here[1] -= w
             here = cell[cell_of[of[e]]]
-            score -= grown(here[0], w, table) - grown(here[1] - w, w, table)
+            score -= growth_of(here[0], w, table) - growth_of(here[1] - w, w, table)
             here[0] += w
             here[1] -= w
             e += 1
@@ -375,10 +375,10 @@ def group_information(group, of, weight, cell_of, pair, cell, touched, current, 
         if here[0] == 0:
             touched[0] += 1
             touched[touched[0]] = of[e]
-        score += grown(here[0], weight[e], table)
+        score += growth_of(here[0], weight[e], table)
         here[0] += weight[e]
         here = cell[cell_of[of[e]]]
-        score -= grown(here[0], weight[e], table)
+        score -= growth_of(here[0], weight[e], table)
         here[0] += weight[e]
     return score
 

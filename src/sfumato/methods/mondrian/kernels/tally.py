@@ -1,4 +1,4 @@
-"""What the requirement must know of groups of rows that are never together: added up block by block."""
+"""The requirement on groups whose rows are read block by block: add up what it needs, then check each group."""
 
 from __future__ import annotations
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from sfumato.kernels.compile import kernel
 
+NODES, LEAVES, FILES, HEIGHT = range(4)
+"""What limits the size of a tree: entries of ``most`` and ``stopped`` in ``fill_kept``."""
+
 
 @kernel
 def fill_parents(first_child, n_children, out):
@@ -43,15 +46,15 @@ def fill_heights(parent, out):
 
 
 @kernel
-def fill_kept(order, parent, height, n_children, is_large, room, is_kept, stopped):
-    """Which splits there is room for, in the given order; a split below one that is not made is not considered.
+def fill_kept(order, parent, height, n_children, is_large, most, is_kept, stopped):
+    """Which splits the limits allow, in the given order; a split below one that is not made is not considered.
 
     order        (splits,) nodes, parents before children                               IN
     n_children   (nodes,) int64, as they will be                                        IN
     is_large     (nodes,) bool: each child needs a file of its own                      IN
-    room         (4,) most nodes, leaves, files, height                                 IN
+    most         (4,) nodes, leaves, files and height at most                           IN
     is_kept      (nodes,) bool                                                          OUT
-    stopped      (4,) splits that were not made for want of room of each kind           OUT
+    stopped      (4,) splits that were not made because of each limit                   OUT
     """
     n_nodes, n_leaves, n_files = np.int64(1), np.int64(1), np.int64(1)
     is_kept[:] = False
@@ -62,21 +65,21 @@ def fill_kept(order, parent, height, n_children, is_large, room, is_kept, stoppe
             continue
         more = n_children[node]
         more_files = more - 1 if is_large[node] else np.int64(0)
-        if height[node] >= room[3]:
-            stopped[3] += 1
-        elif n_nodes + more > room[0]:
-            stopped[0] += 1
-        elif n_leaves + more - 1 > room[1]:
-            stopped[1] += 1
-        elif n_files + more_files > room[2]:
-            stopped[2] += 1
+        if height[node] >= most[HEIGHT]:
+            stopped[HEIGHT] += 1
+        elif n_nodes + more > most[NODES]:
+            stopped[NODES] += 1
+        elif n_leaves + more - 1 > most[LEAVES]:
+            stopped[LEAVES] += 1
+        elif n_files + more_files > most[FILES]:
+            stopped[FILES] += 1
         else:
             is_kept[node] = True
             n_nodes, n_leaves, n_files = n_nodes + more, n_leaves + more - 1, n_files + more_files
 
 
 @kernel
-def fill_order(first_child, n_children, is_split, is_there, place, order, first, n):
+def fill_remaining(first_child, n_children, is_split, is_there, place, order, first, n):
     """The nodes of a tree with only some of its splits and nodes; returns how many there are.
 
     is_split   (nodes,) bool                                                 IN
@@ -85,7 +88,8 @@ def fill_order(first_child, n_children, is_split, is_there, place, order, first,
     order      (nodes,) int64: which node that is                            OUT
     first, n   (nodes,) int32: first child and number of children of each    OUT
 
-    The two differ where all children of a split but one are left out: that child takes the place of its parent.
+    ``place`` and ``order`` differ where all children of a split but one are left out: that child takes the place of its
+    parent.
     """
     place[0] = 0
     n_nodes, at = 1, 0
@@ -108,31 +112,34 @@ def fill_order(first_child, n_children, is_split, is_there, place, order, first,
 
 
 @kernel
-def fill_completed(nodes, whole, child_start, child, order, first, n, branch, start, end):
-    """The nodes of a tree with all children of each hierarchy's node that is split.
+def fill_completed(nodes, n_children, child_start, child, out):
+    """The tree with all children of each hierarchy's node that is split.
 
-    nodes    Nodes                                                           IN
-    whole    (nodes,) int64: how many children each will have                IN
-    order    (new nodes,) int64: which node each new one was, -1 if it is new   OUT
-    first, n, branch, start, end   (new nodes,) as in ``Nodes``              OUT
+    nodes               Nodes                                              IN
+    n_children          (nodes,) int64: how many children each will have   IN
+    child_start, child  of ``Axes``                                        IN
+    out                 Nodes, of as many as there will be                 OUT
     """
-    order[0], branch[0], start[0], end[0] = 0, nodes.branch[0], nodes.start[0], nodes.end[0]
+    origin = np.empty(out.axis.shape[0], dtype=np.int64)  # the node that each new one was, -1: none
+    origin[0] = 0
+    out.branch[0], out.start[0], out.end[0] = nodes.branch[0], nodes.start[0], nodes.end[0]
     n_nodes = 1
-    for at in range(order.shape[0]):
-        node = order[at]
-        first[at], n[at] = -1, 0
+    for at in range(origin.shape[0]):
+        node = origin[at]
+        out.axis[at], out.threshold[at], out.first_child[at], out.n_children[at] = -1, -1, -1, 0
         if node < 0 or nodes.axis[node] < 0:
             continue
-        first[at], n[at] = n_nodes, whole[node]
+        out.axis[at], out.threshold[at] = nodes.axis[node], nodes.threshold[node]
+        out.first_child[at], out.n_children[at] = n_nodes, n_children[node]
         old, old_end = nodes.first_child[node], nodes.first_child[node] + nodes.n_children[node]
-        is_whole = nodes.n_children[node] == whole[node]
+        is_complete = nodes.n_children[node] == n_children[node]
         here = nodes.start[node]
-        for j in range(whole[node]):
-            value = nodes.branch[old] if is_whole else child[child_start[nodes.threshold[node]] + j]
+        for j in range(n_children[node]):
+            value = nodes.branch[old] if is_complete else child[child_start[nodes.threshold[node]] + j]
             is_known = old < old_end and nodes.branch[old] == value
-            order[n_nodes] = old if is_known else -1
-            branch[n_nodes], start[n_nodes] = value, here
+            origin[n_nodes] = old if is_known else -1
+            out.branch[n_nodes], out.start[n_nodes] = value, here
             here = nodes.end[old] if is_known else here
-            end[n_nodes] = here
+            out.end[n_nodes] = here
             old += 1 if is_known else 0
             n_nodes += 1

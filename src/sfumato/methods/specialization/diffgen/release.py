@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Rows
 from sfumato.encoding.declared import DeclaredRows, HeldRows, hold_rows
-from sfumato.engines.rows import KeptRows, Partitions, RowLayout
+from sfumato.engines.rows import KeptRows, PartWriter, RowLayout
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
@@ -102,4 +102,4 @@ def drawn_from(
 def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
     """The rows, encoded once and then read from a file."""
     layout = RowLayout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
-    return KeptRows(rows, Partitions(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)
+    return KeptRows(rows, PartWriter(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

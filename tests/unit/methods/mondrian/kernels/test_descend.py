@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import Building, axes_from, trees
 
-from sfumato.methods.mondrian.kernels.descend import TOGETHER, Descent, leaves_of
+from sfumato.methods.mondrian.kernels.descend import TOGETHER, Descent
 
 
 def leaf_of(row, tree: Building) -> int:
@@ -36,7 +36,7 @@ def leaf_of(row, tree: Building) -> int:
 @settings(max_examples=200)
 def test_every_row_reaches_its_leaf_and_a_stranger_none(case):
     axes, rows, tree = case
-    assert leaves_of(rows, tree.nodes(), axes).tolist() == [leaf_of(row, tree) for row in rows]
+    assert Descent(tree.nodes(), axes).leaves(rows).tolist() == [leaf_of(row, tree) for row in rows]
 
 
 @given(trees(all_children=True, least=1), st.integers(0, 2**32 - 1))
@@ -55,8 +55,8 @@ def test_a_tree_of_one_leaf_takes_every_row():
     axes = axes_from([4])
     tree = Building.of(axes, [4], 3)
     rows = np.zeros((3, 1), dtype=np.uint32)
-    assert leaves_of(rows, tree.nodes(), axes).tolist() == [0, 0, 0]
-    assert leaves_of(rows[:0], tree.nodes(), axes).tolist() == []
+    assert Descent(tree.nodes(), axes).leaves(rows).tolist() == [0, 0, 0]
+    assert Descent(tree.nodes(), axes).leaves(rows[:0]).tolist() == []
 
 
 @pytest.mark.parametrize("code", [0, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1])
@@ -67,4 +67,4 @@ def test_codes_and_thresholds_use_all_their_bits(code):
     for threshold in {max(code - 1, 0), min(code, 2**32 - 2)}:
         tree = Building.of(axes, [2**32], 1)
         tree.split_at(0, 0, threshold, rows)
-        assert leaves_of(rows, tree.nodes(), axes).tolist() == [1 if code <= threshold else 2]
+        assert Descent(tree.nodes(), axes).leaves(rows).tolist() == [1 if code <= threshold else 2]

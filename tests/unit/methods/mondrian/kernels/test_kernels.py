@@ -39,7 +39,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 from sfumato.methods.mondrian.kernels.grow import arrange
 from sfumato.methods.mondrian.kernels.grow import partition as move_rows
 from sfumato.methods.mondrian.kernels.problem import BLOCK
-from sfumato.methods.mondrian.kernels.rules import fill_walk, product, segment_holds, variance_holds
+from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds, product, variance_holds
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -224,7 +224,7 @@ def walk(rows, order, ends, backward, rules, scratch, out):
 
 @kernel
 def holds_of(rows, order, first, last, rules, scratch):
-    return segment_holds(rows, order, first, last, rules, scratch)
+    return part_holds(rows, order, first, last, TWO, rules, scratch)
 
 
 SCHEMA = Schema.of(
@@ -269,7 +269,7 @@ def test_every_prefix_and_every_rest_is_judged_alike_at_once_row_by_row_and_by_d
     source = open_table(pa.table({"x": range(len(rows)), **table}))
     problem = prepare(source, SCHEMA, requirements, threads=1)
     matrix, rules = problem.engine.rows, problem.rules
-    scratch = memory.new_scratch(matrix, problem.engine.codes, problem.axes, problem.targets, rules)
+    scratch = memory.new_scratch(matrix, problem.engine.codes, problem)
 
     order = np.array(data.draw(st.permutations(range(len(sample)))), dtype=np.int64)
     inner = data.draw(st.sets(st.integers(1, len(sample))))

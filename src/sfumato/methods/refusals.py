@@ -23,14 +23,14 @@ from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
 
-Statistics = Callable[[Ints, int], GroupStats]
-"""The statistics of so many parts, of the part that each row is in."""
+PartStatistics = Callable[[Ints, int], GroupStats]
+"""From the part that each row is in, and the number of parts, to the statistics of the parts."""
 
 MOST_GROUPS = 200
-"""The largest groups are looked at, so many of them."""
+"""Only this many groups are looked at, the largest."""
 
-MOST_CUTS = 16
-"""Of a number, so many cuts are tried, at about equal distances in rows."""
+MOST_THRESHOLDS = 16
+"""Of a number, this many thresholds are tried, with about as many rows between any two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Refusal:
     nearest: float
 
     def __str__(self) -> str:
-        """What refuses a split, and what would have been reached.
+        """What refuses the splits, and how near the best of them comes.
 
         >>> from sfumato.policy.requirements import KAnonymity
         >>> str(Refusal(KAnonymity(5), 1.0, 3.0))
@@ -55,30 +55,30 @@ class Refusal:
         return f"{self.requirement} refuses every split of it (the best leaves a part with {reached})"
 
 
-def refusals_of(source: Source, policy: Policy, groups: Partition, name: str) -> list[Refusal]:
+def find_refusals(source: Source, policy: Policy, groups: Partition, name: str) -> list[Refusal]:
     """The requirements that keep a column whole in most rows of the largest groups, the strictest first."""
     chosen = np.sort(np.argsort(-groups.size, kind="stable")[:MOST_GROUPS])
     start = np.cumsum(groups.size) - groups.size
     rows = np.concatenate([groups.row_numbers[start[g] : start[g] + groups.size[g]] for g in chosen])
     group = np.repeat(np.arange(len(chosen)), groups.size[chosen])
-    splits = list(_splits(source, policy.schema[name], rows))
+    splits = list(_try_splits(source, policy.schema[name], rows))
     found = []
     for item in policy.requirements:
-        statistics = _statistics(item, source, policy, rows)
-        refusal = _refusal(item, [_Parts.of(group, part, statistics) for part in splits])
+        statistics = _choose_statistics(item, source, policy, rows)
+        refusal = _find_refusal(item, [_Parts.of(group, part, statistics) for part in splits])
         found += [] if refusal is None else [refusal]
     return sorted(found, key=lambda refusal: -refusal.share)
 
 
-def _splits(source: Source, attribute: Attribute, rows: NDArray[np.uint32]) -> Iterator[Ints]:
-    """Ways to split a column that is whole: the part that each row would go to."""
+def _try_splits(source: Source, attribute: Attribute, rows: NDArray[np.uint32]) -> Iterator[Ints]:
+    """Splits of a column that was not split: the part that each row would go to."""
     domain, codes = encode_axis(source, attribute)
     own = codes[rows].astype(np.int64)
     if isinstance(domain, OrderedDomain):
-        ranked = np.sort(own)
-        cuts = ranked[np.linspace(0, len(ranked) - 1, MOST_CUTS + 2).astype(np.int64)]
-        for cut in np.unique(cuts)[1:]:
-            yield (own >= cut).astype(np.int64)
+        in_order = np.sort(own)
+        tried = in_order[np.linspace(0, len(in_order) - 1, MOST_THRESHOLDS + 2).astype(np.int64)]
+        for code in np.unique(tried)[1:]:
+            yield (own >= code).astype(np.int64)
         return
     tree, node = domain.hierarchy, 0
     while len(children := tree.children(node)):
@@ -97,14 +97,16 @@ class _Parts:
     stats: GroupStats
 
     @classmethod
-    def of(cls, group: Ints, part: Ints, statistics: Statistics) -> _Parts:
+    def of(cls, group: Ints, part: Ints, statistics: PartStatistics) -> _Parts:
         n_parts = int(part.max(initial=0)) + 1
         key, at = np.unique(group * n_parts + part, return_inverse=True)
         return cls(key // n_parts, statistics(at, len(key)))
 
 
-def _statistics(item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]) -> Statistics:
-    """What a requirement needs of parts of these rows."""
+def _choose_statistics(
+    item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]
+) -> PartStatistics:
+    """The function that gathers what a requirement needs of parts of these rows."""
     if Needs.VALUES in item.needs and item.of is not None:
         codes, known = encode_label(source, policy.schema[item.of])
         own, n, reference = codes[rows].astype(np.int64), len(known.count), known.reference_for(item)
@@ -127,8 +129,8 @@ def _statistics(item: Requirement, source: Source, policy: Policy, rows: NDArray
     return lambda at, n_parts: GroupStats(np.bincount(at, minlength=n_parts))
 
 
-def _refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
-    """Whether a requirement, by itself, refuses all of these splits in most of the rows that they could divide."""
+def _find_refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
+    """The refusal if a requirement, by itself, refuses all of these splits in most of the rows that they would divide."""
     if not splits:
         return None
     n_groups = int(splits[0].group.max()) + 1
@@ -139,15 +141,15 @@ def _refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
         fails = np.bincount(split.group, ~item.holds(split.stats), minlength=n_groups) > 0
         divides |= is_divided
         allows |= is_divided & ~fails
-    refused = divides & ~allows
-    share = float(size[refused].sum() / max(size[divides].sum(), 1))
+    refuses = divides & ~allows
+    share = float(size[refuses].sum() / max(size[divides].sum(), 1))
     if share <= 0.5:
         return None
-    largest = int(np.argmax(np.where(refused, size, -1)))
-    return Refusal(item, share, _nearest(item, splits, largest))
+    largest = int(np.argmax(np.where(refuses, size, -1)))
+    return Refusal(item, share, _find_nearest(item, splits, largest))
 
 
-def _nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
+def _find_nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     """The figure of the worst part of the best split of a group."""
     figures = []
     for split in splits:
@@ -157,4 +159,4 @@ def _nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     return item.best(np.array(figures))
 
 
-__all__ = ["Refusal", "refusals_of"]
+__all__ = ["Refusal", "find_refusals"]

@@ -1,4 +1,4 @@
-"""How the memory that a run may take is divided.
+"""How the memory of a run on disk is divided.
 
 The phases of a run follow each other, so each may take most of the memory.
 """
