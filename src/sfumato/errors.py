@@ -182,6 +182,15 @@ def enumerate_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
+def short(text: str) -> str:
+    """A key or a word in quotes, cut to the length of a word.
+
+    >>> short("quasi-identifer"), short("x" * 100)[-8:]
+    ("'quasi-identifer'", "xxxx...'")
+    """
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
 def printable(text: str) -> str:
     r"""Text that does to a terminal what it says, and nothing else: what steers one is written as an escape.
 

@@ -9,20 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError, nearest
+from sfumato.errors import PolicyError, nearest, short
 from sfumato.policy import model, predicate
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
-from sfumato.policy.model import is_number
 from sfumato.policy.options import MethodOptions
-from sfumato.policy.options.rest import RestOfPolicy
+from sfumato.policy.options.method import RestOfPolicy
 from sfumato.policy.output import OutputForm
 from sfumato.policy.requirements import Requirement
+from sfumato.policy.rules import is_number
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Schema, declared_column
 from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
 from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.yaml import Where
 
 MOST_NAMED = 10
 """Columns that an error names; of more, the number is said."""

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, short
 from sfumato.policy import shape
 from sfumato.policy.mistakes import Mistake, Mistakes, Origin
-from sfumato.policy.yaml import MAX_DEPTH, NULLS, Bare, NotPlain, Where, core, parse, short
+from sfumato.policy.yaml import MAX_DEPTH, NULLS, Bare, NotPlain, Where, core, parse
 
 MAX_BYTES = 16_000_000
 

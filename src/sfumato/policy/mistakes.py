@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sfumato.errors import HierarchyError, InputError, PolicyError
-from sfumato.policy.yaml import Where, short
+from sfumato.errors import HierarchyError, InputError, PolicyError, short
+from sfumato.policy.yaml import Where
 
 MOST_LISTED = 100
 """Mistakes that one error lists; of more, the number is said."""

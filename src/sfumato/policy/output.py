@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from sfumato.policy.model import ChoiceRule, Flag, Part
+from sfumato.policy.model import Part
+from sfumato.policy.rules import ChoiceRule, Flag
 
 COUNTS, EXPANDED = "counts", "expanded"
 """Rows of DiffGen: one per cell and class with its count, or as many as were counted."""

@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
-from sfumato.errors import PolicyError, did_you_mean
+from sfumato.errors import PolicyError, did_you_mean, short
 from sfumato.policy.hierarchy.declarations import Given, Mask
 from sfumato.policy.kinds import read_day
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.yaml import short
 
 MISSING = -math.inf
 """Where a missing cell stands on a number or date: before all of them."""

@@ -10,12 +10,12 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
-from sfumato.errors import PolicyError, did_you_mean
+from sfumato.errors import PolicyError, did_you_mean, short
 from sfumato.policy.hierarchy.declarations import Declaration, Flat, declare
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
 from sfumato.policy.kinds import Kind
 from sfumato.policy.mistakes import Misfit, Unsure
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.yaml import Where
 
 MISSING_TEXTS = (
     "?",

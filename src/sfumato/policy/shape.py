@@ -15,26 +15,30 @@ from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import did_you_mean
 from sfumato.policy import model
+from sfumato.policy.hierarchy.declarations import Balanced, Dates, Given, Intervals, Mask
+from sfumato.policy.hierarchy.files import MAX_LEAVES
+from sfumato.policy.kinds import DATE_LEVELS
 from sfumato.policy.mistakes import Mistake
-from sfumato.policy.model import (
+from sfumato.policy.model import OneOf, Part
+from sfumato.policy.options import METHOD, OPTIONS
+from sfumato.policy.output import OutputForm
+from sfumato.policy.requirements import REQUIREMENTS, Requirement
+from sfumato.policy.requirements.parameter import Parameter
+from sfumato.policy.rules import (
     ChoiceRule,
+    ColumnName,
     Either,
     Later,
     ListOf,
     MappingOf,
     NumberRule,
-    OneOf,
-    Part,
     Rule,
     Spelled,
     Text,
     Whole,
+    not_one_of,
     refuse,
 )
-from sfumato.policy.options import METHOD, OPTIONS
-from sfumato.policy.output import OutputForm
-from sfumato.policy.requirements import REQUIREMENTS, Requirement
-from sfumato.policy.requirements.parameter import Parameter
 from sfumato.policy.schema import Kind, Role
 from sfumato.policy.workload import TASK
 
@@ -83,29 +87,29 @@ HIERARCHY = Either(
     other=OneOf(
         says=_HIERARCHY,
         keys={
-            "mask": Whole(
+            Mask.word: Whole(
                 "For texts of this many characters, such as zip codes: 53715, 5371*, 537**, ...",
-                least=1,
+                least=Mask.least,
                 says="must be the number of characters, a whole number of at least 1, such as 5.",
             ),
-            "dates": ListOf(
+            Dates.word: ListOf(
                 "The levels of a date, finest first.",
                 says="must be a list of levels, finest first, such as [day, month, year].",
-                item=ChoiceRule(words=("day", "month", "quarter", "year", "decade")),
+                item=ChoiceRule(words=DATE_LEVELS),
             ),
-            "intervals": ListOf(
+            Intervals.word: ListOf(
                 "The widths of intervals, narrowest first, each a multiple of the one before, counted from the lower "
                 "bound.",
                 says="must be a list of widths, narrowest first, such as [5, 10, 50].",
                 item=NumberRule(above=0, says="must be a number above 0."),
             ),
-            "balanced": Whole(
+            Balanced.word: Whole(
                 "Intervals made automatically between the bounds, this many children to each parent.",
-                least=2,
-                most=1_000_000,
-                says="must be the number of children of a node, a whole number from 2 to 1000000.",
+                least=Balanced.least,
+                most=MAX_LEAVES,
+                says=f"must be the number of children of a node, a whole number from {Balanced.least} to {MAX_LEAVES}.",
             ),
-            "tree": InlineTree(
+            Given.word: InlineTree(
                 'The tree itself, from the root down: {"*": {North: [a, b], South: {c: null}}}.',
                 says='must be a mapping from the root to what stands under it, such as {"*": {North: [a, b]}}.',
             ),
@@ -189,7 +193,7 @@ class ParameterRule(Rule):
 
     def _sentence(self, value: Any) -> str:
         choices = self.parameter.choices
-        return model.not_one_of(value, choices) if choices else f"{self.parameter.sentence}."
+        return not_one_of(value, choices) if choices else f"{self.parameter.sentence}."
 
     def shape(self) -> dict[str, Any]:
         return self.parameter.json_schema()
@@ -350,7 +354,7 @@ def find_mistakes(data: Any) -> list[Mistake]:
 @cache
 def make_schema() -> dict[str, Any]:
     """The JSON Schema of a policy."""
-    made = model.schema_of(PolicyForm)
+    made = PolicyForm.schema()
     made.pop("errorMessage")
     made["properties"]["require"]["items"] = {"$ref": "#/$defs/requirement"}
     named = [name for name, options in OPTIONS.items() if options.promises_itself]
@@ -366,7 +370,7 @@ def make_schema() -> dict[str, Any]:
         "if": {"required": ["method"], "properties": {"method": {"anyOf": says_so}}},
         "else": {"required": ["require"], "errorMessage": _NO_REQUIRE},
         "$defs": {
-            "column": model.ColumnName().schema(),
+            "column": ColumnName().schema(),
             "requirement": REQUIREMENT.schema(),
             "tree": {
                 "description": "What stands under a node: further nodes, a list of leaves, or null for a leaf.",

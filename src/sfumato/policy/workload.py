@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from sfumato.errors import PolicyError
-from sfumato.policy.model import (
-    ChoiceRule,
-    ColumnName,
-    ColumnNames,
-    Either,
-    Flag,
-    ListOf,
-    NumberRule,
-    OneOf,
-    Part,
-    Text,
-)
+from sfumato.policy.model import OneOf, Part
+from sfumato.policy.rules import ChoiceRule, ColumnName, ColumnNames, Either, Flag, ListOf, NumberRule, Text
 
 STATISTICS = ("range", "mean")
 """What can be published of a column in each group: its least and greatest value, and its mean."""

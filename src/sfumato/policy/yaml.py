@@ -22,6 +22,8 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from sfumato.errors import short
+
 MAX_DEPTH = 100
 DEPTH_OF_LINES = 6
 """Lines are remembered down to this depth: enough to find any key but those within a large tree."""
@@ -253,15 +255,6 @@ def core(text: str) -> str | float | bool | None:
     if _FLOAT.fullmatch(text):
         return float(text)
     return math.inf if _NOT_FINITE.fullmatch(text) else str(text)
-
-
-def short(text: str) -> str:
-    """A key or a word in quotes, cut to the length of a word.
-
-    >>> short("quasi-identifer"), short("x" * 100)[-8:]
-    ("'quasi-identifer'", "xxxx...'")
-    """
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 # --- writing ----------------------------------------------------------------------------------------------

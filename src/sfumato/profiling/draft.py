@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import notebook
-from sfumato.errors import TableError, enumerate_names, number_of
+from sfumato.errors import TableError, enumerate_names, number_of, short
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, Requirement, VarianceDiversity
 from sfumato.policy.schema import Kind, Role
-from sfumato.policy.yaml import dump, short
+from sfumato.policy.yaml import dump
 from sfumato.profiling.facts import ColumnFacts, Shape, measure
 from sfumato.profiling.guess import Guess, K, add_declaration, guess, percent
 from sfumato.progress import Progress, no_progress

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato import notebook
-from sfumato.errors import InputError, TableError, number_of
+from sfumato.errors import InputError, TableError, number_of, short
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.policy.yaml import dump, short
+from sfumato.policy.yaml import dump
 from sfumato.profiling.draft import PolicyDraft, comment, count_roles, describe_cells, entry_lines
 from sfumato.profiling.facts import Shape
 from sfumato.profiling.guess import AGES, Guess, K, round_outward

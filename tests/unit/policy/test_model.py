@@ -10,7 +10,8 @@ import pytest
 
 from sfumato.policy import model
 from sfumato.policy.mistakes import PolicyMistakes
-from sfumato.policy.model import Exact, Flag, ListOf, NumberRule, Part, Whole
+from sfumato.policy.model import Part
+from sfumato.policy.rules import FRACTION, Exact, Flag, ListOf, NumberRule, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def test_the_same_rules_hold_for_values_that_are_put_together_in_code():
 
 
 def test_the_schema_has_every_key_with_its_limits_and_no_other():
-    made = model.schema_of(Outer)
+    made = Outer.schema()
     assert made["description"] == "The outside."
     assert (made["required"], made["additionalProperties"]) == (["inner-part"], False)
     assert list(made["properties"]) == ["inner-part", "widths", "n-rows", "is-kept"]
@@ -117,6 +118,6 @@ def test_the_schema_has_every_key_with_its_limits_and_no_other():
         "description": "Rows.", "type": "integer", "minimum": 1, "default": 1, "errorMessage": "must be rows.",
     }  # fmt: skip
     assert made["properties"]["inner-part"]["properties"]["share"] == {
-        "description": "A share.", "type": ["number", "string"], "pattern": model.FRACTION,
+        "description": "A share.", "type": ["number", "string"], "pattern": FRACTION,
         "exclusiveMinimum": 0, "maximum": 1, "errorMessage": "must be a share.",
     }  # fmt: skip

@@ -26,7 +26,7 @@ from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.policy.hierarchy import grid
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, Label
 from sfumato.policy.hierarchy.grid import NumberGrid
-from sfumato.policy.hierarchy.tree import Hierarchy, Nodes
+from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, build_from_ranges
 from sfumato.policy.kinds import DATE_LEVELS, Kind, name_periods, sort_days
 
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d")
@@ -155,11 +155,12 @@ class Mask(Declaration):
 
     n_characters: int
     word: ClassVar[str] = "mask"
+    least: ClassVar[int] = 1
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.CATEGORY,)
     is_rule: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_whole(self.n_characters, "The number of characters of mask", at_least=1)
+        _check_whole(self.n_characters, "The number of characters of mask", at_least=self.least)
 
     def as_policy(self) -> dict[str, int]:
         return {self.word: self.n_characters}
@@ -301,7 +302,9 @@ class Intervals(NumberRanges):
     def build(self, column: DeclaredColumn, values: Any) -> Hierarchy:  # noqa: ARG002 - no value of a table matters
         widths, own = self._read_widths(), self.make_grid(column)
         strides = [min(int(width / widths[0]), own.n_leaves) for width in reversed(widths)]
-        return grid.build_tree(own, [np.arange(0, own.n_leaves, stride) for stride in strides])
+        return build_from_ranges(
+            own.n_leaves, [np.arange(0, own.n_leaves, stride) for stride in strides], own.label_ranges
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +317,10 @@ class Balanced(NumberRanges):
 
     fan_out: int
     word: ClassVar[str] = "balanced"
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        _check_whole(self.fan_out, "The fan-out of balanced", at_least=2)
+        _check_whole(self.fan_out, "The fan-out of balanced", at_least=self.least)
 
     def as_policy(self) -> dict[str, int]:
         return {self.word: self.fan_out}
@@ -330,7 +334,9 @@ class Balanced(NumberRanges):
 
     def build(self, column: DeclaredColumn, values: Any) -> Hierarchy:  # noqa: ARG002 - no value of a table matters
         own = self.make_grid(column)
-        return grid.build_tree(own, grid.divide_evenly(own.n_leaves, self.fan_out))
+        return build_from_ranges(
+            own.n_leaves, grid.divide_evenly(own.n_leaves, self.fan_out), own.label_ranges
+        )
 
 
 @dataclass(frozen=True, slots=True)

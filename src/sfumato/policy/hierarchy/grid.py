@@ -1,4 +1,4 @@
-"""Grids of numbers: the leaves of hierarchies of intervals, and the tree above them.
+"""Grids of numbers: the leaves of hierarchies of intervals.
 
 A grid follows from the policy alone, never from the data.
 """
@@ -6,7 +6,6 @@ A grid follows from the policy alone, never from the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, as_text
-from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.hierarchy.files import MAX_LEAVES, as_text
 from sfumato.policy.kinds import read_exactly
 
 Ints = NDArray[np.int64]
@@ -135,34 +133,6 @@ def read_positive(number: object, what: str) -> Fraction:
     if exact <= 0:
         raise HierarchyError(f"{what} must be above 0.")
     return exact
-
-
-def build_tree(grid: NumberGrid, levels: Sequence[Ints]) -> Hierarchy:
-    """The tree of ranges of leaves; ``levels`` are the starts of each level's ranges, coarsest first.
-
-    A range that a coarser level has already is one node with it. Nodes are numbered level by level, so
-    sorting them by start (stably: coarser first) gives the preorder.
-    """
-    n_leaves, n_nodes = grid.n_leaves, 1
-    owner = np.zeros(n_leaves, dtype=np.int64)  # the deepest node so far above each leaf
-    end_at = np.full(n_leaves, -1)  # where the narrowest range so far that starts at a leaf ends
-    columns = [np.array([[0], [n_leaves], [-1]])]
-    for starts in levels:
-        ends = np.append(starts[1:], n_leaves)
-        is_new = end_at[starts] != ends
-        end_at[starts] = ends
-        nodes = owner[starts]
-        columns.append(np.stack([starts[is_new], ends[is_new], nodes[is_new]]))
-        nodes[is_new] = np.arange(n_nodes, n_nodes + is_new.sum())
-        n_nodes += int(is_new.sum())
-        owner = np.repeat(nodes, ends - starts)
-    low, high, parent = np.concatenate(columns, axis=1)
-    order = np.argsort(low, kind="stable")
-    place = np.empty(n_nodes, dtype=np.int64)
-    place[order] = np.arange(n_nodes)
-    below = order[1:]
-    labels = (ROOT, *grid.label_ranges(low[below], high[below]))
-    return Hierarchy(labels, np.append([-1], place[parent[below]]).astype(np.int32))
 
 
 def _count_up(lower: Fraction, step: Fraction, n_edges: int) -> Floats:

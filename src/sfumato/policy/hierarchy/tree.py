@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from sfumato.policy.hierarchy import files
 from sfumato.policy.hierarchy.files import MAX_HEIGHT, ROOT, Label
 
 Nodes = NDArray[np.int32]
+Ints = NDArray[np.int64]
 Node = int | np.integer[Any]
 
 
@@ -312,6 +313,36 @@ def _assemble(labels: Sequence[Label], parents: Sequence[int], *, pruned: bool =
     if None in built.labels[:-1] or (built.labels[-1] is None and built.parent[-1] != 0):
         raise HierarchyError("A null (for missing values) may only be the last child of the root.")
     return built
+
+
+def build_from_ranges(
+    n_leaves: int, levels: Sequence[Ints], label_ranges: Callable[[Ints, Ints], list[str]]
+) -> Hierarchy:
+    """The tree of ranges of leaves, which ``label_ranges`` names; ``levels`` are the starts of each level's ranges.
+
+    Levels go from the coarsest to the finest. A range that a coarser level has already is one node with it. Nodes are
+    numbered level by level, so sorting them by start (stably: coarser first) gives the preorder.
+    """
+    n_nodes = 1
+    owner = np.zeros(n_leaves, dtype=np.int64)  # the deepest node so far above each leaf
+    end_at = np.full(n_leaves, -1)  # where the narrowest range so far that starts at a leaf ends
+    columns = [np.array([[0], [n_leaves], [-1]])]
+    for starts in levels:
+        ends = np.append(starts[1:], n_leaves)
+        is_new = end_at[starts] != ends
+        end_at[starts] = ends
+        nodes = owner[starts]
+        columns.append(np.stack([starts[is_new], ends[is_new], nodes[is_new]]))
+        nodes[is_new] = np.arange(n_nodes, n_nodes + is_new.sum())
+        n_nodes += int(is_new.sum())
+        owner = np.repeat(nodes, ends - starts)
+    low, high, parent = np.concatenate(columns, axis=1)
+    order = np.argsort(low, kind="stable")
+    place = np.empty(n_nodes, dtype=np.int64)
+    place[order] = np.arange(n_nodes)
+    below = order[1:]
+    labels = (ROOT, *label_ranges(low[below], high[below]))
+    return Hierarchy(labels, np.append([-1], place[parent[below]]).astype(np.int32))
 
 
 def read(path: str | os.PathLike[str]) -> Hierarchy:

@@ -1,15 +1,7 @@
 """What each method can be told in a policy: ``mondrian``, ``tds``, ``diffgen``, ``risk_utility``.
 
-Each class of options answers the same questions: ``name``, ``form`` (what its published rows are), ``has_recoding``
-(are further rows recoded as these were?), ``is_private`` (is the release differentially private?),
-``spends_epsilon`` (does every release spend one, which a comparison may vary?), ``public`` (what a private release takes
-from the options and not from the table, a sentence each), ``publishes_counts`` (may a row stand for many?),
-``shares_cuts`` (is a column cut in one way for all rows?), ``is_row_by_row`` (has each row a box of its own, whose risk
-is counted against a side table?), ``promise`` (what it promises by itself, None if the requirements say),
-``promises_itself`` (may a policy leave out its requirements?), ``reads_workload`` (does it ask anything of the tasks?).
-It is made by ``of`` from what a policy says, ``check`` collects what is wrong with it and with the rest of the policy,
-and ``as_policy`` writes it down. Whoever wants to know asks such a question, and not which method it is.
-``sampling_plan`` belongs to the private form of ``risk_utility``.
+Each class of options answers the questions of :class:`MethodOptions` (``method``). ``sampling_plan`` belongs to the
+private form of ``risk_utility``.
 """
 
 from __future__ import annotations
@@ -17,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sfumato.policy.model import ChoiceRule, Either, OneOf, OrNothing
+from sfumato.policy.model import OneOf, OrNothing
 from sfumato.policy.options.diffgen import DiffGenOptions
+from sfumato.policy.options.method import MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.options.tds import TdsOptions
-
-MethodOptions = MondrianOptions | TdsOptions | DiffGenOptions | RiskUtilityOptions
+from sfumato.policy.rules import ChoiceRule, Either
 
 OPTIONS: Mapping[str, type[MethodOptions]] = {
     options.name: options for options in (MondrianOptions, TdsOptions, DiffGenOptions, RiskUtilityOptions)
@@ -55,3 +47,5 @@ METHOD = Either(
     other=OneOf(says=_SAYS, keys={name: OrNothing(part=options) for name, options in OPTIONS.items()}),
 )
 """What a policy may say under ``method``."""
+
+__all__ = ["DEFAULT_METHOD", "METHOD", "OPTIONS", "MethodOptions", "kinds_in"]

@@ -13,28 +13,18 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from sfumato.errors import HierarchyError
+from sfumato.errors import HierarchyError, short
 from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import read_day, read_exactly
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.model import (
-    ChoiceRule,
-    Either,
-    Exact,
-    ListOf,
-    MappingOf,
-    Part,
-    Scalar,
-    Whole,
-    check,
-    read,
-)
-from sfumato.policy.options.rest import RestOfPolicy
+from sfumato.policy.model import check, read
+from sfumato.policy.options.method import MethodOptions, RestOfPolicy
 from sfumato.policy.output import COUNT, COUNTS, Form, Output, bound_names
+from sfumato.policy.rules import ChoiceRule, Either, Exact, ListOf, MappingOf, Scalar, Whole
 from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
 from sfumato.policy.workload import Aggregate, Classify, Task
-from sfumato.policy.yaml import Where, core, short
+from sfumato.policy.yaml import Where, core
 
 TUNED, PAPER = "tuned", "paper"
 MAX, INFOGAIN, GINI, SMOOTH = "max", "infogain", "gini", "smooth"
@@ -64,7 +54,7 @@ _CUT = Either(
 
 
 @dataclass(frozen=True, slots=True)
-class DiffGenOptions(Part):
+class DiffGenOptions(MethodOptions):
     """How DiffGen specializes, and its budget: ``epsilon`` is the decimal that was written, exactly.
 
     ``specializations`` and ``score`` are None where the variant chooses them. ``cuts`` are those that the owner
@@ -115,15 +105,18 @@ class DiffGenOptions(Part):
     )
     absent: ClassVar[Mapping[str, str]] = {"epsilon": ""}
     name: ClassVar[str] = "diffgen"
-    has_recoding: ClassVar[bool] = True
-    form: ClassVar[Form] = Form.COUNTS
-    is_private: ClassVar[bool] = True
     publishes_counts: ClassVar[bool] = True
     spends_epsilon: ClassVar[bool] = True
     shares_cuts: ClassVar[bool] = True
-    is_row_by_row: ClassVar[bool] = False
-    reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = True
+
+    @property
+    def form(self) -> Form:
+        return Form.COUNTS
+
+    @property
+    def is_private(self) -> bool:
+        return True
 
     @property
     def promise(self) -> str:

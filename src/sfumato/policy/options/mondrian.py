@@ -6,19 +6,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
+from sfumato.errors import short
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.model import Amount, ChoiceRule, ColumnNames, Flag, NumberRule, Part, Whole, check, read
-from sfumato.policy.options.rest import RestOfPolicy
-from sfumato.policy.output import Form
+from sfumato.policy.model import check, read
+from sfumato.policy.options.method import MethodOptions, RestOfPolicy
+from sfumato.policy.rules import Amount, ChoiceRule, ColumnNames, Flag, NumberRule, Whole
 from sfumato.policy.schema import Role, Schema, declared_column
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.yaml import Where
 
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
 METHOD: Where = ("method", "mondrian")
 
 
 @dataclass(frozen=True, slots=True)
-class MondrianOptions(Part):
+class MondrianOptions(MethodOptions):
     """How Mondrian splits, and from ``scale`` on how a table larger than memory is divided [LDR08, section 5].
 
     A ``sample`` below 1 is a share of the rows.
@@ -93,17 +94,7 @@ class MondrianOptions(Part):
     ] = ROTHKO_T
     meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"
-    has_recoding: ClassVar[bool] = True
-    form: ClassVar[Form] = Form.GROUPS
-    is_private: ClassVar[bool] = False
-    publishes_counts: ClassVar[bool] = False
-    spends_epsilon: ClassVar[bool] = False
-    shares_cuts: ClassVar[bool] = False
-    is_row_by_row: ClassVar[bool] = False
-    public: ClassVar[tuple[str, ...]] = ()
     reads_workload: ClassVar[bool] = False
-    promises_itself: ClassVar[bool] = False
-    promise: ClassVar[str | None] = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> MondrianOptions:

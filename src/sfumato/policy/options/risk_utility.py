@@ -14,13 +14,17 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from sfumato.errors import HierarchyError
+from sfumato.errors import HierarchyError, short
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
 from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import as_plain
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
-from sfumato.policy.model import (
+from sfumato.policy.model import OrNothing, Part, check, read
+from sfumato.policy.options.method import MethodOptions, RestOfPolicy
+from sfumato.policy.options.sampling_plan import NoPlan, plan
+from sfumato.policy.output import Form, Output
+from sfumato.policy.rules import (
     ChoiceRule,
     ColumnName,
     Either,
@@ -28,19 +32,12 @@ from sfumato.policy.model import (
     ListOf,
     MappingOf,
     NumberRule,
-    OrNothing,
-    Part,
     Text,
     Whole,
-    check,
-    read,
     refuse,
 )
-from sfumato.policy.options.rest import RestOfPolicy
-from sfumato.policy.options.sampling_plan import NoPlan, plan
-from sfumato.policy.output import Form, Output
 from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
-from sfumato.policy.yaml import Where, short
+from sfumato.policy.yaml import Where
 
 AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING = (
     "auto",
@@ -364,7 +361,7 @@ class _TablePath(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class RiskUtilityOptions(Part):
+class RiskUtilityOptions(MethodOptions):
     """What is optimized for each row, and how.
 
     ``variant`` tells the paper's Algorithms 1 and 2 as printed from ours, which are repaired. ``utility_at_least`` is a
@@ -480,17 +477,16 @@ class RiskUtilityOptions(Part):
     says: ClassVar[str] = "must be options, such as {utility-at-least: 0.6}."
     name: ClassVar[str] = "risk-utility"
     has_recoding: ClassVar[bool] = False
-    publishes_counts: ClassVar[bool] = False
-    spends_epsilon: ClassVar[bool] = False
-    shares_cuts: ClassVar[bool] = False
     is_row_by_row: ClassVar[bool] = True
-    public: ClassVar[tuple[str, ...]] = (
-        "the side table: all of it",
-        "the options of the method: all of them",
-    )
-    reads_workload: ClassVar[bool] = True
     promises_itself: ClassVar[bool] = True
-    promise: ClassVar[str | None] = "a utility and a risk for each row"
+
+    @property
+    def promise(self) -> str:
+        return "a utility and a risk for each row"
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        return "the side table: all of it", "the options of the method: all of them"
 
     @property
     def promised(self) -> AtLeast | None:

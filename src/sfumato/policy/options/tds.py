@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sfumato.policy.mistakes import Misfit, Mistakes
-from sfumato.policy.model import Part, read
-from sfumato.policy.options.rest import RestOfPolicy
-from sfumato.policy.output import Form
-from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.model import read
+from sfumato.policy.options.method import MethodOptions, RestOfPolicy
+from sfumato.policy.requirements.k_anonymity import KAnonymity
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress
 
 
 @dataclass(frozen=True, slots=True)
-class TdsOptions(Part):
+class TdsOptions(MethodOptions):
     """Top-down specialization has no options.
 
     >>> TdsOptions().as_policy()
@@ -25,17 +24,7 @@ class TdsOptions(Part):
 
     meaning: ClassVar[str] = "One shared cut per attribute, pushed down greedily (k-anonymity; a baseline)."
     name: ClassVar[str] = "tds"
-    has_recoding: ClassVar[bool] = True
-    form: ClassVar[Form] = Form.GROUPS
-    is_private: ClassVar[bool] = False
-    publishes_counts: ClassVar[bool] = False
-    spends_epsilon: ClassVar[bool] = False
     shares_cuts: ClassVar[bool] = True
-    is_row_by_row: ClassVar[bool] = False
-    public: ClassVar[tuple[str, ...]] = ()
-    reads_workload: ClassVar[bool] = True
-    promises_itself: ClassVar[bool] = False
-    promise: ClassVar[str | None] = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> TdsOptions:

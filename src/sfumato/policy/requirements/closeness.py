@@ -36,14 +36,13 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from sfumato.errors import HierarchyError, number_of
+from sfumato.errors import HierarchyError, number_of, short
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.requirements.group_stats import GroupStats, Needs, Reference
 from sfumato.policy.requirements.promise import FIGURE_TOLERANCE, Promise, format_margin
 from sfumato.policy.requirements.requirement import Requirement
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.policy.yaml import short
 
 Ints = NDArray[np.int64]
 

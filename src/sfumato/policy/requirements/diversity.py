@@ -16,7 +16,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
-from sfumato.errors import number_of
+from sfumato.errors import number_of, short
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.requirements.group_stats import GroupStats, Needs
 from sfumato.policy.requirements.promise import (
@@ -28,7 +28,6 @@ from sfumato.policy.requirements.promise import (
 )
 from sfumato.policy.requirements.requirement import Requirement
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.policy.yaml import short
 
 ENTROPY_TOLERANCE = 1e-12
 """Entropies (in nats) closer than this are equal: the roundoff of a sum of logarithms, no more."""

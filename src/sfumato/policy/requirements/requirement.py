@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, short
 from sfumato.policy.requirements.group_stats import GroupStats, Needs, Reference
 from sfumato.policy.requirements.parameter import Parameter, parameters_of
 from sfumato.policy.requirements.promise import Promise
 from sfumato.policy.schema import Attribute, Role
-from sfumato.policy.yaml import short
 
 
 class Requirement(ABC):

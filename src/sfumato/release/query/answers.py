@@ -23,14 +23,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
-from sfumato.errors import InputError, did_you_mean
+from sfumato.errors import InputError, did_you_mean, short
 from sfumato.policy import predicate as predicates
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import as_date
 from sfumato.policy.output import COUNT, SUFFIXES, mean_name, range_names
 from sfumato.policy.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.policy.yaml import short
 from sfumato.release.query import select as selection
 from sfumato.release.query.select import AlikeRows, Overlap, group_rows, published_numbers
 from sfumato.table.cells import numbers

@@ -1,0 +1,95 @@
+"""What the options of every method answer, and what they may ask of the rest of their policy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from sfumato.policy.mistakes import Mistakes
+from sfumato.policy.model import Part
+from sfumato.policy.output import Form, Output
+
+if TYPE_CHECKING:
+    from sfumato.policy.requirements import Requirement
+    from sfumato.policy.schema import Schema
+    from sfumato.policy.workload import Task
+
+
+class RestOfPolicy(Protocol):
+    """A policy, as far as its method looks at it."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]: ...
+
+    @property
+    def workload(self) -> tuple[Task, ...]: ...
+
+    @property
+    def output(self) -> Output: ...
+
+    @property
+    def rows(self) -> str: ...
+
+
+class MethodOptions(Part):
+    """What a method can be told in a policy. Whoever wants to know asks such a question, and not which method it is."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """Its name in a policy."""
+    has_recoding: ClassVar[bool] = True
+    """Are further rows recoded as these were?"""
+    publishes_counts: ClassVar[bool] = False
+    """May a published row stand for many?"""
+    spends_epsilon: ClassVar[bool] = False
+    """Does every release spend an epsilon, which a comparison may vary?"""
+    shares_cuts: ClassVar[bool] = False
+    """Is a column cut in one way for all rows?"""
+    is_row_by_row: ClassVar[bool] = False
+    """Has each row a box of its own, whose risk is counted against a side table?"""
+    reads_workload: ClassVar[bool] = True
+    """Does it ask anything of the tasks?"""
+    promises_itself: ClassVar[bool] = False
+    """May a policy leave out its requirements?"""
+
+    @property
+    def form(self) -> Form:
+        """What its published rows are."""
+        return Form.GROUPS
+
+    @property
+    def is_private(self) -> bool:
+        """Is the release differentially private?"""
+        return False
+
+    @property
+    def promise(self) -> str | None:
+        """What it promises by itself; None if the requirements say."""
+        return None
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What a private release takes from the options and not from the table, a sentence each."""
+        return ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], schema: Schema, folder: str | None) -> Self:
+        """From what a policy says; files are sought relative to ``folder``, or not at all without one."""
+        raise NotImplementedError
+
+    @classmethod
+    def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
+        """As much of the options that fit as the rest of the policy is checked against; None if that is nothing."""
+        raise NotImplementedError
+
+    def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
+        """Collect what is wrong with the options, and with the rest of the policy by this method."""
+        raise NotImplementedError
+
+    def as_policy(self) -> dict[str, Any]:
+        """How a policy writes them."""
+        raise NotImplementedError
