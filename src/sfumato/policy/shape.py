@@ -23,7 +23,7 @@ from sfumato.policy.model import OneOf, Part
 from sfumato.policy.options import METHOD, OPTIONS
 from sfumato.policy.output import OutputForm
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
-from sfumato.policy.requirements.parameter import Parameter
+from sfumato.policy.requirements.requirement import Parameter
 from sfumato.policy.rules import (
     ChoiceRule,
     ColumnName,
