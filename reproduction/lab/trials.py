@@ -34,7 +34,7 @@ from sfumato.evaluation.models import CLASSIFIERS, make_learner
 from sfumato.policy.document import Policy
 from sfumato.policy.options.tds import TdsOptions
 from sfumato.randomness import seeded, seeded_block
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table.opening import open_table
 
 Floats = NDArray[np.float64]

@@ -21,7 +21,7 @@ from sfumato.recoding import large_tree, recoder, tree_file
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.tree import Recoding
-from sfumato.recoding.tree_file import NoTree, TreeWriter, spine
+from sfumato.recoding.tree_file import NoTree, TreeWriter, recode_piece
 from sfumato.table.opening import open_table
 
 
@@ -44,7 +44,7 @@ def test_the_leaves_of_a_piece_have_their_labels_before_there_is_a_tree(given, o
     for leaf, number in parts.hung.items():
         piece = parts.pieces[number]
         path = path_to(parts.top.nodes, leaf)
-        found, places = spine(path, piece.nodes, piece.covers, tree.plan(output))
+        found, places = recode_piece(path, piece.nodes, piece.covers, tree.plan(output))
         old = np.array(piece.old)[piece.nodes.axis < 0]
         assert texts(found.columns(places)) == texts(whole.columns(old))
         # the whole tree has more hierarchy nodes, so that their numbers differ, but not ordered ends

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.output import Output
+from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.recoding.tree_file import PathStep
-from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.opening import open_table
 
 

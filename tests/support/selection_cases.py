@@ -15,9 +15,9 @@ from mondrian_cases import Case, reachable_cases
 from sfumato.encoding.domain import OrderedDomain
 from sfumato.methods.mondrian.grow import Problem, prepare
 from sfumato.methods.mondrian.kernels.problem import Queries
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
+from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import recoding_of
-from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.opening import open_table
 
 

@@ -20,7 +20,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
 from sfumato.recoding.axis import OrderedAxis
 from sfumato.recoding.cuts import Cuts
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table.opening import open_table
 
 

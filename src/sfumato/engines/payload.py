@@ -12,7 +12,7 @@ from sfumato.encoding.extent import Extent
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding import statistics
-from sfumato.recoding.recoder import passed_on
+from sfumato.recoding.recoder import pass_on
 from sfumato.table.distinct import Dictionary
 from sfumato.table.source import Source
 
@@ -146,4 +146,4 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _passed_on(column: pa.Array, name: str) -> pa.Array:
-    return passed_on(pa.chunked_array([column]), name).chunk(0)
+    return pass_on(pa.chunked_array([column]), name).chunk(0)

@@ -36,7 +36,7 @@ from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.randomness import seeded_block
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.release.query import select
 from sfumato.table.reading import AS_USUAL, Reading
 

@@ -16,7 +16,7 @@ from sfumato.errors import InternalError
 from sfumato.methods.protocol import Grouping, Method, RowByRow
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table.reading import Reading
 from sfumato.table.source import Source
 

@@ -24,7 +24,7 @@ from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.workload import Select
 from sfumato.progress import Progress
 from sfumato.randomness import Random
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.release.query import select
 from sfumato.table import formulas

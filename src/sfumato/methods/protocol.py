@@ -15,7 +15,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress
 from sfumato.randomness import Random, generator
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.release.certificate import Claims, Privacy
 from sfumato.table.reading import Reading
 from sfumato.table.source import Source

@@ -18,7 +18,7 @@ from sfumato.encoding.numbers import encode_number
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import GroupStats, Needs, Requirement
 from sfumato.policy.schema import Attribute
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]

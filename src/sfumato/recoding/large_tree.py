@@ -28,7 +28,7 @@ from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, Floats, axis_from_dict, distinct_boxes
 from sfumato.recoding.recoder import Places, Recoder, RowCells
-from sfumato.recoding.ways import FIELDS, NODES, Branches, Ints, Tree, Ways, tree_from, write_document
+from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
 from sfumato.table.spill import Spill, spilling
@@ -148,7 +148,7 @@ class MappedNodes:
         self.tree = Tree(*(nodes[name] for name in FIELDS))
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.low, self.high = nodes["low"], nodes["high"]
-        self.ways = Ways(axes)
+        self.router = Router(axes)
         self._fill_in()
 
     def place(self, cells: Floats) -> Ints:
@@ -158,7 +158,7 @@ class MappedNodes:
             here = np.flatnonzero((out >= start) & (out < end))
             if len(here):
                 found = out[here]
-                self.ways.fill_places(cells[here], self.tree, self.branches, found, end=end)
+                self.router.fill_places(cells[here], self.tree, self.branches, found, end=end)
                 out[here] = found
         return out
 
@@ -194,13 +194,13 @@ class MappedNodes:
 
     def _fill_in(self) -> None:
         """Check the tree, fill in its boxes, and put the branches of all children next to each other."""
-        self.low[0], self.high[0] = self.ways.everything()
+        self.low[0], self.high[0] = self.router.everything()
         n_before = 0
         for start, end in self._windows():
             self._check(start, end, n_before)
             for part in self._parts(start, end):
                 n_before += self._number_branches(*part, n_before)
-                self.ways.fill_boxes(self.tree, self.low, self.high, start=part[0], end=part[1])
+                self.router.fill_boxes(self.tree, self.low, self.high, start=part[0], end=part[1])
                 let_go(self._mapped)
 
     def _check(self, start: int, end: int, n_before: int) -> None:
@@ -229,7 +229,7 @@ class MappedNodes:
         children = np.repeat(self.tree.first_child[start:end] - before, n) + np.arange(total)
         self.branches.first[start:end] = n_before + before
         self.branches.node[n_before : n_before + total] = self.tree.branch[children] + np.repeat(
-            self.ways.shift[axis], n
+            self.router.shift[axis], n
         )
         return total
 

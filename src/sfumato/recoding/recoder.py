@@ -1,4 +1,4 @@
-"""Base class of recodings.
+"""Base class of recodings, and the groups of a table in one.
 
 A recoding knows where rows belong (their *places*) and the box of each place; from these follow the published
 columns, and those of any further rows:
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
+from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import (
@@ -201,7 +202,7 @@ class Recoder(ABC):
                     f"Column {name!r} of the table has the name of a published bound; rename it."
                 )
             elif name not in self.left_out:
-                out[name] = passed_on(source.column(name), name)
+                out[name] = pass_on(source.column(name), name)
         return pa.table(out)
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
@@ -263,18 +264,53 @@ class Recoder(ABC):
                 )
         return self.hide_strange(found, cells.strange)
 
-    def ready(self) -> Recoder:
+    def prepare(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
         return self
 
     def stream(self, source: Source) -> Iterator[pa.Table]:
         """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact."""
-        ready, known, n_rows = self.ready(), known_of(self.axes), 0
+        prepared, known, n_rows = self.prepare(), known_of(self.axes), 0
         for part in parts_of(spell_evenly(source, self.axes)):
             with after(n_rows):
-                recoded = ready.recode_columns(part, known)
+                recoded = prepared.recode_columns(part, known)
             yield self.put_together(part, recoded)
             n_rows += part.n_rows
+
+
+# ---- the groups of a table -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """The groups of the fitted rows.
+
+    ``leaf`` says where each group stands in the recoding, ``size`` its number of rows, and ``row_numbers``
+    lists the rows group by group. Their order within a group says something of the input's: a release takes
+    those that ``shuffle`` gives.
+    """
+
+    recoding: Recoder
+    leaf: NDArray[np.int64]
+    size: NDArray[np.int64]
+    row_numbers: NDArray[np.uint32]
+
+    def shuffle(self, random: NDArray[np.float64]) -> NDArray[np.uint32]:
+        """The row numbers in random order within each group; ``random`` is one number in [0, 1) per row."""
+        end = np.cumsum(self.size)
+        out = self.row_numbers.copy()
+        shuffle_leaves(end - self.size, end, random, out)
+        return out
+
+    def columns(self) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns, row by row in the order of the groups."""
+        return self.recoding.columns(self.leaf, lambda values: np.repeat(values, self.size))
+
+    def of_row(self) -> NDArray[np.int64]:
+        """The group of each row of the table."""
+        out = np.empty(len(self.row_numbers), dtype=np.int64)
+        out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
+        return out
 
 
 # ---- rows, some at a time --------------------------------------------------------------------------
@@ -372,10 +408,10 @@ def _null_cells(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
     )
 
 
-def passed_on(column: Any, name: str) -> Any:
+def pass_on(column: Any, name: str) -> Any:
     """A column that is published as it is, stored in a way that every format and reader knows.
 
-    >>> passed_on(pa.chunked_array([pa.nulls(1)]), "ward").type
+    >>> pass_on(pa.chunked_array([pa.nulls(1)]), "ward").type
     DataType(string)
     """
     if pa.types.is_run_end_encoded(column.type):

@@ -12,8 +12,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.output import bound_names
 from sfumato.recoding import statistics as summary
-from sfumato.recoding.groups import Partition
-from sfumato.recoding.recoder import passed_on
+from sfumato.recoding.recoder import Partition, pass_on
 from sfumato.table.source import Source
 
 
@@ -56,6 +55,6 @@ def published_rows(
         if name in quasi:
             columns |= groups.recoding.of_attribute(recoded, name)
         elif policy.schema[name].role.is_published:
-            columns[name] = passed_on(source.column(name), name).combine_chunks().take(order)
+            columns[name] = pass_on(source.column(name), name).combine_chunks().take(order)
         columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}
     return pa.table(columns)

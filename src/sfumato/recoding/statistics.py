@@ -24,7 +24,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.output import MAX, MEAN, MIN, statistic_names
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 

@@ -1,4 +1,4 @@
-"""Row -> box -> published values: a total function on the domain, so that further rows can be recoded.
+"""Recoding by a tree of splits in memory, and how recodings of any kind are read from a release folder.
 
 A :class:`Recoding` is a tree of splits over the quasi-identifiers; :class:`~sfumato.recoding.cuts.Cuts` are the other
 kind. Both hold thresholds and the hierarchy nodes that their boxes use, never a column's distinct values, and both
@@ -30,13 +30,13 @@ from sfumato.recoding.cuts import KIND as CUTS
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.recoder import Places, Recoder, RowCells
-from sfumato.recoding.ways import (
+from sfumato.recoding.splits import (
     NODES,
     Branches,
     Decoder,
     RecodingPlan,
+    Router,
     Tree,
-    Ways,
     axis_above,
     bytes_per_node,
     nodes_in_use,
@@ -73,11 +73,11 @@ class Recoding(Recoder):
 
     def boxes(self) -> tuple[Floats, Floats]:
         """Ends (nodes, axes) of the box of every node, narrowed to its cover."""
-        ways = Ways(self.axes)
+        router = Router(self.axes)
         low = np.empty((self.tree.n_nodes, len(self.axes)))
         high = np.empty((self.tree.n_nodes, len(self.axes)))
-        low[0], high[0] = ways.everything()
-        ways.fill_boxes(self.tree, low, high)
+        low[0], high[0] = router.everything()
+        router.fill_boxes(self.tree, low, high)
         return np.where(self.tree.cover >= 0, self.tree.cover, low), high
 
     def ends(self, places: Places) -> tuple[Floats, Floats]:
@@ -89,25 +89,27 @@ class Recoding(Recoder):
         low, high = self.boxes()
         return low[self.tree.is_leaf, a], high[self.tree.is_leaf, a]
 
-    # -- strangers ---------------------------------------------------------------------------------
+    # -- any rows ----------------------------------------------------------------------------------
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         places, at = np.unique(self._places(cells), return_inverse=True)
         return places, at
 
     def _places(self, cells: RowCells) -> NDArray[np.int64]:
-        ways, branches = self._ways()
+        router, branches = self._router()
         out = np.zeros(cells.n_rows, dtype=np.int64)
-        ways.fill_places(cells.matrix(self.axes), self.tree, branches, out)
+        router.fill_places(cells.matrix(self.axes), self.tree, branches, out)
         return out
 
-    def _ways(self) -> tuple[Ways, Branches]:
-        ways = Ways(self.axes)
-        return ways, ways.branches(self.tree)
+    def _router(self) -> tuple[Router, Branches]:
+        router = Router(self.axes)
+        return router, router.branches(self.tree)
 
-    def ready(self) -> Recoder:
+    def prepare(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
-        return _Ready(self.axes, self.tree, self.output, self.left_out, self.boxes(), self._ways())
+        return _PreparedRecoding(
+            self.axes, self.tree, self.output, self.left_out, self.boxes(), self._router()
+        )
 
     # -- on disk -----------------------------------------------------------------------------------
 
@@ -136,19 +138,19 @@ class Recoding(Recoder):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Ready(Recoding):
-    """A recoding with all its boxes."""
+class _PreparedRecoding(Recoding):
+    """A recoding whose boxes were worked out once, for many parts of rows."""
 
     all_boxes: tuple[Floats, Floats] | None = None
-    ways: tuple[Ways, Branches] | None = None
+    router: tuple[Router, Branches] | None = None
 
     def boxes(self) -> tuple[Floats, Floats]:
         assert self.all_boxes is not None
         return self.all_boxes
 
-    def _ways(self) -> tuple[Ways, Branches]:
-        assert self.ways is not None
-        return self.ways
+    def _router(self) -> tuple[Router, Branches]:
+        assert self.router is not None
+        return self.router
 
 
 AnyRecoding = Recoding | Cuts

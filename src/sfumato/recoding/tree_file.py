@@ -23,8 +23,7 @@ from sfumato.policy.schema import Schema
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.axis import Axis
 from sfumato.recoding.large_tree import LargeRecoding
-from sfumato.recoding.tree import Recoding, recoding_of
-from sfumato.recoding.ways import (
+from sfumato.recoding.splits import (
     NODES,
     Decoder,
     RecodingPlan,
@@ -35,6 +34,7 @@ from sfumato.recoding.ways import (
     nodes_in_use,
     table_of,
 )
+from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.table import formulas
 from sfumato.table import write as table_write
 from sfumato.table.files import check_file_target
@@ -71,11 +71,11 @@ class AnyTree(Protocol):
     def finish(
         self,
         top: Nodes,
-        hung: Mapping[int, int],
+        piece_of_leaf: Mapping[int, int],
         leaf_covers: Mapping[int, NDArray[np.int64]],
         plan: RecodingPlan,
     ) -> Recoding | LargeRecoding | None:
-        """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
+        """The recoding of the top tree with piece ``piece_of_leaf[leaf]`` in place of a leaf.
 
         Its other leaves are groups themselves, with their covers.
         """
@@ -147,24 +147,21 @@ class TreeWriter:
     def finish(
         self,
         top: Nodes,
-        hung: Mapping[int, int],
+        piece_of_leaf: Mapping[int, int],
         leaf_covers: Mapping[int, NDArray[np.int64]],
         plan: RecodingPlan,
     ) -> Recoding | LargeRecoding:
-        """The recoding of the top tree with piece ``hung[leaf]`` in place of a leaf.
-
-        Its other leaves are groups themselves, with their covers.
-        """
-        whole_top, covers = self._top(top, hung, leaf_covers)
+        """The recoding of the top tree with its pieces, as ``AnyTree`` says."""
+        whole_top, covers = self._top(top, piece_of_leaf, leaf_covers)
         above = axis_above(top.axis, top.first_child, top.n_children)
         self._note(nodes_in_use(top, covers, above, plan.is_tree))
         used = [self._in_use(*pair) for pair in zip(plan.domains, plan.roots, strict=True)]
         decoder = Decoder.of(used, plan)
-        n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in hung.values())
+        n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in piece_of_leaf.values())
         narrow = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
         trees = (
             replace(tree, first_child=tree.first_child.astype(narrow))
-            for tree in self._trees(whole_top, covers, above, hung, decoder)
+            for tree in self._trees(whole_top, covers, above, piece_of_leaf, decoder)
         )
         most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
         try:
@@ -183,7 +180,7 @@ class TreeWriter:
         return root + np.flatnonzero(self.used[root : root + domain.hierarchy.n_nodes])
 
     def _top(
-        self, top: Nodes, hung: Mapping[int, int], leaf_covers: Mapping[int, NDArray[np.int64]]
+        self, top: Nodes, piece_of_leaf: Mapping[int, int], leaf_covers: Mapping[int, NDArray[np.int64]]
     ) -> tuple[Nodes, NDArray[np.int64]]:
         """The top tree with the first nodes of the pieces in place of its leaves, and the covers of the others.
 
@@ -194,10 +191,10 @@ class TreeWriter:
         behind = len(top.axis)
         covers = []
         for leaf in np.flatnonzero(top.axis < 0).tolist():
-            if leaf not in hung:
+            if leaf not in piece_of_leaf:
                 covers.append(leaf_covers[leaf])
                 continue
-            piece = self.pieces[hung[leaf]]
+            piece = self.pieces[piece_of_leaf[leaf]]
             if piece.cover is not None:
                 covers.append(piece.cover)
                 continue
@@ -211,14 +208,14 @@ class TreeWriter:
         top: Nodes,
         covers: NDArray[np.int64],
         above: NDArray[np.int32],
-        hung: Mapping[int, int],
+        piece_of_leaf: Mapping[int, int],
         decoder: Decoder,
     ) -> Iterator[Tree]:
         """The whole tree in values, piece by piece."""
         yield decoder.tree(top, covers, above)
         behind = len(top.axis)
-        for leaf in sorted(hung):
-            piece = self.pieces[hung[leaf]]
+        for leaf in sorted(piece_of_leaf):
+            piece = self.pieces[piece_of_leaf[leaf]]
             if piece.cover is None:
                 nodes, covers = self._read(piece)
                 above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
@@ -271,7 +268,7 @@ class PathStep(NamedTuple):
     taken: int  # which of them leads to the piece
 
 
-def spine(
+def recode_piece(
     path: Sequence[PathStep], nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan
 ) -> tuple[Recoding, NDArray[np.int64]]:
     """A recoding for the leaves of one piece, and their places in it, in the order of ``covers``.

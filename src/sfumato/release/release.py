@@ -117,13 +117,13 @@ class Release:
     @property
     def table(self) -> Any:
         """The rows as the kind of frame that was published (pandas, Polars, ...); all of them in memory."""
-        return self._handed_back(self.rows.load() if isinstance(self.rows, FiledRows) else self.rows)
+        return self._hand_back(self.rows.load() if isinstance(self.rows, FiledRows) else self.rows)
 
     def select(self, where: str) -> Any:
         """Every row whose box overlaps the predicate, as the kind of frame that ``table`` is."""
-        return self._handed_back(answers.select(self, where))
+        return self._hand_back(answers.select(self, where))
 
-    def _handed_back(self, rows: pa.Table) -> Any:
+    def _hand_back(self, rows: pa.Table) -> Any:
         """The rows, of which there may be none, as the kind of frame that came in.
 
         Cells of a file of text are text in a release, too; here those of number columns are numbers.

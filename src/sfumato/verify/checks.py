@@ -110,6 +110,21 @@ def without_stop(error: InputError) -> str:
     return str(error).removesuffix(".")
 
 
+def describe_columns(names: Sequence[str], expected: Sequence[str]) -> str:
+    """Which columns are not there, and how many there are too many; nothing if they are those that are expected.
+
+    >>> describe_columns(["age", "sex"], ["age", "zip"])
+    "column 'zip' is not there, and 1 column too many"
+    """
+    lacking = [name for name in expected if name not in names]
+    n_more = len(names) - len(expected) + len(lacking)
+    parts = [
+        *([f"{name_columns(lacking)} is not there"] if lacking else []),
+        *([f"{number_of(n_more, 'column')} too many"] if n_more else []),
+    ]
+    return ", and ".join(parts)
+
+
 def name_columns(names: Sequence[str]) -> str:
     """The first column, and how many more there are."""
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""

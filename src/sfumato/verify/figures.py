@@ -1,6 +1,6 @@
-"""The figures of a certificate: statements of the run, each in its own place and of its own kind.
+"""Checks the figures of a certificate: each statement of the run is in its own place and of its own kind.
 
-They cannot be recomputed, but whatever else stands among them does not belong there.
+They cannot be computed again, but whatever else stands among them does not belong there.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _has_no_more_lines(utility: Mapping[str, Any]) -> bool:
 
 
 def _tradeoff(value: Any) -> bool:
-    """Risk and utility of single rows; ``verify_tradeoff`` holds their numbers against the rows."""
+    """Risk and utility of single rows; ``risk_utility.claims`` compares their numbers with the rows."""
     ends = {"risk": "greatest", "raw_risk": "greatest", "share": "least"}
     pairs = {key: mapping(mean=is_number, **{end: is_number}) for key, end in ends.items()}
     study = mapping(privacy=is_sentence, algorithm=is_whole, t=is_whole, covered=is_whole, beta=is_number,

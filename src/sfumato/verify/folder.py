@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import InputError, number_of
+from sfumato.errors import InputError
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
@@ -46,7 +46,7 @@ from sfumato.verify.checks import (
     Verification,
     check_details,
     check_equal,
-    name_columns,
+    describe_columns,
     without_stop,
 )
 from sfumato.verify.diffgen.counts import check_counts
@@ -111,10 +111,10 @@ def verify_folder(
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
-    return Verification(tuple(_folder_checks(path, allowed_memory(memory), known, scratch, side_table)))
+    return Verification(tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table)))
 
 
-def _folder_checks(
+def _check_folder(
     folder: Path, memory: int, known: RowFindings | None, scratch: Path | None, side_table: Any
 ) -> Iterator[Check]:
     strangers = verify_files.find_others(folder)
@@ -422,13 +422,8 @@ def _check_suppressed(claimed: int) -> Check:
 
 def _check_columns(names: Sequence[str], expected: Sequence[str]) -> Check:
     """Exactly the columns that the policy publishes, in the form that its output says, in any order."""
-    lacking = [name for name in expected if name not in names]
-    extra = len(names) - len(expected) + len(lacking)
-    details = [
-        *([f"{name_columns(lacking)} is not there"] if lacking else []),
-        *([f"{number_of(extra, 'column')} too many"] if extra else []),
-    ]
-    return Check("the columns are those that the policy publishes", not details, ", and ".join(details))
+    detail = describe_columns(names, expected)
+    return Check("the columns are those that the policy publishes", not detail, detail)
 
 
 def _check_figure(item: RequirementResult, claimed: float) -> Check:

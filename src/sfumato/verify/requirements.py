@@ -34,9 +34,7 @@ from sfumato.policy.requirements import (
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.table.cells import numbers
 from sfumato.verify.groups import (
-    Codes,
     GroupedRows,
-    Groups,
     WholeColumn,
     codes_of,
     sum_rows,
@@ -282,10 +280,7 @@ class ValueCounts:
 
 
 def _count_values(rows: GroupedRows, attribute: Attribute) -> ValueCounts:
-    return _counts(rows.groups, codes_of(rows.source.column(attribute.name), attribute))
-
-
-def _counts(groups: Groups, values: Codes) -> ValueCounts:
+    groups, values = rows.groups, codes_of(rows.source.column(attribute.name), attribute)
     pairs = groups.of_row * values.n + values.of_row
     if groups.n * values.n <= len(pairs):  # few enough to count one by one
         counts = sum_rows(groups.weight, pairs, groups.n * values.n)

@@ -212,25 +212,21 @@ class CheckedColumns:
 def columns_to_check(names: Sequence[str], policy: Policy, *, with_statistics: bool) -> CheckedColumns:
     """Of the columns of these names, those that requirements, one-value claims and statistics are checked with."""
     schema = policy.schema
-    of = {item: schema[item.of] for item in policy.requirements if item.of is not None}
-    is_mean = {item: Needs.MOMENTS in item.needs for item in of}
-    numbers_of = [attribute for item, attribute in of.items() if is_mean[item]]
-    bare = [attribute for attribute in columns_without_diversity(policy) if attribute.name in names]
-    numbers_of += [attribute for attribute in bare if attribute.kind is Kind.NUMBER]
+    values: list[Attribute] = []
+    numbers: list[Attribute] = []
+    for item in policy.requirements:
+        if item.of is not None:
+            (numbers if Needs.MOMENTS in item.needs else values).append(schema[item.of])
+    for attribute in columns_without_diversity(policy):
+        if attribute.name in names:
+            (numbers if attribute.kind is Kind.NUMBER else values).append(attribute)
     if with_statistics:
         others = [schema[name] for name in schema.names(Role.SENSITIVE, Role.OTHER)]
-        numbers_of += [a for a in others if {*names_of_statistics(a, policy.statistics)} & {*names}]
+        numbers += [a for a in others if {*names_of_statistics(a, policy.statistics)} & {*names}]
     return CheckedColumns(
         cells=group_columns(policy, names),
-        values=list(
-            dict.fromkeys(
-                [
-                    *(attribute.name for item, attribute in of.items() if not is_mean[item]),
-                    *(attribute.name for attribute in bare if attribute.kind is not Kind.NUMBER),
-                ]
-            )
-        ),
-        numbers=list({attribute.name: attribute for attribute in numbers_of}.values()),
+        values=list(dict.fromkeys(attribute.name for attribute in values)),
+        numbers=list({attribute.name: attribute for attribute in numbers}.values()),
     )
 
 

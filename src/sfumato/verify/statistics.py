@@ -1,4 +1,4 @@
-r"""Published statistics of groups: can they be true, and are they, as far as the published rows tell?
+"""Checks the published statistics of groups, as far as the published rows tell.
 
 The values of a quasi-identifier are not published. Its statistics must lie in the range that the group's cell
 shows, in the right order, and be missing only where the range may be. Other columns are published as they are:

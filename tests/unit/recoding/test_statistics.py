@@ -17,7 +17,7 @@ from sfumato.methods import partition
 from sfumato.policy.document import Policy
 from sfumato.publishing import publish
 from sfumato.recoding import statistics as summary
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.statistics import OneGroup
 from sfumato.table.opening import open_table

@@ -108,7 +108,7 @@ def test_no_window_looks_at_a_node_outside_of_it(tmp_path, tree, case, monkeypat
     expected, good, fill_places, n_calls = (
         nodes.place(cells),
         nodes.tree.axis.copy(),
-        nodes.ways.fill_places,
+        nodes.router.fill_places,
         0,
     )
 
@@ -121,7 +121,7 @@ def test_no_window_looks_at_a_node_outside_of_it(tmp_path, tree, case, monkeypat
         fill_places(rows, tree, branches, out, end=end)
         tree.axis[:] = good
 
-    monkeypatch.setattr(nodes.ways, "fill_places", fill)
+    monkeypatch.setattr(nodes.router, "fill_places", fill)
     np.testing.assert_array_equal(nodes.place(cells), expected)
     assert n_calls > 5
 
@@ -278,7 +278,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.kernels.nodes import Nodes
 from sfumato.policy.output import Output
 from sfumato.recoding.tree_file import TreeWriter, apply_to_file
-from sfumato.recoding.ways import RecodingPlan
+from sfumato.recoding.splits import RecodingPlan
 from sfumato.policy.schema import Schema
 
 folder, depth, top_depth, memory = Path(sys.argv[1]), 20, 7, 16_000_000

@@ -22,7 +22,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.requirements import REQUIREMENTS
 from sfumato.publishing import Request, publish_to
 from sfumato.recoding import statistics as summary
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import hashes_of
 from sfumato.release.release import Release

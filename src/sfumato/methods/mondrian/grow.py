@@ -23,9 +23,9 @@ from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
 from sfumato.progress import Progress, no_progress
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
+from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import recoding_of
-from sfumato.recoding.ways import RecodingPlan
 from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
 

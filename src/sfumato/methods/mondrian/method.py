@@ -20,7 +20,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random, seeded
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
 from sfumato.table.source import UNKNOWN, Source

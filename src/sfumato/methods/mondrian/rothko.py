@@ -56,11 +56,11 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
+from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.statistics import OneGroup
 from sfumato.recoding.tree import Recoding
-from sfumato.recoding.tree_file import AnyTree, spine
-from sfumato.recoding.ways import RecodingPlan
+from sfumato.recoding.tree_file import AnyTree, recode_piece
 from sfumato.table.cells import give_back_memory
 from sfumato.table.spill import Spill
 
@@ -422,7 +422,7 @@ class Rothko:
 
     def _make_recoding(self, leaf: Leaf, nodes: Nodes, covers: Ints) -> tuple[Recoding, Ints]:
         """The recoding of the rows below a leaf, and the place of each of its groups in it."""
-        return spine(self._top.path(leaf.node), nodes, covers, self._plan_recoding())
+        return recode_piece(self._top.path(leaf.node), nodes, covers, self._plan_recoding())
 
     def _plan_recoding(self) -> RecodingPlan:
         problem, policy = self.problem, self.policy

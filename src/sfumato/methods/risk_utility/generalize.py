@@ -53,7 +53,7 @@ from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
 from sfumato.recoding.axis import TreeAxis
-from sfumato.recoding.recoder import is_text, passed_on, tree_column
+from sfumato.recoding.recoder import is_text, pass_on, tree_column
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
@@ -405,7 +405,7 @@ def publish_rows(
                 bounds=name in with_bounds_,
             )
         elif policy.schema[name].role.is_published:
-            columns[name] = passed_on(source.column(name), name).combine_chunks().take(pa.array(order))
+            columns[name] = pass_on(source.column(name), name).combine_chunks().take(pa.array(order))
     return pa.table(columns)
 
 

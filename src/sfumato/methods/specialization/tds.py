@@ -47,7 +47,7 @@ from sfumato.policy.workload import Classify
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source

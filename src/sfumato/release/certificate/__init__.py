@@ -1,14 +1,12 @@
 """The certificate of a release: what is claimed of its rows, and how that is written and read.
 
-``claims`` and ``privacy`` are the values, ``certificate`` holds them together and says them to people, ``document`` is
-the JSON (a model each way), and ``wording`` has the sentences that follow from the policy. ``verify`` imports this
-package, so nothing here may lead to a method.
+``claims`` and ``privacy`` are the values, ``certificate`` holds them together and says them to people, and ``document``
+is the JSON (a model each way). ``verify`` imports this package, so nothing here may lead to a method.
 """
 
-from sfumato.release.certificate.certificate import Certificate, this_version
+from sfumato.release.certificate.certificate import Certificate, missing_rule, public_of, this_version
 from sfumato.release.certificate.claims import CellsClaim, Claim, Claims, UtilityClaim, percent
 from sfumato.release.certificate.privacy import Privacy, Sampling
-from sfumato.release.certificate.wording import missing_rule, public_of
 
 __all__ = [
     "CellsClaim",

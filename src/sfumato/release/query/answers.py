@@ -77,7 +77,7 @@ def select(release: QueriedRelease, where: str) -> pa.Table:
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts).unify_dictionaries()
 
 
-class Asked(NamedTuple):
+class QueryRows(NamedTuple):
     """The rows that answer a question: those of a release, or the distinct ones of them with their ``weight``."""
 
     rows: pa.Table
@@ -86,7 +86,7 @@ class Asked(NamedTuple):
     weight: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, release: QueriedRelease, *names: str) -> Asked:
+    def of(cls, release: QueriedRelease, *names: str) -> QueryRows:
         """What is published of these attributes."""
         policy, weight = release.policy, None
         has_counts = policy.has_counts
@@ -117,17 +117,17 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
     schema = release.policy.schema
     predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
     if function == "COUNT":
-        return _give_bounds(_count(Asked.of(release, *predicate.names), predicate), release)
+        return _give_bounds(_count(QueryRows.of(release, *predicate.names), predicate), release)
     if function in ("MIN", "MAX") and release.policy.is_private:
         raise InputError(
             f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
         )
     attribute = _column(name, function, release.policy)
     is_boxed = attribute.role is Role.QUASI_IDENTIFIER
-    asked = Asked.of(release, *predicate.names, name)
-    values = (_read_boxes if is_boxed else _plain)(asked, predicate, attribute)
-    answer = {"SUM": _sum, "AVG": _average, "MIN": _least, "MAX": _greatest}[function](values)
-    answer = _give_bounds(answer, release)
+    asked = QueryRows.of(release, *predicate.names, name)
+    values = (_read_boxes if is_boxed else _read_plain)(asked, predicate, attribute)
+    find = {"SUM": _find_sum, "AVG": _find_average, "MIN": _find_least, "MAX": _find_greatest}[function]
+    answer = _give_bounds(find(values), release)
     return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
 
 
@@ -190,11 +190,11 @@ def _column(name: str, function: str, policy: Policy) -> Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """Rows that look alike: how many there are, how far they are selected, and what is known of their value.
+    """Sets of rows that look alike: ``n`` rows each, how far they are selected, and what is known of their value.
 
-    Of the selected rows each value lies in ``low`` .. ``high``, their mean (if all are selected) in ``mean_low``
-    .. ``mean_high``, and ``middle`` is what to expect. ``reaches`` says that a selected
-    row surely has the value ``low``, and one ``high``.
+    The values of selected rows lie in ``low`` .. ``high``, their mean (if all are selected) in ``mean_low`` ..
+    ``mean_high``, and ``middle`` is the value to expect. Where ``reaches``, some selected row surely has the value
+    ``low``, and some the value ``high``.
     """
 
     n: NDArray[np.int64]
@@ -207,7 +207,7 @@ class Values:
     reaches: Flags
 
 
-def _plain(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
+def _read_plain(release: QueryRows, predicate: Predicate, attribute: Attribute) -> Values:
     """A column that is published as it is."""
     values = read_ordered(attribute, release.rows.column(attribute.name))
     kept = np.isfinite(values)
@@ -215,12 +215,12 @@ def _plain(release: Asked, predicate: Predicate, attribute: Attribute) -> Values
     overlap = found.overlap(predicate.rectangles)
     at = found.of_row[kept]
     own = values[kept]
-    of_row = Overlap(overlap.may[at], overlap.surely[at], overlap.share[at])
+    of_row = Overlap(overlap.touches[at], overlap.is_inside[at], overlap.share[at])
     n = np.ones(len(own), dtype=np.int64) if release.weight is None else release.weight[kept]
-    return Values(n, of_row, own, own, own, own, own, of_row.surely)
+    return Values(n, of_row, own, own, own, own, own, of_row.is_inside)
 
 
-def _read_boxes(release: Asked, predicate: Predicate, attribute: Attribute) -> Values:
+def _read_boxes(release: QueryRows, predicate: Predicate, attribute: Attribute) -> Values:
     """A quasi-identifier: a box per row, and the statistics of its group where they are published."""
     name, statistics = attribute.name, release.policy.statistics
     present = Rectangle({name: ANY_NUMBER})
@@ -235,8 +235,8 @@ def _read_boxes(release: Asked, predicate: Predicate, attribute: Attribute) -> V
     if mean_of_row is not None:
         mean[groups.of_row] = mean_of_row
     overlap = groups.overlap(rectangles)
-    low, high, middle = _within(groups, selection.disjoint(rectangles), name, (first, last), mean)
-    is_known = overlap.surely & ~np.isnan(mean)
+    low, high, middle = _find_ends_within(groups, selection.disjoint(rectangles), name, (first, last), mean)
+    is_known = overlap.is_inside & ~np.isnan(mean)
     slack = 0.5 if attribute.kind is Kind.DATE else 0.0  # the mean of dates is rounded to a day
     return Values(
         groups.size,
@@ -246,11 +246,11 @@ def _read_boxes(release: Asked, predicate: Predicate, attribute: Attribute) -> V
         np.where(is_known, mean, middle),
         np.where(is_known, mean - slack, low),
         np.where(is_known, mean + slack, high),
-        _reaches(release, predicate, attribute, groups),
+        _find_reached(release, predicate, attribute, groups),
     )
 
 
-def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups: AlikeRows) -> Flags:
+def _find_reached(release: QueryRows, predicate: Predicate, attribute: Attribute, groups: AlikeRows) -> Flags:
     """Groups whose least and greatest value surely belong to selected rows: all that have a value are selected."""
     if "range" not in release.policy.statistics:
         return np.zeros(groups.n, dtype=np.bool_)
@@ -258,10 +258,10 @@ def _reaches(release: Asked, predicate: Predicate, attribute: Attribute, groups:
     least = published_numbers(release.rows, range_names(attribute.name)[0], attribute.kind)
     has_range[groups.of_row] = ~np.isnan(least)
     or_missing = [*predicate.rectangles, Rectangle({attribute.name: MISSING_ALONE})]
-    return has_range & groups.overlap(or_missing).surely
+    return has_range & groups.overlap(or_missing).is_inside
 
 
-def _within(
+def _find_ends_within(
     groups: AlikeRows, rectangles: Any, name: str, ends: tuple[Floats, Floats], mean: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """The least, greatest and expected value of one quasi-identifier where the boxes lie in the rectangles."""
@@ -289,7 +289,7 @@ def _within(
     return low, high, np.clip(middle, low, high)
 
 
-def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: Any = ()) -> AlikeRows:
+def _narrow_groups(release: QueryRows, predicate: Predicate, *names: str, beside: Any = ()) -> AlikeRows:
     asked = tuple(dict.fromkeys([*predicate.names, *names]))
     return group_rows(
         asked,
@@ -305,56 +305,57 @@ def _narrow_groups(release: Asked, predicate: Predicate, *names: str, beside: An
 # ---- functions -------------------------------------------------------------------------------------
 
 
-def _count(release: Asked, predicate: Predicate) -> Answer:
+def _count(release: QueryRows, predicate: Predicate) -> Answer:
     groups = _narrow_groups(release, predicate)
     found, size = groups.overlap(predicate.rectangles), groups.size
-    low, high = int(size[found.surely].sum()), int(size[found.may].sum())
+    low, high = int(size[found.is_inside].sum()), int(size[found.touches].sum())
     return Answer(low if low == high else float(size @ found.share), low, high)
 
 
-def _sum(values: Values) -> Answer:
+def _find_sum(values: Values) -> Answer:
     n, found = values.n, values.overlap
-    maybe = found.may & ~found.surely
-    value = np.where(found.may, found.share * values.middle, 0.0) @ n
+    maybe = found.touches & ~found.is_inside
+    value = np.where(found.touches, found.share * values.middle, 0.0) @ n
     sure_low, sure_high = (
-        np.where(found.surely, end, 0.0) @ n for end in (values.mean_low, values.mean_high)
+        np.where(found.is_inside, end, 0.0) @ n for end in (values.mean_low, values.mean_high)
     )
     low = sure_low + np.where(maybe, np.minimum(values.low, 0.0), 0.0) @ n
     high = sure_high + np.where(maybe, np.maximum(values.high, 0.0), 0.0) @ n
     return _answer(value, low, high)
 
 
-def _average(values: Values) -> Answer:
+def _find_average(values: Values) -> Answer:
     found = values.overlap
-    if not found.may.any():
+    if not found.touches.any():
         return Answer(None, None, None)
-    weight = values.n * np.where(found.may, np.maximum(found.share, selection.TOUCH), 0.0)
-    value = (weight @ np.where(found.may, values.middle, 0.0)) / weight.sum()
-    low = _extreme_mean(values, np.where(found.surely, values.mean_low, values.low))
-    high = -_extreme_mean(values, -np.where(found.surely, values.mean_high, values.high))
+    weight = values.n * np.where(found.touches, np.maximum(found.share, selection.TOUCH), 0.0)
+    value = (weight @ np.where(found.touches, values.middle, 0.0)) / weight.sum()
+    low = _extreme_mean(values, np.where(found.is_inside, values.mean_low, values.low))
+    high = -_extreme_mean(values, -np.where(found.is_inside, values.mean_high, values.high))
     return _answer(value, low, high)
 
 
 def _extreme_mean(values: Values, ends: Floats) -> float:
     """The least mean of all sure rows and any of those that may be selected: add these while they lower it."""
-    surely, maybe = values.overlap.surely, values.overlap.may & ~values.overlap.surely
+    is_inside = values.overlap.is_inside
+    maybe = values.overlap.touches & ~is_inside
     order = np.argsort(ends[maybe], kind="stable")
-    n = np.cumsum([values.n[surely].sum(), *values.n[maybe][order]])
-    sums = np.cumsum([values.n[surely] @ ends[surely], *(values.n[maybe] * ends[maybe])[order]])
+    n = np.cumsum([values.n[is_inside].sum(), *values.n[maybe][order]])
+    sums = np.cumsum([values.n[is_inside] @ ends[is_inside], *(values.n[maybe] * ends[maybe])[order]])
     return float((sums[n > 0] / n[n > 0]).min())
 
 
-def _least(values: Values) -> Answer:
+def _find_least(values: Values) -> Answer:
     found = values.overlap
-    if not found.may.any():
+    if not found.touches.any():
         return Answer(None, None, None)
-    low = values.low[found.may].min()
-    sure = np.where(values.reaches, values.low, values.high)[found.surely | values.reaches]
-    high = sure.min() if len(sure) else values.high[found.may].max()
+    low = values.low[found.touches].min()
+    sure = np.where(values.reaches, values.low, values.high)[found.is_inside | values.reaches]
+    high = sure.min() if len(sure) else values.high[found.touches].max()
     return _answer(_expected_least(values), low, high)
 
 
-def _greatest(values: Values) -> Answer:
+def _find_greatest(values: Values) -> Answer:
     found = values.overlap
     mirrored = Values(
         values.n,
@@ -366,7 +367,7 @@ def _greatest(values: Values) -> Answer:
         -values.mean_low,
         values.reaches,
     )
-    least = _least(mirrored)
+    least = _find_least(mirrored)
     return least if least.value is None else _answer(-least.value, -least.high, -least.low)  # type: ignore[operator]
 
 
@@ -376,12 +377,14 @@ def _expected_least(values: Values) -> float:
     The least of n numbers spread evenly over [low, high] is expected at low + (high - low) / (n + 1). Each set of
     rows that look alike counts by the chance that one of them is selected.
     """
-    may = values.overlap.may
-    share = np.maximum(values.overlap.share[may], selection.TOUCH)
-    low, high = values.low[may], values.high[may]
-    expected = np.where(values.reaches[may], low, low + (high - low) / (values.n[may] * share + 1))
+    touches = values.overlap.touches
+    share = np.maximum(values.overlap.share[touches], selection.TOUCH)
+    low, high = values.low[touches], values.high[touches]
+    expected = np.where(values.reaches[touches], low, low + (high - low) / (values.n[touches] * share + 1))
     order = np.argsort(expected, kind="stable")
-    none = np.where(values.reaches[may], 0.0, np.power(1.0 - share, values.n[may]))[order]  # chance of no row
+    none = np.where(values.reaches[touches], 0.0, np.power(1.0 - share, values.n[touches]))[
+        order
+    ]  # chance of no row
     chance = np.concatenate([[1.0], np.cumprod(none)[:-1]]) * (1.0 - none)
     return float(expected[order] @ chance / chance.sum()) if chance.sum() > 0 else float(expected.min())
 

@@ -1,4 +1,4 @@
-"""Predicates meet rows: which raw rows satisfy one, which codes, and which published boxes overlap it.
+"""Selections: which raw rows satisfy a predicate, which codes do, and which published boxes overlap it.
 
 A selection from a release returns every row whose box overlaps the predicate [LDR08, section 3.2]; what it
 returns beyond the rows that satisfy it is the *imprecision*.
@@ -147,10 +147,10 @@ def _leaf_runs(domain: TreeDomain, side: Side) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlap:
-    """Of each published row: may its box hold the selected, is it all selected, and what share of it is."""
+    """How boxes of published rows lie to a predicate: do they touch it, lie inside it, and which share of each does."""
 
-    may: Flags
-    surely: Flags
+    touches: Flags
+    is_inside: Flags
     share: Floats
 
 
@@ -165,20 +165,20 @@ class Imprecision(NamedTuple):
 def select_rows(predicate: Predicate, rows: pa.Table, recoding: Recoder | None, policy: Policy) -> Flags:
     """Which published rows a selection returns: those whose box overlaps the predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
-    return groups.may(predicate.rectangles)[groups.of_row]
+    return groups.touches(predicate.rectangles)[groups.of_row]
 
 
 def overlap(predicate: Predicate, rows: pa.Table, recoding: Recoder, policy: Policy) -> Floats:
     """The share in [0, 1] of each published row's box that lies in the predicate; 0 iff they do not overlap."""
     found = overlaps(predicate, rows, recoding, policy)
-    return np.where(found.may, np.maximum(found.share, TOUCH), 0.0)
+    return np.where(found.touches, np.maximum(found.share, TOUCH), 0.0)
 
 
 def overlaps(predicate: Predicate, rows: pa.Table, recoding: Recoder, policy: Policy) -> Overlap:
     """How the box of each published row lies to a predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
     found = groups.overlap(predicate.rectangles)
-    return Overlap(found.may[groups.of_row], found.surely[groups.of_row], found.share[groups.of_row])
+    return Overlap(found.touches[groups.of_row], found.is_inside[groups.of_row], found.share[groups.of_row])
 
 
 def imprecision(
@@ -217,7 +217,7 @@ class AlikeRows:
             share, touches = share * along.share, touches & along.touches
         return AxisOverlap(share, touches)
 
-    def may(self, rectangles: Sequence[Rectangle]) -> Flags:
+    def touches(self, rectangles: Sequence[Rectangle]) -> Flags:
         """Whether the box of each group overlaps any of the rectangles."""
         found = np.zeros(self.n, dtype=np.bool_)
         for rectangle in rectangles:
@@ -226,20 +226,20 @@ class AlikeRows:
 
     def overlap(self, rectangles: Sequence[Rectangle]) -> Overlap:
         """How the box of each group lies to the union of rectangles."""
-        may, share = self.may(rectangles), np.zeros(self.n)
+        touches, share = self.touches(rectangles), np.zeros(self.n)
         for rectangle in disjoint(rectangles):
             share += self.overlap_one(rectangle).share
-        surely = self._surely(rectangles) & may
-        share = np.where(surely, 1.0, np.where(may, np.minimum(share, 1.0), 0.0))
-        return Overlap(may, surely, share)
+        is_inside = self._find_inside(rectangles) & touches
+        share = np.where(is_inside, 1.0, np.where(touches, np.minimum(share, 1.0), 0.0))
+        return Overlap(touches, is_inside, share)
 
-    def _surely(self, rectangles: Sequence[Rectangle]) -> Flags:
-        """Boxes of which nothing may lie outside all rectangles (in doubt, those that lie within one of them)."""
+    def _find_inside(self, rectangles: Sequence[Rectangle]) -> Flags:
+        """Boxes of which nothing can lie outside all rectangles; in doubt, those that lie within one of them."""
         rest = predicates.outside(rectangles, at_most=MAX_PIECES)
         rests = [Rectangle({}).minus(one) for one in rectangles] if rest is None else [rest]
         found = np.zeros(self.n, dtype=np.bool_)
         for pieces in rests:
-            found |= ~self.may(pieces)
+            found |= ~self.touches(pieces)
         return found
 
 
@@ -350,7 +350,7 @@ def _read_cells(
 def _narrow_cells(
     known: PublishedCells, row: Codes, rows: pa.Table, name: str
 ) -> tuple[PublishedCells, Codes]:
-    """PublishedCells told apart by the range of their group, and no wider than it."""
+    """The cells divided by the range of their group, and no wider than it."""
     axis = known.boxes.axis
     ranges = [published_numbers(rows, own, axis.attribute.kind) for own in range_names(name)]
     finer = number_combinations([row, *ranges])

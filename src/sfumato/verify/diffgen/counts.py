@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, number_of
+from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.output import COUNT
@@ -32,7 +32,14 @@ from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.cells import texts
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
-from sfumato.verify.checks import Check, Unfit, check_equal, check_statements, note_randomness
+from sfumato.verify.checks import (
+    Check,
+    Unfit,
+    check_equal,
+    check_statements,
+    describe_columns,
+    note_randomness,
+)
 from sfumato.verify.diffgen.cuts import Cut, classes_of, cuts_of
 from sfumato.verify.diffgen.ledger import check_ledger
 
@@ -200,7 +207,7 @@ def check_rows(
     yield Check(
         "the columns are those that the policy publishes",
         is_same,
-        "" if is_same else _difference(names, columns),
+        "" if is_same else describe_columns(names, columns) or "they stand in another order",
     )
     is_expanded = policy.rows != "counts"
     claim = (
@@ -232,16 +239,6 @@ def check_rows(
     yield check_equal("the grid has {}", claimed.groups, grid.n_cells, of="cell")
     counted = -1 if claimed.counted is None else claimed.counted
     yield check_equal("the counts sum to {}", counted, found.counted, f"they sum to {found.counted:,}")
-
-
-def _difference(names: Sequence[str], columns: Sequence[str]) -> str:
-    lacking = [name for name in columns if name not in names]
-    n_more = len(names) - len(columns) + len(lacking)
-    details = [
-        *([f"column {lacking[0]!r} is not there"] if lacking else []),
-        *([f"{number_of(n_more, 'column')} too many"] if n_more else []),
-    ]
-    return ", and ".join(details) or "they stand in another order"
 
 
 # ---- all of it -------------------------------------------------------------------------------------

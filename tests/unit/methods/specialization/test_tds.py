@@ -19,7 +19,7 @@ from sfumato.methods.specialization.loop import Candidate, Piece
 from sfumato.methods.specialization.tds import BestScore, ClassLabels, in_memory, partition
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
-from sfumato.recoding.groups import Partition
+from sfumato.recoding.recoder import Partition
 from sfumato.table.opening import open_table
 from sfumato.verify.folder import verify_folder
 

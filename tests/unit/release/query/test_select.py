@@ -255,14 +255,14 @@ def test_a_row_that_matches_overlaps_and_a_row_in_a_sure_box_matches(case):
     for with_ranges in (False, True):
         groups = group_rows(predicate.names, rows, recoding, policy, with_ranges=with_ranges)
         found = groups.overlap(predicate.rectangles)
-        may, surely, share = (x[groups.of_row] for x in (found.may, found.surely, found.share))
+        may, surely, share = (x[groups.of_row] for x in (found.touches, found.is_inside, found.share))
         assert (may | ~true).all()
         assert (true | ~surely).all()
         assert (~surely | (share == 1)).all()
         assert (may | (share == 0)).all()
         assert ((share >= 0) & (share <= 1)).all()
     touched = overlap(predicate, rows, recoding, policy)
-    assert ((touched > 0) == overlaps(predicate, rows, recoding, policy).may).all()
+    assert ((touched > 0) == overlaps(predicate, rows, recoding, policy).touches).all()
     returned, n_true, surplus = imprecision(predicate, source, policy.schema, rows, recoding, policy)
     assert (returned, n_true, surplus) == ((touched > 0).sum(), true.sum(), (touched > 0).sum() - true.sum())
 
@@ -302,7 +302,7 @@ def test_the_share_is_that_of_the_values_that_a_box_can_hold(data):
         columns = {name: pa.array([row[j] for row in every], types[name]) for j, name in enumerate(names)}
         inside = matches(predicate, open_table(pa.table(columns)), policy.schema)
         assert found.share[i] == pytest.approx(inside.mean())
-        assert (found.may[i], found.surely[i]) == (inside.any(), inside.all())
+        assert (found.touches[i], found.is_inside[i]) == (inside.any(), inside.all())
 
 
 def _values_in(label, name, recoding):
@@ -333,9 +333,9 @@ def test_the_share_of_numbers_without_a_grid_is_a_length():
     columns = {"x": [0.5, 1.0, 2.0, 10.5]}  # boxes [0.5, 1] and (1, 10.5]
     assert rows_of(REAL, columns, "x between 1.5 and 3.4").share.tolist() == pytest.approx([0, 0, 0.2, 0.2])
     at_the_edge = rows_of(REAL, columns, "x = 1")
-    assert (at_the_edge.share.tolist(), at_the_edge.may.tolist()) == ([0] * 4, [True, True, False, False])
-    assert rows_of(REAL, columns, "x > 1").surely.tolist() == [False, False, True, True]
-    assert rows_of(REAL, columns, "x >= 1").may.all()
+    assert (at_the_edge.share.tolist(), at_the_edge.touches.tolist()) == ([0] * 4, [True, True, False, False])
+    assert rows_of(REAL, columns, "x > 1").is_inside.tolist() == [False, False, True, True]
+    assert rows_of(REAL, columns, "x >= 1").touches.all()
 
 
 def test_a_hierarchy_made_from_the_table_hides_what_it_does_not_show():
@@ -343,15 +343,15 @@ def test_a_hierarchy_made_from_the_table_hides_what_it_does_not_show():
     columns = {"x": ["m", "f", "f", "m"]}  # published as *
     found = rows_of(policy, columns, "x = 'm'")
     assert found.share.tolist() == [0.5] * 4
-    assert not found.surely.any()
-    assert not rows_of(policy, columns, "x in ('m', 'f')").surely.any()
-    assert rows_of(policy, columns, "x is not null").surely.all()
-    assert not rows_of(policy, columns, "x is null").may.any()
+    assert not found.is_inside.any()
+    assert not rows_of(policy, columns, "x in ('m', 'f')").is_inside.any()
+    assert rows_of(policy, columns, "x is not null").is_inside.all()
+    assert not rows_of(policy, columns, "x is null").touches.any()
     zips = Policy.parse(
         "{attributes: {x: {role: quasi-identifier, hierarchy: {mask: 2}}}, require: [k-anonymity: 2]}"
     )
     found = rows_of(zips, {"x": ["11", "12", "21", "22"]}, "x = '13'")
-    assert found.may.tolist() == [True, True, False, False]
+    assert found.touches.tolist() == [True, True, False, False]
     assert found.share.tolist() == [0.1, 0.1, 0, 0]  # one of the ten digits
     found = rows_of(zips, {"x": ["11", "12", "21", "22"]}, "x <> '13'")
     assert found.share.tolist() == [0.9, 0.9, 1, 1]
@@ -366,7 +366,7 @@ def test_periods_are_counted_in_days():
         policy, {"x": ["2021-02-01", "2021-02-09", "2022-01-01", "2022-03-01"]}, "x >= '2021-02-15'"
     )
     assert found.share.tolist() == pytest.approx([0.5, 0.5, 1, 1])
-    assert found.surely.tolist() == [False, False, True, True]
+    assert found.is_inside.tolist() == [False, False, True, True]
 
 
 def test_a_foreign_cell_is_refused_without_its_value():
@@ -381,8 +381,8 @@ def test_a_foreign_cell_is_refused_without_its_value():
 
 def test_a_predicate_that_contradicts_itself_selects_nothing():
     found = rows_of(REAL, {"x": [0.5, 1.0, 2.0, 10.5]}, "x > 1 and x < 1")
-    assert not found.may.any()
-    assert not found.surely.any()
+    assert not found.touches.any()
+    assert not found.is_inside.any()
 
 
 def test_many_crossing_rectangles_still_bound_the_share(monkeypatch):
@@ -396,7 +396,7 @@ def test_many_crossing_rectangles_still_bound_the_share(monkeypatch):
     exact = rows_of(policy, columns, where)
     monkeypatch.setattr(select, "MAX_PIECES", 2)
     rough = rows_of(policy, columns, where)
-    assert (rough.may == exact.may).all()
+    assert (rough.touches == exact.touches).all()
     assert (rough.share >= exact.share - 1e-12).all()
-    assert (exact.surely | ~rough.surely).all()
-    assert rough.surely.any()
+    assert (exact.is_inside | ~rough.is_inside).all()
+    assert rough.is_inside.any()

@@ -1,4 +1,4 @@
-"""The tree of a recoding: splits in values, the way that rows take through them, and how it is stored."""
+"""The tree of splits of a recoding: its nodes, how rows are sent down, how codes become values, how it is stored."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def axis_above(
     return out
 
 
-# ---- rows on their way -----------------------------------------------------------------------------
+# ---- rows are sent down ----------------------------------------------------------------------------
 
 
 class Branches(NamedTuple):
@@ -94,8 +94,8 @@ class Branches(NamedTuple):
     node: Ints
 
 
-class Ways:
-    """What sending rows down takes from the axes, worked out once."""
+class Router:
+    """Sends rows down a tree of splits; what this takes from the axes is worked out once."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.is_tree = np.array([isinstance(axis, TreeAxis) for axis in axes], dtype=np.bool_)
