@@ -129,7 +129,7 @@ class PartWriter:
     """Writes rows to files, at least one for each part, through one buffer of bounded size.
 
     >>> with Spill() as spill:
-    ...     parts = Partitions(spill, 2, RowLayout.of([9]), memory=1000)
+    ...     parts = PartWriter(spill, 2, RowLayout.of([9]), memory=1000)
     ...     parts.add(Block(np.array([[3], [1], [4]], dtype=np.uint32), None), np.array([1, 0, 1]))
     ...     [[block.rows.tolist() for block in rows.blocks()] for rows in parts.close()]
     [[[[1]]], [[[3], [4]]]]
