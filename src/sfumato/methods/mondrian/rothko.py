@@ -114,6 +114,19 @@ class Leaf:
         return self.covers is not None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FiledTree:
+    """A tree that satisfies the requirement: the rows of each node, the files that hold them, and what these store."""
+
+    nodes: Nodes
+    n_rows: Ints
+    files: FileRanges
+    stored: Sequence[StoredRows]
+
+    def files_of(self, node: int) -> Sequence[StoredRows]:
+        return self.stored[self.files.first[node] : self.files.last[node] + 1]
+
+
 class Rothko:
     """One run over a table: take all ``chunks``, then ask for the recoding."""
 
@@ -278,8 +291,8 @@ class Rothko:
             return
         self._discard(rows)
         self._count_repartition(level + 1)
-        ranges = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
-        yield from self._go_on_below(leaf, pruned.nodes, pruned.n_rows, ranges, stored, level)
+        files_of = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
+        yield from self._go_on_below(leaf, FiledTree(pruned.nodes, pruned.n_rows, files_of, stored), level)
 
     def _draw_sample(self, leaf: Leaf, rows: Rows) -> Codes:
         """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
@@ -307,21 +320,14 @@ class Rothko:
         self._count_stops(stops)
         return complete(nodes, problem.axes)
 
-    def _go_on_below(
-        self,
-        leaf: Leaf,
-        nodes: Nodes,
-        n_rows: Ints,
-        ranges: FileRanges,
-        stored: Sequence[StoredRows],
-        level: int,
-    ) -> Iterator[Chunk]:
-        """Go on below a tree that satisfies the requirement and whose rows are stored in files."""
+    def _go_on_below(self, leaf: Leaf, tree: FiledTree, level: int) -> Iterator[Chunk]:
+        """Go on below the leaves of a tree whose rows are in files."""
+        nodes, n_rows = tree.nodes, tree.n_rows
         waiting = [(0, leaf)]
         while waiting:
             node, here = waiting.pop()
             here.n_rows = int(n_rows[node])
-            own_files = stored[ranges.first[node] : ranges.last[node] + 1]
+            own_files = tree.files_of(node)
             if nodes.axis[node] < 0:
                 yield from self._grow_below(here, StoredRows.join(own_files), level + 1)
             elif len(own_files) > 1:
@@ -350,7 +356,7 @@ class Rothko:
         descent = Descent(nodes, self.problem.axes)
         stored = self._divide(rows, ranges.n_files, lambda codes: ranges.first[descent.leaves(codes)])
         self._count_repartition(level + 1)
-        yield from self._go_on_below(leaf, nodes, n_rows, ranges, stored, level + 1)
+        yield from self._go_on_below(leaf, FiledTree(nodes, n_rows, ranges, stored), level + 1)
 
     def _fall_back(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """The sample allows no split: decide by exact counts, or keep the rows together as the paper does."""

@@ -24,7 +24,7 @@ from sfumato.methods.mondrian.kernels.choose import (
     winning_threshold,
     within_limit,
 )
-from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
+from sfumato.methods.mondrian.kernels.problem import HIGH, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
 
 
@@ -215,7 +215,7 @@ def score_groups(part, rows_to, cells, table, order):
 def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scratch):
     """``choose_threshold`` over the feature space."""
     n = part.shape[0]
-    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
+    best = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
     low, high, code, rows_to, score = bounds[LOW], bounds[HIGH], scratch.code, scratch.total[0], scratch.score
     for axis in range(low.shape[0]):
         if low[axis] >= high[axis] or not axis_table[axis].may_split or axis_table[axis].is_tree:
@@ -227,20 +227,15 @@ def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scr
         if first >= last:
             continue
         fill_scores(part, rows_to[:m], cells, table, scratch.order, score[:m])
-        t = winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-        if t < 0:
-            continue
-        best_axis, best_code = np.int64(axis), code[t]
-        best, best_largest = score[t], max(rows_to[t], n - rows_to[t])
-    return best_axis, best_code, best, best_largest
+        t = winning_threshold(part, axis, m, first, last, best, rules, scratch)
+        if t >= 0:
+            best = BestSplit(np.int64(axis), code[t], score[t], max(rows_to[t], n - rows_to[t]))
+    return best
 
 
 @inner(borrows=True)
-def choose_children_by_cells(
-    part, cover_of, best_axis, best, best_largest, grid, cells, rules, table, scratch
-):
+def choose_children_by_cells(part, cover_of, best, grid, cells, rules, table, scratch):
     """``choose_children`` over the feature space."""
-    found = np.int64(-1)
     rows_to = scratch.total[0]
     for axis in range(cover_of.shape[0]):
         here = grid.axis[axis]
@@ -252,12 +247,10 @@ def choose_children_by_cells(
             largest = rows_to[0]
             for j in range(1, m):
                 largest = max(largest, rows_to[j] - rows_to[j - 1])
-            is_tie = score == best and largest == best_largest and axis < best_axis
-            if (is_tie or beats(score, largest, best, best_largest)) and children_hold(
-                part, m, rules, scratch
-            ):
-                found, best_axis, best, best_largest = np.int64(axis), np.int64(axis), score, largest
-    return found, best
+            is_tie = score == best.score and largest == best.largest and axis < best.axis
+            if (is_tie or beats(score, largest, best)) and children_hold(part, m, rules, scratch):
+                best = BestSplit(np.int64(axis), np.int64(-1), score, largest)
+    return best
 
 
 @inner

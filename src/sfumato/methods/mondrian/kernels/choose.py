@@ -34,7 +34,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     unpack,
 )
-from sfumato.methods.mondrian.kernels.problem import COVER, FIXED_POINT, HIGH, IS_EXACT, LOW
+from sfumato.methods.mondrian.kernels.problem import COVER, FIXED_POINT, HIGH, IS_EXACT, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
 
 NO_SCORE = -1e300
@@ -249,32 +249,32 @@ def fill_allowable(part, axis, m, rules, scratch):
 
 
 @inner(borrows=True)
-def beats(score, largest, best, best_largest):
-    """A later attribute must be strictly better."""
-    return score > best or (score == best and largest < best_largest)
+def beats(score, largest, best):
+    """Is this better than the best split so far, by score, then by balance? A later attribute must be strictly better."""
+    return score > best.score or (score == best.score and largest < best.largest)
 
 
 @inner(borrows=True)
-def allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
+def allowable_threshold(part, axis, m, first, last, best, rules, scratch):
     """The best allowable threshold of an attribute if it beats the best so far, else -1; by one walk of all."""
     fill_allowable(part, axis, m, rules, scratch)
     t = best_allowable(m, first, last, scratch)
     if t < 0:
         return t
     left = scratch.total[0, t]
-    return t if beats(scratch.score[t], max(left, part.shape[0] - left), best, best_largest) else np.int64(-1)
+    return t if beats(scratch.score[t], max(left, part.shape[0] - left), best) else np.int64(-1)
 
 
 @inner(borrows=True)
-def winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch):
+def winning_threshold(part, axis, m, first, last, best, rules, scratch):
     """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the best so far, else -1."""
     rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
     t = best_score(rows_to[first:last], n, score[first:last], first)
-    if not beats(score[t], max(rows_to[t], n - rows_to[t]), best, best_largest):
+    if not beats(score[t], max(rows_to[t], n - rows_to[t]), best):
         return np.int64(-1)
     if rules.count_only or threshold_holds(part, axis, scratch.code[t], rules, scratch):
         return t
-    return allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+    return allowable_threshold(part, axis, m, first, last, best, rules, scratch)
 
 
 @inner(borrows=True)
@@ -408,10 +408,10 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     """The best allowable threshold of all ordered attributes by score.
 
     bounds   (4, axes) see ``fill_subtree``; the codes are tightened    IN+OUT
-    Returns (axis, code, score, largest part), axis -1 if no threshold is allowable.
+    Returns a BestSplit, of axis -1 if no threshold is allowable.
     """
     n = part.shape[0]
-    best_axis, best_code, best, best_largest = np.int64(-1), np.int64(-1), NO_SCORE, n
+    best = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
     low, high, bins, code, total = bounds[LOW], bounds[HIGH], scratch.bins, scratch.code, scratch.total
     rows_to, sum_to, score = total[0], total[1], scratch.score
     single = is_single(targets)
@@ -463,7 +463,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
                     fill_word_scores(total, total[:, m - 1], first, last, targets, table, score)
                 t = best_score(rows_to[first:last], n, score[first:last], first)
                 here, largest = score[t], max(rows_to[t], n - rows_to[t])
-            if not beats(here, largest, best, best_largest):
+            if not beats(here, largest, best):
                 continue
             if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
                 if is_label:
@@ -471,22 +471,21 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
                     fill_label_scores(
                         rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], table, score[first:last]
                     )
-                t = allowable_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
+                t = allowable_threshold(part, axis, m, first, last, best, rules, scratch)
                 if t < 0:
                     continue
                 here, largest = score[t], max(rows_to[t], n - rows_to[t])
-            best_axis, best_code, best, best_largest = axis, code[t], here, largest
-    return best_axis, best_code, best, best_largest
+            best = BestSplit(axis, code[t], here, largest)
+    return best
 
 
 @inner(borrows=True)
-def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets, rules, table, scratch):
-    """The best allowable split along a hierarchy, if it beats the best threshold: (axis, score), else axis -1.
+def choose_children(part, cover_of, best, grid, targets, rules, table, scratch):
+    """The best allowable split along a hierarchy if it beats ``best``, that by a threshold; else ``best`` itself.
 
     cover_of   (axes,) node of a tree attribute that covers the rows   IN
     """
     single = is_single(targets)
-    found = np.int64(-1)
     for axis in range(cover_of.shape[0]):
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
@@ -494,12 +493,10 @@ def choose_children(part, cover_of, best_axis, best, best_largest, grid, targets
             if m < 2 or not children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
                 continue
             score, largest = score_children(part, m, targets, single, table, scratch)
-            is_tie = score == best and largest == best_largest and axis < best_axis
-            if (is_tie or beats(score, largest, best, best_largest)) and children_hold(
-                part, m, rules, scratch
-            ):
-                found, best_axis, best, best_largest = axis, axis, score, largest
-    return found, best
+            is_tie = score == best.score and largest == best.largest and axis < best.axis
+            if (is_tie or beats(score, largest, best)) and children_hold(part, m, rules, scratch):
+                best = BestSplit(np.int64(axis), np.int64(-1), score, largest)
+    return best
 
 
 @kernel(borrows=True)

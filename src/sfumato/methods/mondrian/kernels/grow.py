@@ -242,35 +242,24 @@ def choose_split(part, codes, bounds, grid, targets, cells, rules, table, scratc
     bounds   (4, axes) as in ``fill_subtree``   IN+OUT
     """
     by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
-    axis, code = np.int64(-1), np.int64(-1)
     if not by_median:
         narrow_bounds(part, bounds, grid, not is_sample(rules), scratch.bins)
         if cells is None:
-            axis, code, score, largest = choose_threshold(
-                part, bounds, grid.axis, targets, rules, table, scratch
-            )
-            tree, score = choose_children(
-                part, bounds[COVER], axis, score, largest, grid, targets, rules, table, scratch
-            )
+            best = choose_threshold(part, bounds, grid.axis, targets, rules, table, scratch)
+            best = choose_children(part, bounds[COVER], best, grid, targets, rules, table, scratch)
         else:
-            axis, code, score, largest = choose_threshold_by_cells(
-                part, bounds, grid.axis, cells, rules, table, scratch
-            )
-            tree, score = choose_children_by_cells(
-                part, bounds[COVER], axis, score, largest, grid, cells, rules, table, scratch
-            )
-        axis = tree if tree >= 0 else axis
-        if axis >= 0 and targets.median_below_gain > 0.0:
-            if cells is None:
-                gain = gain_of(part, targets, table, score)
-            else:
-                gain = gain_by_cells(part, cells, table, scratch, score, targets.gain_scale)
-            by_median = gain < targets.median_below_gain
-            if by_median:
-                restore_codes(part, codes, bounds, grid.axis)
-    if by_median:
-        axis, code = choose_median(part, bounds, grid, rules, scratch)
-    return axis, code
+            best = choose_threshold_by_cells(part, bounds, grid.axis, cells, rules, table, scratch)
+            best = choose_children_by_cells(part, bounds[COVER], best, grid, cells, rules, table, scratch)
+        if best.axis < 0 or targets.median_below_gain <= 0.0:
+            return best.axis, best.code
+        if cells is None:
+            gain = gain_of(part, targets, table, best.score)
+        else:
+            gain = gain_by_cells(part, cells, table, scratch, best.score, targets.gain_scale)
+        if gain >= targets.median_below_gain:
+            return best.axis, best.code
+        restore_codes(part, codes, bounds, grid.axis)
+    return choose_median(part, bounds, grid, rules, scratch)
 
 
 @inner(borrows=True)

@@ -173,6 +173,15 @@ class Queries(NamedTuple):
     weight: NDArray[np.int64]  # (queries,) their sum times the rows is below 2^53: exact as a float
 
 
+class BestSplit(NamedTuple):
+    """The best split of a node that is known to be allowable; axis -1: none yet."""
+
+    axis: int
+    code: int  # the last code that goes left; means nothing along a hierarchy
+    score: float
+    largest: int  # rows of its largest part
+
+
 class Scratch(NamedTuple):
     """Working space of one thread, allocated once; pages that are never touched cost nothing."""
 

@@ -25,7 +25,7 @@ from sfumato.methods.mondrian.kernels.choose import (
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import divide, fill_child_bounds
-from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW
+from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 
 
@@ -172,8 +172,8 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     """
     n = part.shape[0]
     rows_to, score = scratch.total[0], scratch.score
-    best_axis, best_code = np.int64(-1), np.int64(-1)
-    best, best_largest = -float(n * weight), np.int64(0)  # no part is smaller: a tie with no split loses
+    # no part is smaller than 0 rows: a tie with no split loses
+    best = BestSplit(np.int64(-1), np.int64(-1), -float(n * weight), np.int64(0))
     for axis in range(bounds.shape[1]):
         low, high = bounds[LOW, axis], bounds[HIGH, axis]
         if not grid.axis[axis].may_split or low >= high:
@@ -186,8 +186,8 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
             if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
                 continue
             here, largest = cost_of_children(axis, parent, m, active, queries, grid, scratch)
-            if beats(here, largest, best, best_largest) and children_hold(part, m, rules, scratch):
-                best_axis, best_code, best, best_largest = np.int64(axis), np.int64(-1), here, largest
+            if beats(here, largest, best) and children_hold(part, m, rules, scratch):
+                best = BestSplit(np.int64(axis), np.int64(-1), here, largest)
             continue
         if not is_cut(axis, low, high, active, queries):
             continue
@@ -198,12 +198,10 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
         if first >= last:
             continue
         fill_costs(axis, m, active, queries, scratch)
-        t = winning_threshold(part, axis, m, first, last, best, best_largest, rules, scratch)
-        if t < 0:
-            continue
-        best_axis, best_code = np.int64(axis), code[t]
-        best, best_largest = score[t], max(rows_to[t], n - rows_to[t])
-    return best_axis, best_code
+        t = winning_threshold(part, axis, m, first, last, best, rules, scratch)
+        if t >= 0:
+            best = BestSplit(np.int64(axis), code[t], score[t], max(rows_to[t], n - rows_to[t]))
+    return best.axis, best.code
 
 
 @kernel
