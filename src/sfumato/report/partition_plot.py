@@ -210,7 +210,7 @@ def _gains(region: _Region, a: int, place: Floats, *, least: float, may_cross: b
     """The edges where the region may be cut, and the gain of each, in rows.
 
     What a box adds to the sums is a polynomial in the line's place, from the box's first edge to its last:
-    the coefficients are added at the one and taken off at the other, and all lines are judged at once.
+    the coefficients are added at the one and taken off at the other, and the gains of all lines are found at once.
     """
     n, start = len(place), region.border[a][0]
     low, high, rows = region.low[a] - start, region.high[a] - start, region.rows

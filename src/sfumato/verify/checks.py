@@ -65,13 +65,15 @@ class Unfit(Exception):  # noqa: N818 - reads as a sentence, and never leaves ve
 
 
 def check_equal(claim: str, claimed: int, found: int, why: str = "", *, of: str = "") -> Check:
-    """Is a number ``of`` something as it is claimed? The claim has {} in its place.
+    """Is a number ``of`` something as it is claimed? It stands in place of the last {} of the claim.
 
     >>> check_equal("the rows form {}", 1, 3, of="group")
     Check(claim='the rows form 1 group', passed=False, detail='there are 3', is_note=False)
     """
     detail = "" if claimed == found else why or f"there are {found:,}"
-    return Check(claim.format(number_of(claimed, of) if of else f"{claimed:,}"), claimed == found, detail)
+    before, _, after = claim.rpartition("{}")  # the name of a column may hold braces, too
+    number = number_of(claimed, of) if of else f"{claimed:,}"
+    return Check(f"{before}{number}{after}", claimed == found, detail)
 
 
 def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
@@ -81,13 +83,11 @@ def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
         detail = "" if is_same else _describe_other_cells(claimed.cells, found.cells)
         yield Check(f"the cells of the quasi-identifiers are {claimed.cells}", is_same, detail)
     for name, n_rows in claimed.one_value.items():
-        claim = f"the number of rows in groups that share one value of {name!r} is {{}}"
-        if name not in found.one_value:
-            yield Check(
-                claim.format(f"{n_rows:,}"), False, "the policy has no such column without a diversity"
-            )
+        claim = f"the number of rows in groups that share one value of {name!r} is "
+        if name in found.one_value:
+            yield check_equal(claim + "{}", n_rows, found.one_value[name])
         else:
-            yield check_equal(claim, n_rows, found.one_value[name])
+            yield Check(f"{claim}{n_rows:,}", False, "the policy has no such column without a diversity")
 
 
 def _describe_other_cells(claimed: CellsClaim, found: CellsClaim) -> str:

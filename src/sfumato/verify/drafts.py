@@ -53,9 +53,9 @@ class DraftFinding:
     """Findings in rows that lie in a file, so that ``verify_folder`` need not read it again."""
 
 
-def examine_draft(unverified: DraftRows) -> DraftFinding:
+def examine_draft(given: DraftRows) -> DraftFinding:
     """Examine rows by the form that the policy's method gives them."""
-    return EXAMINERS[unverified.policy.method.form](unverified)
+    return EXAMINERS[given.policy.method.form](given)
 
 
 def _examine_groups(given: DraftRows) -> DraftFinding:

@@ -385,7 +385,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
 
 
 def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> RecodingMatch | Check | None:
-    """The recoding in the folder, to be held against the rows; what is wrong with it; None if there is none."""
+    """The recoding in the folder, to be compared with the rows; or what is wrong with it; None if there is none."""
     folder, claim = path.parent, "the recoding can be read"
     is_there = [(folder / name).exists() for name in RECODINGS]
     if not any(is_there):

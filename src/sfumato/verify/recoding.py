@@ -144,7 +144,7 @@ def _write_numbers(values: Floats, kind: Kind) -> pa.Array:
 
 
 def _axis(entry: Any, attribute: Attribute) -> Axis:
-    """One attribute of the document, held against the policy; KeyError, TypeError or ValueError if it is none."""
+    """One attribute of the document, compared with the policy; KeyError, TypeError or ValueError if it is none."""
     if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
         raise TypeError
     if attribute.is_ordered:

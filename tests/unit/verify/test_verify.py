@@ -20,7 +20,7 @@ from tampering import edit_certificate, rehash
 from sfumato.errors import InputError, InternalError, PolicyError, TableError, VerificationFailed
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import REQUIREMENTS
-from sfumato.publishing import Request, publish_to
+from sfumato.publishing import Request, publish, publish_to
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.recoder import Partition
 from sfumato.release.certificate import Certificate
@@ -969,6 +969,16 @@ def test_every_failed_claim_is_in_the_error(folder):
         verify_folder(folder).raise_if_failed()
     for check in verify_folder(folder).failures:
         assert str(check) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["{ill}", "{}", "{0", "%s {n:,}"])
+def test_a_column_may_have_braces_in_its_name(tmp_path, name):
+    attributes = {"zip": {"role": "quasi-identifier"}, name: {"role": "sensitive"}}
+    rows = pa.table({"zip": ["a", "a", "b", "b"], name: ["flu", "flu", "flu", "gout"]})
+    policy = Policy.of({"attributes": attributes, "require": [{"k-anonymity": 2}]})
+    publish(rows, policy, seed=1).write(tmp_path / "out")
+    claims = [check.claim for check in verify_folder(tmp_path / "out").checks]
+    assert f"the number of rows in groups that share one value of {name!r} is 2" in claims
 
 
 def test_a_verification_of_no_checks_has_no_failures():

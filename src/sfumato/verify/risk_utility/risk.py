@@ -291,7 +291,7 @@ class _Search:
 
 
 def check_risk(boxes: Boxes, figures: RunFigures, table: Any) -> Iterator[Check]:
-    """The figures of risk, held against a side table: a path, or a table in memory."""
+    """Check the figures of risk with a side table: a path, or a table in memory."""
     with of_side_table():
         source = open_as(table, boxes.policy.schema)
         cells = _cells(source, boxes)
