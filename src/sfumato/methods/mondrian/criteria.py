@@ -28,12 +28,12 @@ from sfumato.encoding.targets import (
 )
 from sfumato.errors import RequirementUnreachable
 from sfumato.kernels.axes import NO_NUMBER
+from sfumato.kernels.information import FIXED_POINT, information_of
 from sfumato.methods.mondrian.kernels.problem import (
     CELL,
     CLOSENESS,
     DISTINCT,
     ENTROPY,
-    FIXED_POINT,
     RECURSIVE,
     SET,
     TARGET,
@@ -196,13 +196,8 @@ def _entropy_within(label: Label | Joint, cell: Cell | None, columns: Columns) -
     """Entropy in bits, within the cells if there are any; in fixed point as scores are, so that order cannot matter."""
     cells = np.array([columns.n_rows]) if cell is None else columns.count(cell)
     pairs = columns.count(label if cell is None else Pair(cell, label))
-    return float((_information(cells) - _information(pairs)) / FIXED_POINT / columns.n_rows)
-
-
-def _information(counts: NDArray[np.int64]) -> int:
-    """The sum of x log2 x in fixed point."""
-    x = counts[counts > 0]
-    return int(np.rint(x * np.log2(x) * FIXED_POINT).astype(np.int64).sum())
+    bits = int(information_of(cells).sum()) - int(information_of(pairs).sum())
+    return float(bits / FIXED_POINT / columns.n_rows)
 
 
 def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.information import information_table
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
@@ -33,7 +34,6 @@ from sfumato.methods.mondrian.kernels.sets import (
     first_allowable,
     parts_hold,
 )
-from sfumato.methods.mondrian.memory import information_table
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
+from sfumato.kernels.information import information_table
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import n_cores
 from sfumato.methods.mondrian.begun_tree import BegunTree, OpenNode
-from sfumato.methods.mondrian.kernels.choose import fill_information
 from sfumato.methods.mondrian.kernels.frequency import fill_ranges, n_words
 from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
 from sfumato.methods.mondrian.kernels.problem import BLOCK, Cells, Scratch, Table, pack_axes, work_of
@@ -278,13 +278,6 @@ def bounds_of_open(n: int, task: OpenNode) -> NDArray[np.int64]:
     bounds = np.empty((n, *task.bounds.shape), dtype=np.int64)
     bounds[0] = task.bounds
     return bounds
-
-
-def information_table(n: int) -> NDArray[np.float64]:
-    """Table of x log2 x for x = 0..n in fixed point: whole numbers, exact as floats up to some 10^8 rows."""
-    table = np.empty(n + 1)
-    fill_information(table)
-    return table
 
 
 def new_scratch(

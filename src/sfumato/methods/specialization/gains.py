@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.memory import information_table
+from sfumato.kernels.information import information_table
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.kernels.cuts import fill_whole, scan_parts, scan_thresholds
 from sfumato.methods.specialization.loop import Candidate, Piece

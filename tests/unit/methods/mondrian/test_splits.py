@@ -22,7 +22,6 @@ from sfumato.methods.mondrian.frequency_sets import (
     lay_out_windows,
 )
 from sfumato.methods.mondrian.grow import Problem, prepare
-from sfumato.methods.mondrian.kernels.choose import fill_information
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.splits import BestThresholds, Splitter
@@ -176,12 +175,6 @@ def test_logarithms_beyond_the_table_are_those_of_a_longer_one(workload, monkeyp
     criteria = criteria_of(problem)
     assert len(criteria.table) == 5
     same_tree(problem, criteria)
-
-
-def test_the_table_of_logarithms_is_as_exact_as_python():
-    table = np.empty(5000)
-    fill_information(table)
-    assert table.tolist() == [round(x * np.log2(x) * 2**20) if x else 0 for x in range(5000)]
 
 
 # ---- pieces ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_row,
@@ -34,29 +35,10 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     unpack,
 )
-from sfumato.methods.mondrian.kernels.problem import COVER, FIXED_POINT, HIGH, IS_EXACT, LOW, BestSplit
+from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
 
 NO_SCORE = -1e300
-
-
-@inner(borrows=True)
-def information(x, table):
-    """F(x) = x log2 x in fixed point, 0 for 0: a whole number, exact as a float."""
-    if x < table.shape[0]:
-        return table[x]
-    return np.rint(x * np.log2(x) * FIXED_POINT)
-
-
-@kernel
-def fill_information(out):
-    """F(x) for x = 0, 1, ...; out is (n,) float64.
-
-    The table must not differ from what is computed beyond it: numpy has another logarithm on some processors.
-    """
-    nothing = np.zeros(1)
-    for x in range(np.int64(out.shape[0])):
-        out[x] = information(x, nothing)
 
 
 @inner(borrows=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.cells import (
     choose_children_by_cells,
     choose_threshold_by_cells,
@@ -19,7 +20,6 @@ from sfumato.methods.mondrian.kernels.choose import (
     choose_median,
     choose_threshold,
     fill_children,
-    information,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
 from sfumato.methods.mondrian.kernels.problem import BLOCK, COVER, HIGH, IS_EXACT, LOW

@@ -20,10 +20,6 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
 
-FIXED_POINT = float(1 << 20)
-"""Entropies are sums of whole multiples of 1 / FIXED_POINT bit, so that they never depend on order."""
-
-
 BLOCK = 64
 """Rows that ``partition`` looks at in one go."""
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.information import product
 from sfumato.methods.mondrian.kernels.problem import (
     CHANCE,
     DOUBT,
@@ -64,18 +65,6 @@ def entropy_holds(values, first, last, n, log_l):
 def recursive_holds(most, top_rest, n, up, down):
     """Definition 2.3: x_1 < c (n - (x_1 + ... + x_{l-1})), in whole numbers."""
     return most * down < up * (n - top_rest)
-
-
-@kernel(borrows=True)
-def product(a, b):
-    """The product of two non-negative int64 as (high, low) words of 62 bits."""
-    mask = (np.int64(1) << 31) - 1
-    a1, a0 = a >> 31, a & mask
-    b1, b0 = b >> 31, b & mask
-    middle = a1 * b0 + a0 * b1
-    low = a0 * b0 + ((middle & mask) << 31)
-    carry = low >> 62
-    return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
 
 
 @inner(borrows=True)

@@ -10,8 +10,9 @@ import numpy as np
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.cells import squares
-from sfumato.methods.mondrian.kernels.choose import information, score_of_part
+from sfumato.methods.mondrian.kernels.choose import score_of_part
 from sfumato.methods.mondrian.kernels.frequency import (
     add_row,
     fill_packed,

@@ -2,7 +2,7 @@
 
 Gains come from *entries*, the counts of one axis: (value, class, number of rows), in the order of values and
 classes; those of a value are never torn apart. Value and class are one key, see ``CLASS_BITS``. A gain is a sum of
-whole numbers (x log2 x in fixed point, see ``information`` in ``choose``), so it depends on counts alone.
+whole numbers (x log2 x in fixed point, see ``kernels.information``), so it depends on counts alone.
 
 Rows stand group by group in one array of row numbers, and a group is a slice of it; splitting a piece of a cut
 touches only the groups that lie in it.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.mondrian.kernels.choose import information
+from sfumato.kernels.information import information
 
 CLASS_BITS = 32
 """A key is (code << CLASS_BITS) + class; the classes of all targets are numbered together."""

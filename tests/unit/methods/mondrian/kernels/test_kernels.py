@@ -22,6 +22,7 @@ from numba.core.errors import TypingError
 from sfumato.kernels import compile as compilation
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.information import information_table, product
 from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.kernels.watch import watch_compiling
 from sfumato.methods.mondrian import memory
@@ -39,7 +40,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 from sfumato.methods.mondrian.kernels.grow import arrange
 from sfumato.methods.mondrian.kernels.grow import partition as move_rows
 from sfumato.methods.mondrian.kernels.problem import BLOCK
-from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds, product, variance_holds
+from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds, variance_holds
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -158,7 +159,7 @@ def test_packing_leaves_room_for_the_sum_and_the_rows_or_says_no(n, largest):
 
 
 def test_the_table_of_logarithms_is_that_of_the_scores():
-    assert memory.information_table(3000).tolist() == [naive.information(x) for x in range(3001)]
+    assert information_table(3000).tolist() == [naive.information(x) for x in range(3001)]
 
 
 # ---- moving rows -----------------------------------------------------------------------------------

@@ -1,0 +1,133 @@
+"""Information: x log2 x of a count, in fixed point and by whole numbers alone.
+
+Scores of splits are sums of these. A logarithm in floating point differs in its last digit from one processor to the
+next, and with it a score, a tie and the tree. Here every step is a multiplication, an addition or a shift of integers,
+so that the answer is the same everywhere. It is within one unit, 2^-20 bit, of the true value up to 5 * 10^10 rows.
+
+The logarithm of x, scaled to [1, 2), is looked up for its first seven binary digits; what is left is a factor 1 + r
+with r < 2^-7, for which eight terms of the series of ln (1 + r) are exact to 2^-60.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.compile import inner, kernel
+
+DIGITS = 20
+FIXED_POINT = float(1 << DIGITS)
+"""Information is a whole multiple of 1 / FIXED_POINT bit, so that sums of it never depend on their order."""
+
+POINT = 61
+"""Binary digits after the point of the numbers below, all of them in [0, 2)."""
+LOG_POINT = 57
+"""Binary digits after the point of a logarithm, which is below 64."""
+PIECES = 128
+TERMS = 8
+
+
+def _factors_and_logarithms() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each piece of [1, 2) a factor that takes its lower end to 1, rounded up, and minus the factor's log2."""
+    one = 1 << POINT
+    factors = [-(-one * PIECES // (PIECES + piece)) for piece in range(PIECES)]
+    with localcontext() as context:
+        context.prec = 40  # of decimal digits; rounded the same on every machine
+        two = Decimal(2).ln()
+        logarithms = [int(-(Decimal(factor) / one).ln() / two * one) for factor in factors]
+    return np.array(factors), np.array(logarithms)
+
+
+def _coefficients() -> NDArray[np.int64]:
+    """1, 1/2, 1/3, ..., then 1 / ln 2 less 1."""
+    with localcontext() as context:
+        context.prec = 40
+        rest = int((1 / Decimal(2).ln() - 1) * (1 << POINT))
+    return np.array([*((1 << POINT) // (term + 1) for term in range(TERMS)), rest])
+
+
+FACTORS, LOGARITHMS = _factors_and_logarithms()
+COEFFICIENTS = _coefficients()
+
+
+@kernel(borrows=True)
+def product(a, b):
+    """The product of two non-negative int64, at most one of them above 2^62, as (high, low) words of 62 bits."""
+    mask = (np.int64(1) << 31) - 1
+    a1, a0 = a >> 31, a & mask
+    b1, b0 = b >> 31, b & mask
+    middle = a1 * b0 + a0 * b1
+    low = a0 * b0 + ((middle & mask) << 31)
+    carry = low >> 62
+    return a1 * b1 + (middle >> 31) + carry, low & ((np.int64(1) << 62) - 1)
+
+
+@inner(borrows=True)
+def times(a, b):
+    """The product of two numbers with POINT digits after the point."""
+    high, low = product(a, b)
+    return (high << 1) | (low >> POINT)
+
+
+@inner(borrows=True)
+def logarithm(x):
+    """log2 x with LOG_POINT digits after the point, for x from 1 to 2^61."""
+    whole, rest = np.int64(0), x
+    for step in (32, 16, 8, 4, 2, 1):
+        if rest >> step > 0:
+            rest >>= step
+            whole += step
+    scaled = x << (POINT - whole)
+    piece = (scaled >> (POINT - 7)) - PIECES
+    r = times(scaled, FACTORS[piece]) - (np.int64(1) << POINT)
+    series = COEFFICIENTS[TERMS - 1]
+    for term in range(TERMS - 2, -1, -1):
+        series = COEFFICIENTS[term] - times(r, series)
+    natural = times(r, series)
+    fraction = LOGARITHMS[piece] + natural + times(natural, COEFFICIENTS[TERMS])
+    return (whole << LOG_POINT) + (fraction >> (POINT - LOG_POINT))
+
+
+@inner(borrows=True)
+def compute_information(x):
+    """X log2 x in fixed point, for x up to 2^36."""
+    if x < 2:
+        return np.int64(0)
+    beyond = LOG_POINT - DIGITS
+    high, low = product(np.int64(x), logarithm(np.int64(x)))
+    low += np.int64(1) << (beyond - 1)
+    return (high << (62 - beyond)) + (low >> beyond)
+
+
+@inner(borrows=True)
+def information(x, table):
+    """X log2 x in fixed point, looked up if the table has it: a whole number, exact as a float up to 3 * 10^8."""
+    if x < table.shape[0]:
+        return table[x]
+    return float(compute_information(x))
+
+
+@kernel(borrows=True)
+def fill_information(counts, out):
+    """X log2 x in fixed point of each count; both (n,)."""
+    for i in range(counts.shape[0]):
+        out[i] = compute_information(counts[i])
+
+
+def information_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """X log2 x of each count, in fixed point.
+
+    >>> information_of(np.array([0, 1, 2, 3, 1024])) / FIXED_POINT
+    array([0.00000000e+00, 0.00000000e+00, 2.00000000e+00, 4.75488758e+00,
+           1.02400000e+04])
+    """
+    out = np.empty(len(counts), dtype=np.int64)
+    fill_information(counts, out)
+    return out
+
+
+def information_table(n: int) -> NDArray[np.float64]:
+    """Table of x log2 x for x = 0..n, in fixed point."""
+    return information_of(np.arange(n + 1)).astype(np.float64)
