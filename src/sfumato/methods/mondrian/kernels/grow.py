@@ -296,7 +296,9 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
         start, end = nodes[node].start, nodes[node].end
         if end - start < max(2 * rules.least_rows, 2):
             continue
-        here[:] = bounds[depth]
+        for i in range(here.shape[0]):  # here[:] = bounds[depth] would take 2 s to compile, for its errors
+            for axis in range(here.shape[1]):
+                here[i, axis] = bounds[depth, i, axis]
         part = rows[start:end]
         axis, code = choose_split(part, codes, here, grid, targets, cells, rules, table, scratch)
         if axis < 0:
