@@ -10,7 +10,7 @@ with r < 2^-7, for which eight terms of the series of ln (1 + r) are exact to 2^
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,23 +29,27 @@ PIECES = 128
 TERMS = 8
 
 
+def _log2(numerator: int, denominator: int) -> int:
+    """log2 of a fraction from 1 to 2, with POINT digits after the point: square it, and see whether it reaches 2."""
+    digits, x = 0, (numerator << 200) // denominator
+    for _ in range(POINT):
+        x = x * x >> 200
+        reaches_two = x >> 201
+        digits, x = 2 * digits + reaches_two, x >> reaches_two
+    return digits
+
+
 def _factors_and_logarithms() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each piece of [1, 2) a factor that takes its lower end to 1, rounded up, and minus the factor's log2."""
     one = 1 << POINT
     factors = [-(-one * PIECES // (PIECES + piece)) for piece in range(PIECES)]
-    with localcontext() as context:
-        context.prec = 40  # of decimal digits; rounded the same on every machine
-        two = Decimal(2).ln()
-        logarithms = [int(-(Decimal(factor) / one).ln() / two * one) for factor in factors]
-    return np.array(factors), np.array(logarithms)
+    return np.array(factors), np.array([_log2(one, factor) for factor in factors])
 
 
 def _coefficients() -> NDArray[np.int64]:
-    """1, 1/2, 1/3, ..., then 1 / ln 2 less 1."""
-    with localcontext() as context:
-        context.prec = 40
-        rest = int((1 / Decimal(2).ln() - 1) * (1 << POINT))
-    return np.array([*((1 << POINT) // (term + 1) for term in range(TERMS)), rest])
+    """1, 1/2, 1/3, ..., then log2 e less 1, by which a natural logarithm becomes one to base 2."""
+    e = sum((1 << 200) // math.factorial(n) for n in range(50))
+    return np.array([*((1 << POINT) // (term + 1) for term in range(TERMS)), _log2(e, 2 << 200)])
 
 
 FACTORS, LOGARITHMS = _factors_and_logarithms()
