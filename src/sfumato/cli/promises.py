@@ -42,7 +42,7 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         )
     share, n_rows = found["share"], found["rows"]
     yield (
-        f"utility: each row keeps at least {_round_down(share['least'])}{_asked(options)}, "
+        f"utility: each row keeps at least {_round_down(share['least'])}{_describe_asked(options)}, "
         f"{_round_down(share['mean'])} on average"
     )
     risk, raw = found["risk"], found["raw risk"]
@@ -66,10 +66,10 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         )
 
 
-def _asked(options: RiskUtilityOptions) -> str:
+def _describe_asked(options: RiskUtilityOptions) -> str:
     """What the policy asks each row to keep of its utility, if it asks for anything.
 
-    >>> _asked(RiskUtilityOptions())
+    >>> _describe_asked(RiskUtilityOptions())
     ' (60% was asked)'
     """
     promised, asked = options.promised, options.utility_at_least

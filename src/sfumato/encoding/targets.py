@@ -187,7 +187,7 @@ class Columns:
         self.n_rows = n_rows
         self._unseen.clear()
         for column in self.columns:
-            self._known(column)
+            self._code(column)
         for cell in [column for column in self.columns if isinstance(column, Cell)]:
             if isinstance(cell.target, Number):
                 self.sums_within(cell.target, cell)
@@ -200,22 +200,22 @@ class Columns:
 
     def count(self, column: Counted) -> Ints:
         """How many rows have each code."""
-        return self._known(column).count
+        return self._code(column).count
 
     def scale(self, column: Number) -> NumberScale:
         """What its codes mean."""
-        self._known(column)
+        self._code(column)
         return self.numbers[column].scale
 
     def sums(self, column: Number) -> Sums:
         """Of all codes but ``NO_NUMBER``."""
-        self._known(column)
+        self._code(column)
         return self.numbers[column].sums
 
     def sums_within(self, column: Number, cell: Cell) -> list[Sums]:
         """The same, cell by cell."""
         if (column, cell) not in self._within:
-            numbers, cells = self._known(column), self._known(cell)
+            numbers, cells = self._code(column), self._code(cell)
             sums = SumsWithin(cells.n)
             self.show(
                 [*numbers.names, *cells.names],
@@ -227,11 +227,11 @@ class Columns:
     @property
     def greatest(self) -> list[int]:
         """The greatest code of each column."""
-        return [self._known(column).n - 1 for column in self.columns]
+        return [self._code(column).n - 1 for column in self.columns]
 
     def codes(self, column: Column, batch: Batch) -> Codes:
         """The column itself, of some rows."""
-        return self._known(column).codes(batch)
+        return self._code(column).codes(batch)
 
     def matrix(self, table: WholeTable) -> Codes:
         """All columns side by side."""
@@ -242,7 +242,7 @@ class Columns:
 
     # ---- how it is learned -------------------------------------------------------------------------
 
-    def _known(self, column: Column) -> CodedColumn:
+    def _code(self, column: Column) -> CodedColumn:
         if column not in self._coded:
             self._coded[column] = _remember(column, self._learn(column))
         return self._coded[column]
@@ -258,10 +258,10 @@ class Columns:
             not_counted = np.zeros(0, dtype=np.int64)
             return CodedColumn((column.name,), number.greatest + 1, _codes_by(number), not_counted)
         if isinstance(column, Joint):
-            labels = [self._known(Label(name)) for name in column.names]
+            labels = [self._code(Label(name)) for name in column.names]
             return combine(labels, self.show, self.memory, column.names[0])
         if isinstance(column, Pair):
-            cell, label = self._known(column.cell), self._known(column.label)
+            cell, label = self._code(column.cell), self._code(column.label)
             return combine([cell, label], self.show, self.memory, label.names[0])
         if isinstance(column, Cell):
             features = [self._feature(name, column.target) for name in column.features]
@@ -273,10 +273,10 @@ class Columns:
     def _feature(self, name: str, target: Target) -> CodedColumn:
         """Categories count as they are, missing being a value; numbers and dates are cut."""
         if self.schema[name].kind is Kind.CATEGORY:
-            return self._known(Label(name))
+            return self._code(Label(name))
         self._see(self.features[name])
         is_number = isinstance(target, Number)
-        return self.features[name].cut(self._known(target), self.show, is_number=is_number)
+        return self.features[name].cut(self._code(target), self.show, is_number=is_number)
 
     def _see(self, encoder: Observer) -> None:
         if encoder in self._unseen:

@@ -176,8 +176,8 @@ def prepare(table: Any, policy: Policy, setup: Setup) -> Experiment:
     _check_points(policy, setup.learn_from)
     policy.check_columns(source.names)
     Gauge(source.where).foresee(source.n_rows * len(source.names) * BYTES_PER_CELL)
-    source = source.held()
-    tested = None if setup.test is None else _open(setup.test, policy, setup.reading).held()
+    source = source.hold()
+    tested = None if setup.test is None else _open(setup.test, policy, setup.reading).hold()
     cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
     for goal in goals:
         _check_target(cells[goal.target], goal)

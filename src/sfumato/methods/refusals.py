@@ -153,7 +153,7 @@ def _find_nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     """The figure of the worst part of the best split of a group."""
     figures = []
     for split in splits:
-        own = item.achieved(split.stats)[split.group == group]
+        own = item.measure(split.stats)[split.group == group]
         if len(own) > 1:
             figures.append(item.worst(own))
     return item.best(np.array(figures))

@@ -196,14 +196,14 @@ def _check_task(task: Task, schema: Schema, path: Where) -> None:
         _check_condition(task, schema, path)
         return
     for name in task.targets:
-        attribute = _published(name, schema, path, "choose another target")
+        attribute = _find_published(name, schema, path, "choose another target")
         if isinstance(task, Regress) and attribute.kind is not Kind.NUMBER:
             raise Misfit(path, f"column {short(name)} is not a number; add type: number, or classify it.")
     for name in task.features or ():
-        _published(name, schema, (*path, "features"), "leave it out")
+        _find_published(name, schema, (*path, "features"), "leave it out")
 
 
-def _published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
+def _find_published(name: str, schema: Schema, path: Where, way_out: str) -> Attribute:
     attribute = declared_column(name, schema, path)
     if not attribute.role.is_published:
         raise Misfit(

@@ -296,14 +296,14 @@ def _sound_method(document: Document) -> str | Mapping[str, Any]:
         return DEFAULT_METHOD
     if mistakes.is_unreadable("method") or mistakes.is_unreadable("method", name):
         return DEFAULT_METHOD
-    sound = OPTIONS[name].keep_sound(given[name], mistakes.broken("method", name))
+    sound = OPTIONS[name].keep_sound(given[name], mistakes.find_broken("method", name))
     return DEFAULT_METHOD if sound is None else {name: sound}
 
 
 def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
     """The items of a list that fit, by position."""
     made: dict[int, T] = {}
-    broken = document.mistakes.broken(key)
+    broken = document.mistakes.find_broken(key)
     given = document.data.get(key, ())
     for position, item in enumerate(given if isinstance(given, list) else ()):
         if position not in broken:
@@ -317,7 +317,7 @@ def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
     given, mistakes = document.data["attributes"][name], document.mistakes
     if mistakes.is_unreadable("attributes", name):
         return BrokenAttribute(name, Role.QUASI_IDENTIFIER)
-    broken = mistakes.broken("attributes", name) if mistakes.found else set()
+    broken = mistakes.find_broken("attributes", name) if mistakes.found else set()
     if broken or not isinstance(given, dict) or "role" not in given:
         role = given.get("role") if isinstance(given, dict) and "role" not in broken else None
         known = role if role in list(Role) else Role.QUASI_IDENTIFIER
@@ -325,13 +325,13 @@ def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
             return BrokenAttribute(name, Role(known))
         given = {**given, "role": known}
     n_before = len(mistakes.found)
-    attribute = _declared(name, given, folder, mistakes)
+    attribute = _declare(name, given, folder, mistakes)
     if broken or len(mistakes.found) > n_before:
         return BrokenAttribute(name, attribute.role, attribute.kind)
     return attribute
 
 
-def _declared(name: str, given: Mapping[str, Any], folder: Path | None, mistakes: Mistakes) -> Attribute:
+def _declare(name: str, given: Mapping[str, Any], folder: Path | None, mistakes: Mistakes) -> Attribute:
     """A column as it is declared; what is wrong with its values goes to ``mistakes``."""
     kind = Kind(given.get("type", "category"))
     path: Where = ("attributes", name)

@@ -56,7 +56,7 @@ def load(content: str | bytes, *, name: str = "Policy") -> Document:
     >>> load("attributes: {no: {role: quasi-identifier, values: [01, 1]}}\nrequire: []").data["attributes"]
     {'no': {'role': 'quasi-identifier', 'values': ['01', '1']}}
     """
-    text = _decoded(content, name)
+    text = _decode(content, name)
     try:
         nodes = parse(text)
     except NotPlain as error:
@@ -65,12 +65,12 @@ def load(content: str | bytes, *, name: str = "Policy") -> Document:
     if isinstance(nodes.root, str) and _is_table(text):
         raise PolicyError(f"{name}: {_LOOKS_LIKE_A_TABLE}")
     again = [Mistake((), sentence, line=line) for line, sentence in nodes.repeated]
-    return _checked(nodes.root, Origin(name, nodes.lines), Mistakes(again))
+    return _check_document(nodes.root, Origin(name, nodes.lines), Mistakes(again))
 
 
 def from_plain(data: Mapping[str, Any]) -> Document:
     """A policy from mappings and lists, such as the one in a certificate."""
-    return _checked(data, Origin(), Mistakes())
+    return _check_document(data, Origin(), Mistakes())
 
 
 def json_schema() -> dict[str, Any]:
@@ -82,7 +82,7 @@ def json_schema() -> dict[str, Any]:
     return copy.deepcopy(shape.make_schema())
 
 
-def _decoded(content: str | bytes, name: str) -> str:
+def _decode(content: str | bytes, name: str) -> str:
     size = len(content) if isinstance(content, bytes) else len(content.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise PolicyError(f"{name}: the document is larger than {MAX_BYTES // 1_000_000} MB.")
@@ -184,7 +184,7 @@ class _PlainReader:
         if not places.is_text:
             return self._scalar(value, where)
         is_null = value is None or (isinstance(value, Bare) and core(value) is None)
-        return None if is_null else self._spelled(value, where)
+        return None if is_null else self._spell(value, where)
 
     def _list(self, items: Sequence[Any], where: Where, places: _Places) -> list[Any]:
         """Null in a list of texts is spelled out, too; but in a tree it is the missing value."""
@@ -199,7 +199,7 @@ class _PlainReader:
             ):
                 plain.append(str(item))
             elif spells_null and not isinstance(item, (Mapping, list, tuple)):
-                plain.append(self._spelled(item, (*where, position)))
+                plain.append(self._spell(item, (*where, position)))
             else:
                 plain.append(self.read(item, (*where, position), places))
         return plain
@@ -207,14 +207,14 @@ class _PlainReader:
     def _mapping(self, value: Mapping[Any, Any], where: Where, places: _Places) -> dict[str, Any]:
         plain: dict[str, Any] = {}
         for key, item in value.items():
-            text = self._spelled(key, where)
+            text = self._spell(key, where)
             if text in plain:
                 self._complain(where, f"the key {short(text)} stands here twice.")
             else:
                 plain[text] = self.read(item, (*where, text), places.at(text))
         return plain
 
-    def _spelled(self, value: Any, where: Where) -> str:
+    def _spell(self, value: Any, where: Where) -> str:
         """A scalar as text: as the author wrote it, or as JSON would."""
         return self._text(value, where) if isinstance(value, str) else json.dumps(self._scalar(value, where))
 
@@ -255,7 +255,7 @@ def _is_finite(value: float | None) -> bool:
 # --- the shape ------------------------------------------------------------------------------------------
 
 
-def _checked(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
+def _check_document(nodes: Any, origin: Origin, mistakes: Mistakes) -> Document:
     """The document with these nodes as plain data, and everything that the schema has against it."""
     data = _PlainReader(mistakes).read(nodes)
     if data is None and not mistakes.found:

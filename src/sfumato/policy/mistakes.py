@@ -144,7 +144,7 @@ class Mistakes:
                 sentence = str(error).removeprefix(f"The hierarchy of column {name!r}: ")
                 self.found.append(Mistake(("attributes", name, "hierarchy"), sentence, HierarchyError))
 
-    def broken(self, *start: str) -> set[str | int]:
+    def find_broken(self, *start: str) -> set[str | int]:
         """The next key of every mistake that stands below ``start``."""
         depth = len(start)
         return {m.where[depth] for m in self.found if len(m.where) > depth and m.where[:depth] == start}

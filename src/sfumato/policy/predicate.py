@@ -14,9 +14,8 @@ refused. The logic is SQL's: a comparison with a missing cell is never true, nor
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
@@ -24,92 +23,23 @@ from typing import Any, NamedTuple, NoReturn
 from sfumato.errors import PolicyError, did_you_mean, short
 from sfumato.policy.hierarchy.declarations import Given, Mask
 from sfumato.policy.kinds import read_day
+from sfumato.policy.rectangles import (
+    ANY_NUMBER,
+    GREATEST,
+    LEAST,
+    MISSING_ALONE,
+    Interval,
+    Labels,
+    Rectangle,
+    Side,
+    above,
+    below,
+)
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-
-MISSING = -math.inf
-"""Where a missing cell stands on a number or date: before all of them."""
-
-LEAST, GREATEST = -math.nextafter(math.inf, 0), math.nextafter(math.inf, 0)
 
 MAX_RECTANGLES = 1_000
 MAX_PAIRS = 250_000
 MAX_DEPTH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The numbers, or days since 1970, from ``low`` to ``high``, both included; or missing alone."""
-
-    low: float
-    high: float
-
-    @property
-    def is_missing(self) -> bool:
-        return self.high == MISSING
-
-    def __and__(self, other: Any) -> Interval:
-        return Interval(max(self.low, other.low), min(self.high, other.high))
-
-    def __bool__(self) -> bool:
-        return self.low <= self.high
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """These categories, or all but these; None is a missing cell.
-
-    >>> Labels(frozenset({"a", "b"})) & Labels(frozenset({"b", None}), is_complement=True)
-    Labels(labels=frozenset({'a'}), is_complement=False)
-    """
-
-    labels: frozenset[str | None]
-    is_complement: bool = False
-
-    def __contains__(self, label: str | None) -> bool:
-        return (label in self.labels) != self.is_complement
-
-    def __and__(self, other: Any) -> Labels:
-        if self.is_complement and other.is_complement:
-            return Labels(self.labels | other.labels, is_complement=True)
-        if self.is_complement or other.is_complement:
-            some, others = (other, self) if self.is_complement else (self, other)
-            return Labels(some.labels - others.labels)
-        return Labels(self.labels & other.labels)
-
-    def __bool__(self) -> bool:
-        return self.is_complement or bool(self.labels)
-
-
-Side = Interval | Labels
-
-MISSING_ALONE = Interval(MISSING, MISSING)
-ANY_NUMBER = Interval(LEAST, GREATEST)
-
-
-@dataclass(frozen=True, slots=True)
-class Rectangle:
-    """What each attribute that it names must lie in; any cell of the others will do."""
-
-    sides: Mapping[str, Side]
-
-    def __and__(self, other: Rectangle) -> Rectangle:
-        sides = dict(self.sides)
-        for name, side in other.sides.items():
-            sides[name] = sides[name] & side if name in sides else side
-        return Rectangle(sides)
-
-    def __bool__(self) -> bool:
-        return all(self.sides.values())
-
-    def minus(self, other: Rectangle) -> list[Rectangle]:
-        """Disjoint rectangles that together are what lies in this one and not in the other."""
-        if not self & other:
-            return [self]
-        found, inside = [], self
-        for name, side in other.sides.items():
-            found += [piece for rest in _outside(side) if (piece := inside & Rectangle({name: rest}))]
-            inside &= Rectangle({name: side})
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,45 +56,6 @@ class Predicate:
     def names(self) -> tuple[str, ...]:
         """The attributes that it asks about, in the order in which they appear."""
         return tuple(dict.fromkeys(name for rectangle in self.rectangles for name in rectangle.sides))
-
-
-def disjoint(rectangles: Iterable[Rectangle], *, at_most: int) -> list[Rectangle] | None:
-    """Disjoint rectangles of the same union; None if that takes more than ``at_most``.
-
-    >>> two = [Rectangle({"age": Interval(0, 9)}), Rectangle({"age": Interval(5, 20)})]
-    >>> [rectangle.sides["age"].low > 9 for rectangle in disjoint(two, at_most=10)]
-    [False, True]
-    """
-    found: list[Rectangle] = []
-    for rectangle in rectangles:
-        pieces = _minus_all([rectangle], found, at_most=at_most)
-        if pieces is None or len(found := [*found, *pieces]) > at_most:
-            return None
-    return found
-
-
-def outside(rectangles: Iterable[Rectangle], *, at_most: int) -> list[Rectangle] | None:
-    """Disjoint rectangles of everything that lies in none of these, missing cells included; None if too many."""
-    return _minus_all([Rectangle({})], rectangles, at_most=at_most)
-
-
-def _minus_all(
-    pieces: list[Rectangle], others: Iterable[Rectangle], *, at_most: int
-) -> list[Rectangle] | None:
-    for other in others:
-        pieces = [rest for piece in pieces for rest in piece.minus(other)]
-        if len(pieces) > at_most:
-            return None
-    return pieces
-
-
-def _outside(side: Side) -> list[Side]:
-    """All that lies not in it, in disjoint parts (some of which may be empty)."""
-    if isinstance(side, Labels):
-        return [Labels(side.labels, is_complement=not side.is_complement)]
-    if side.is_missing:
-        return [ANY_NUMBER]
-    return [MISSING_ALONE, Interval(LEAST, _below(side.low)), Interval(_above(side.high), GREATEST)]
 
 
 def parse(where: str, schema: Schema) -> Predicate:
@@ -254,7 +145,7 @@ class _Parser:
             raise PolicyError("The predicate is empty; write a condition such as age >= 40.")
         found = self.condition(negated=False)
         if self.next.kind != "end":
-            self.unexpected("the end, AND or OR")
+            self.refuse_next("the end, AND or OR")
         return found
 
     # -- walking --
@@ -275,9 +166,9 @@ class _Parser:
 
     def must_take(self, kind: str, text: str) -> None:
         if not self.takes(kind, text):
-            self.unexpected(text.upper() if kind == "word" else text)
+            self.refuse_next(text.upper() if kind == "word" else text)
 
-    def unexpected(self, wanted: str) -> NoReturn:
+    def refuse_next(self, wanted: str) -> NoReturn:
         """Refuse the next token: with the reason where it belongs to what SQL has and rectangles do not."""
         token = self.next
         if token.kind == "end":
@@ -322,18 +213,18 @@ class _Parser:
 
     def comparison(self, *, negated: bool) -> tuple[str, list[Side]]:
         if self.next.kind in ("number", "text", "sign"):
-            return self.flipped(negated=negated)
+            return self.flipped_comparison(negated=negated)
         attribute = self.column()
         if self.takes("word", "is"):
             is_null = self.takes("word", "not") == negated
             self.must_take("word", "null")
-            return attribute.name, [_missing(attribute) if is_null else _present(attribute)]
+            return attribute.name, [_missing(attribute) if is_null else _any_value(attribute)]
         negated ^= self.takes("word", "not")
         if self.takes("word", "between"):
             at = self.next.at
             low = self.value(attribute)
             self.must_take("word", "and")
-            return attribute.name, _between(attribute, low, self.value(attribute), at, negated=negated)
+            return attribute.name, _range(attribute, low, self.value(attribute), at, negated=negated)
         if self.takes("word", "in"):
             self.must_take("mark", "(")
             values = [self.value(attribute)]
@@ -342,9 +233,9 @@ class _Parser:
             self.must_take("mark", ")")
             return attribute.name, _among(attribute, values, negated=negated)
         sign, at = self.sign()
-        return attribute.name, _compared(attribute, sign, self.value(attribute), at, negated=negated)
+        return attribute.name, _compare(attribute, sign, self.value(attribute), at, negated=negated)
 
-    def flipped(self, *, negated: bool) -> tuple[str, list[Side]]:
+    def flipped_comparison(self, *, negated: bool) -> tuple[str, list[Side]]:
         """A comparison whose value stands first, as in ``40 <= age``."""
         first = self.place
         self.literal()
@@ -354,11 +245,11 @@ class _Parser:
         attribute = self.column()
         after, self.place = self.place, first
         value = self.value(attribute, after=after)
-        return attribute.name, _compared(attribute, _FLIPPED.get(sign, sign), value, at, negated=negated)
+        return attribute.name, _compare(attribute, _FLIPPED.get(sign, sign), value, at, negated=negated)
 
     def sign(self) -> tuple[str, int]:
         if self.next.kind != "compare":
-            self.unexpected("a comparison such as =")
+            self.refuse_next("a comparison such as =")
         token = self.take()
         return "<>" if token.text == "!=" else token.text, token.at
 
@@ -367,7 +258,7 @@ class _Parser:
         if token.kind not in ("name", "quoted") or (
             token.kind == "name" and token.text.lower() in _QUERIES and token.text not in self.schema
         ):
-            self.unexpected("a column, a value or a parenthesis")
+            self.refuse_next("a column, a value or a parenthesis")
         self.take()
         if token.kind == "name" and (self.next.kind, self.next.text) == ("mark", "("):
             _refuse("calls a function, which draws no rectangle", token.at, "compare a column with a value")
@@ -389,7 +280,7 @@ class _Parser:
                 what = "compares two columns, which draws no rectangle"
                 _refuse(what, token.at, "compare each with a value")
             _refuse("has a name where a value must stand", token.at, "write a text in 'single quotes'")
-        return self.unexpected("a value such as 40 or 'Male'")
+        return self.refuse_next("a value such as 40 or 'Male'")
 
     def value(self, attribute: Attribute, *, after: int | None = None) -> Any:
         """A literal as the attribute's kind reads it: a float, a text, or the set of texts under a node."""
@@ -398,7 +289,7 @@ class _Parser:
         if after is not None:
             self.place = after
         if self.next.kind == "sign" or (self.next.kind == "other" and self.next.text in _ARITHMETIC):
-            self.unexpected("the end, AND or OR")
+            self.refuse_next("the end, AND or OR")
         return value
 
 
@@ -435,31 +326,29 @@ def _missing(attribute: Attribute) -> Side:
     return Labels(frozenset({None})) if attribute.kind is Kind.CATEGORY else MISSING_ALONE
 
 
-def _present(attribute: Attribute) -> Side:
+def _any_value(attribute: Attribute) -> Side:
     is_category = attribute.kind is Kind.CATEGORY
     return Labels(frozenset({None}), is_complement=True) if is_category else ANY_NUMBER
 
 
-def _compared(attribute: Attribute, sign: str, value: Any, at: int, *, negated: bool) -> list[Side]:
+def _compare(attribute: Attribute, sign: str, value: Any, at: int, *, negated: bool) -> list[Side]:
     sign = _OPPOSITE[sign] if negated else sign
     if sign in ("=", "<>"):
         return _among(attribute, [value], negated=sign == "<>")
     _check_order(attribute, at)
     sides: dict[str, Callable[[], Side]] = {
-        "<": lambda: Interval(LEAST, _below(value)),
+        "<": lambda: Interval(LEAST, below(value)),
         "<=": lambda: Interval(LEAST, value),
-        ">": lambda: Interval(_above(value), GREATEST),
+        ">": lambda: Interval(above(value), GREATEST),
         ">=": lambda: Interval(value, GREATEST),
     }
     return [sides[sign]()]
 
 
-def _between(attribute: Attribute, low: Any, high: Any, at: int, *, negated: bool) -> list[Side]:
+def _range(attribute: Attribute, low: Any, high: Any, at: int, *, negated: bool) -> list[Side]:
     _check_order(attribute, at)
     if negated:
-        return (
-            [Interval(LEAST, _below(low)), Interval(_above(high), GREATEST)] if low <= high else [ANY_NUMBER]
-        )
+        return [Interval(LEAST, below(low)), Interval(above(high), GREATEST)] if low <= high else [ANY_NUMBER]
     return [Interval(low, high)]
 
 
@@ -470,16 +359,8 @@ def _among(attribute: Attribute, values: list[Any], *, negated: bool) -> list[Si
     points = sorted(set(values))
     if not negated:
         return [Interval(point, point) for point in points]
-    first, last = Interval(LEAST, _below(points[0])), Interval(_above(points[-1]), GREATEST)
-    return [first, *(Interval(_above(one), _below(next_)) for one, next_ in pairwise(points)), last]
-
-
-def _below(value: float) -> float:
-    return math.nextafter(value, -math.inf)
-
-
-def _above(value: float) -> float:
-    return math.nextafter(value, math.inf)
+    first, last = Interval(LEAST, below(points[0])), Interval(above(points[-1]), GREATEST)
+    return [first, *(Interval(above(one), below(next_)) for one, next_ in pairwise(points)), last]
 
 
 def _check_order(attribute: Attribute, at: int) -> None:
@@ -549,7 +430,7 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
     if not isinstance(declared, Given):
         known = attribute.values
         if known is not None and label not in known:
-            _unknown(attribute, token)
+            _refuse_unknown(attribute, token)
         return frozenset({label})
     tree = declared.tree
     leaves = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
@@ -557,11 +438,11 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
         return frozenset({label})
     nodes = [node for node, known in enumerate(tree.labels) if known == label]
     if not nodes:
-        _unknown(attribute, token)
+        _refuse_unknown(attribute, token)
     under = [leaf for node in nodes for leaf in leaves[tree.low[node] : tree.high[node]]]
     return frozenset(under) - {None}
 
 
-def _unknown(attribute: Attribute, token: _Token) -> NoReturn:
+def _refuse_unknown(attribute: Attribute, token: _Token) -> NoReturn:
     what = f"names a value that column {attribute.name!r} does not declare"
     _refuse(what, token.at, "check how it is spelled")

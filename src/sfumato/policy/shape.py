@@ -235,7 +235,7 @@ class AskedAlone(AskedFor):
         return value
 
 
-def _asked(kind: type[Requirement]) -> Rule:
+def _rule_for(kind: type[Requirement]) -> Rule:
     rule = AskedFor if isinstance(kind.example, Mapping) else AskedAlone
     return rule(kind=kind)
 
@@ -254,7 +254,7 @@ REQUIREMENT = OneOf(
     "One requirement, by its name.",
     says="must be one requirement with what it asks for, such as k-anonymity: 5, with a dash before each.",
     keys={
-        **{word: _asked(kind) for word, kind in REQUIREMENTS.items()},
+        **{word: _rule_for(kind) for word, kind in REQUIREMENTS.items()},
         **{word: Later(meaning) for word, meaning in LATER.items() if word not in REQUIREMENTS},
     },
 )

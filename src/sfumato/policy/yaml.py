@@ -294,7 +294,7 @@ def _block(value: Mapping[str, Any] | list[Any], *, inline: bool = True) -> Iter
 
 def _entry(head: str, item: Any, *, inline: bool) -> Iterator[str]:
     is_leaf = not item or not isinstance(item, Mapping | list)
-    line = _joined(_pieces(item), math.inf if is_leaf else _WIDTH - len(head) if inline else 0)
+    line = _join(_pieces(item), math.inf if is_leaf else _WIDTH - len(head) if inline else 0)
     if line is not None:
         yield f"{head} {line}"
         return
@@ -302,7 +302,7 @@ def _entry(head: str, item: Any, *, inline: bool) -> Iterator[str]:
     yield from (f"  {line}" for line in _block(item))
 
 
-def _joined(pieces: Iterable[str], width: float) -> str | None:
+def _join(pieces: Iterable[str], width: float) -> str | None:
     """The pieces as one line, or ``None`` as soon as they are wider than ``width``."""
     line = ""
     for piece in pieces:

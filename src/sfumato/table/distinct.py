@@ -261,7 +261,7 @@ class Dictionary:
     def _put_by(self) -> None:
         if self._batch is None:
             return
-        self._waiting.append(self._batch.used())
+        self._waiting.append(self._batch.drop_unused())
         self._n_waiting += len(self._waiting[-1].values)
         self._batch = None
         if self._n_waiting > max(FEW, len(self._count)):
@@ -378,7 +378,7 @@ class _Known:
             start, size = start + size, 4 * size
         self.count += count
 
-    def used(self) -> _Known:
+    def drop_unused(self) -> _Known:
         """Without values that no row has."""
         is_used = self.count > 0
         if is_used.all():

@@ -121,7 +121,7 @@ class Source:
         count(table.nbytes)
         yield from table.to_batches()
 
-    def held(self) -> Source:
+    def hold(self) -> Source:
         """The same table, all of it in memory: for those who read its columns again and again."""
         columns = [_movable(self.column(name)).unify_dictionaries().combine_chunks() for name in self.names]
         return replace(self, read=pa.table(columns, self.names).column, stream=None)

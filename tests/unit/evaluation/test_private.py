@@ -54,7 +54,7 @@ def with_column(table, name, values):
 
 
 def counts_of(table, policy, seed=3):
-    source = open_table(table).held()
+    source = open_table(table).hold()
     return private.NoisyRows.of(source, source, policy, seed=seed)
 
 

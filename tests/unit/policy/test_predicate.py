@@ -12,19 +12,18 @@ from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.policy.predicate import (
+from sfumato.policy.predicate import MAX_RECTANGLES, parse
+from sfumato.policy.rectangles import (
     ANY_NUMBER,
     GREATEST,
     LEAST,
-    MAX_RECTANGLES,
     MISSING,
     MISSING_ALONE,
     Interval,
     Labels,
     Rectangle,
-    disjoint,
-    outside,
-    parse,
+    find_outside,
+    make_disjoint,
 )
 from sfumato.policy.schema import Schema
 
@@ -313,22 +312,22 @@ def holds(rectangle, point):
 
 @given(st.lists(rectangles, max_size=5))
 def test_disjoint_rectangles_cover_each_point_once(given_ones):
-    found = disjoint(given_ones, at_most=10_000)
+    found = make_disjoint(given_ones, at_most=10_000)
     for point in POINTS:
         assert sum(holds(r, point) for r in found) == any(holds(r, point) for r in given_ones)
 
 
 @given(st.lists(rectangles, max_size=5))
 def test_outside_is_every_other_point_once(given_ones):
-    found = outside(given_ones, at_most=10_000)
+    found = find_outside(given_ones, at_most=10_000)
     for point in POINTS:
         assert sum(holds(r, point) for r in found) == (not any(holds(r, point) for r in given_ones))
 
 
 def test_too_many_disjoint_pieces_are_none():
     given_ones = [Rectangle({"x": Interval(i, i)}) for i in range(10)]
-    assert len(disjoint(given_ones, at_most=10)) == 10
-    assert disjoint(given_ones, at_most=9) is None
-    assert outside(given_ones, at_most=3) is None
+    assert len(make_disjoint(given_ones, at_most=10)) == 10
+    assert make_disjoint(given_ones, at_most=9) is None
+    assert find_outside(given_ones, at_most=3) is None
     crossing = [Rectangle({"x": Interval(i, i)}) for i in range(10)] + [Rectangle({"y": some("a")})]
-    assert disjoint(crossing, at_most=15) is None
+    assert make_disjoint(crossing, at_most=15) is None

@@ -286,7 +286,7 @@ def _compile_variance(requirement: VarianceDiversity, columns: Columns) -> tuple
 def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
     groups = _measure_whole_table(requirement, columns)
     if not requirement.holds(groups)[0]:
-        best = requirement.describe(float(requirement.achieved(groups)[0]))
+        best = requirement.describe(float(requirement.measure(groups)[0]))
         raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
 
 

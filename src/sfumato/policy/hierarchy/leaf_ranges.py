@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.policy.hierarchy.declarations import NumberRanges
 from sfumato.policy.hierarchy.grid import NumberGrid
-from sfumato.policy.predicate import MISSING
+from sfumato.policy.rectangles import MISSING
 from sfumato.policy.schema import Attribute, Kind
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """What must hold of every published group.
 
 A requirement is a value that says everything about itself: its parameters with their words in a policy, the statistics
-it ``needs``, whether it ``holds`` of groups, the figure by which it is measured (``achieved``) and which direction is
+it ``needs``, whether it ``holds`` of groups, the figure by which it is measured (``measure``) and which direction is
 better, whether a figure is enough (``is_met_by``), what it asks of the column, and its ``promise`` in words. To add one,
 write its class and name it in ``REQUIREMENTS``.
 """

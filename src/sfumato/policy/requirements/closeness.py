@@ -56,7 +56,7 @@ class TCloseness(Requirement):
     >>> asked = TCloseness(0.375, of="salary", distance="ordered")
     >>> table = asked.reference(Attribute("salary", "sensitive", type="number"), dict.fromkeys(range(3, 12), 1))
     >>> group = GroupStats(np.array([3]), values=np.array([[1, 1, 1, 0, 0, 0, 0, 0, 0]]), reference=table)
-    >>> asked.achieved(group), asked.holds(group)
+    >>> asked.measure(group), asked.holds(group)
     (array([0.375]), array([ True]))
     """
 
@@ -92,7 +92,7 @@ class TCloseness(Requirement):
         gaps, whole = self._gaps(groups)
         return np.asarray(gaps * self.exact_t.denominator <= whole * self.exact_t.numerator, dtype=np.bool_)
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         gaps, whole = self._gaps(groups)
         return np.asarray(gaps / whole, dtype=np.float64)
 

@@ -62,9 +62,9 @@ class DistinctDiversity(Requirement):
         return self.l
 
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
-        return self.achieved(groups) >= self.l
+        return self.measure(groups) >= self.l
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         assert groups.values is not None
         return np.asarray(np.count_nonzero(groups.values, axis=1), dtype=np.float64)
 
@@ -118,7 +118,7 @@ class EntropyDiversity(Requirement):
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         return self._entropy(groups) >= math.log(self.l) - ENTROPY_TOLERANCE
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         return np.exp(self._entropy(groups))
 
     @staticmethod
@@ -202,7 +202,7 @@ class RecursiveDiversity(Requirement):
         most, tail = self._most_and_tail(groups)
         return most * self.exact_c.denominator < tail * self.exact_c.numerator
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         most, tail = self._most_and_tail(groups)
         with np.errstate(divide="ignore"):
             return np.where(tail > 0, most / np.maximum(tail, 1), np.inf)
@@ -272,7 +272,7 @@ class VarianceDiversity(Requirement):
         assert groups.variance is not None
         return groups.variance >= self.at_least
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         assert groups.variance is not None
         return groups.variance
 

@@ -47,7 +47,7 @@ class KAnonymity(Requirement):
     def holds(self, groups: GroupStats) -> NDArray[np.bool_]:
         return groups.count >= self.k
 
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         return groups.count.astype(np.float64)
 
     def is_met_by(self, figure: float) -> bool:

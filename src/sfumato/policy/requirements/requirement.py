@@ -109,7 +109,7 @@ class Requirement(ABC):
     needs: ClassVar[Needs]
     """The statistics of a group that it looks at."""
     figure: ClassVar[str]
-    """What ``achieved`` measures, of the worst group."""
+    """What ``measure`` finds, of the worst group."""
     is_better_smaller: ClassVar[bool] = False
     """Is a smaller figure the better one?"""
 
@@ -128,7 +128,7 @@ class Requirement(ABC):
         """Which groups satisfy it?"""
 
     @abstractmethod
-    def achieved(self, groups: GroupStats) -> NDArray[np.float64]:
+    def measure(self, groups: GroupStats) -> NDArray[np.float64]:
         """The figure of each group."""
 
     def reference(self, attribute: Attribute, rows: Mapping[Any, int]) -> Reference | None:  # noqa: ARG002 - most need none

@@ -28,7 +28,8 @@ from sfumato.policy import predicate as predicates
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import as_date
 from sfumato.policy.output import COUNT, SUFFIXES, mean_name, range_names
-from sfumato.policy.predicate import ANY_NUMBER, MISSING_ALONE, Interval, Predicate, Rectangle
+from sfumato.policy.predicate import Predicate
+from sfumato.policy.rectangles import ANY_NUMBER, MISSING_ALONE, Interval, Rectangle
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.query import select as selection
 from sfumato.release.query.select import AlikeRows, Overlap, group_rows, published_numbers

@@ -18,11 +18,19 @@ from numpy.typing import NDArray
 from sfumato.encoding.cells import read_ordered
 from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
-from sfumato.policy import predicate as predicates
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_leaf_ranges
 from sfumato.policy.output import bound_names, range_names
-from sfumato.policy.predicate import MISSING_ALONE, Interval, Labels, Predicate, Rectangle, Side
+from sfumato.policy.predicate import Predicate
+from sfumato.policy.rectangles import (
+    MISSING_ALONE,
+    Interval,
+    Labels,
+    Rectangle,
+    Side,
+    find_outside,
+    make_disjoint,
+)
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
@@ -49,10 +57,11 @@ TOUCH = 2.0**-1000
 def matches(predicate: Predicate, source: Source, schema: Schema) -> Flags:
     """Which rows of a table as it came in satisfy a predicate.
 
+    >>> from sfumato.policy.predicate import parse
     >>> from sfumato.table.opening import open_table
     >>> schema = Schema.of(age={"role": "quasi-identifier", "kind": "number"})
     >>> rows = open_table(pa.table({"age": [39, 40, None]}))
-    >>> [matches(predicates.parse(f"{word} age >= 40", schema), rows, schema).tolist() for word in ("", "not")]
+    >>> [matches(parse(f"{word} age >= 40", schema), rows, schema).tolist() for word in ("", "not")]
     [[False, True, False], [True, False, False]]
     """
     tests = {name: _test(source.column(name), schema[name]) for name in predicate.names}
@@ -235,7 +244,7 @@ class AlikeRows:
 
     def _find_inside(self, rectangles: Sequence[Rectangle]) -> Flags:
         """Boxes of which nothing can lie outside all rectangles; in doubt, those that lie within one of them."""
-        rest = predicates.outside(rectangles, at_most=MAX_PIECES)
+        rest = find_outside(rectangles, at_most=MAX_PIECES)
         rests = [Rectangle({}).minus(one) for one in rectangles] if rest is None else [rest]
         found = np.zeros(self.n, dtype=np.bool_)
         for pieces in rests:
@@ -245,7 +254,7 @@ class AlikeRows:
 
 def disjoint(rectangles: Sequence[Rectangle]) -> Sequence[Rectangle]:
     """Disjoint rectangles of the same union; where these are too many, the given ones, which are no less."""
-    found = predicates.disjoint(rectangles, at_most=MAX_PIECES)
+    found = make_disjoint(rectangles, at_most=MAX_PIECES)
     return rectangles if found is None else found
 
 

@@ -22,7 +22,7 @@ from sfumato.policy.hierarchy.declared import with_missing
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_period
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.policy.predicate import ANY_NUMBER
+from sfumato.policy.rectangles import ANY_NUMBER
 from sfumato.policy.schema import Kind
 from sfumato.recoding.axis import TreeAxis
 

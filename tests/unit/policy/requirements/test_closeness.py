@@ -48,7 +48,7 @@ def distance_of(kind, attribute, table, *groups):
     count = Counter(table)
     reference = asked.reference(attribute, {value: count[value] for value in values})
     counts = np.array([[list(group).count(value) for value in values] for group in groups])
-    return asked.achieved(GroupStats(counts.sum(axis=1), values=counts, reference=reference)).tolist()
+    return asked.measure(GroupStats(counts.sum(axis=1), values=counts, reference=reference)).tolist()
 
 
 def test_salaries_of_the_paper_have_its_distances():
@@ -89,7 +89,7 @@ def test_t_closeness_is_monotone(kind, one, other, rest):
     values = sorted(LEAVES)
     reference = asked.reference(DISEASE, dict(zip(values, table.tolist(), strict=True)))
     counts = np.array([one, other, np.add(one, other)])
-    first, second, union = asked.achieved(GroupStats(counts.sum(axis=1), values=counts, reference=reference))
+    first, second, union = asked.measure(GroupStats(counts.sum(axis=1), values=counts, reference=reference))
     assert union <= max(first, second) + 1e-12
 
 

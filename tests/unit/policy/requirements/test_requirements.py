@@ -58,7 +58,7 @@ def holds(requirement, *groups):
 def test_k_rows_are_enough_for_k_anonymity_and_one_less_is_not():
     groups = GroupStats(np.array([1, 4, 5, 6]))
     assert KAnonymity(5).holds(groups).tolist() == [False, False, True, True]
-    assert KAnonymity(5).achieved(groups).tolist() == [1, 4, 5, 6]
+    assert KAnonymity(5).measure(groups).tolist() == [1, 4, 5, 6]
 
 
 def test_entropy_of_even_values_is_exactly_their_number_whatever_roundoff_says():
@@ -70,7 +70,7 @@ def test_entropy_of_even_values_is_exactly_their_number_whatever_roundoff_says()
 
 def test_entropy_diversity_takes_any_real_l_and_judges_on_its_scale():
     # 3 : 1 has entropy 2 ln 2 - 3/4 ln 3, the entropy of 4 / 3^(3/4) = 1.7548 even values
-    assert EntropyDiversity(2, of="d").achieved(counted([3, 1]))[0] == pytest.approx(4 / 3**0.75)
+    assert EntropyDiversity(2, of="d").measure(counted([3, 1]))[0] == pytest.approx(4 / 3**0.75)
     assert holds(EntropyDiversity(1.75, of="d"), [3, 1], [30, 10], [0, 5], [5, 4]) == [
         True,
         True,
@@ -87,14 +87,14 @@ def test_values_that_do_not_occur_add_nothing_to_the_entropy():
 def test_distinct_diversity_counts_the_values_that_occur():
     asked = DistinctDiversity(3, of="d")
     assert holds(asked, [9, 9, 0, 0], [1, 0, 50, 1], [1, 1, 1, 1]) == [False, True, True]
-    assert asked.achieved(counted([9, 9, 0, 0], [1, 1, 1, 1])).tolist() == [2, 4]
+    assert asked.measure(counted([9, 9, 0, 0], [1, 1, 1, 1])).tolist() == [2, 4]
 
 
 def test_recursive_diversity_compares_the_most_frequent_value_with_the_tail_from_the_l_th():
     # counts 5, 3, 2, 1 in order: the tail from the third is 2 + 1
     assert holds(RecursiveDiversity(2, 3, of="d"), [1, 5, 2, 3]) == [True]  # 5 < 2 * 3
     assert holds(RecursiveDiversity(1.6, 3, of="d"), [1, 5, 2, 3]) == [False]  # 5 > 1.6 * 3
-    assert RecursiveDiversity(2, 3, of="d").achieved(counted([1, 5, 2, 3]))[0] == pytest.approx(5 / 3)
+    assert RecursiveDiversity(2, 3, of="d").measure(counted([1, 5, 2, 3]))[0] == pytest.approx(5 / 3)
 
 
 def test_recursive_diversity_asks_for_less_than_not_for_at_most():
@@ -114,7 +114,7 @@ def test_recursive_diversity_with_l_of_1_always_holds():
 def test_fewer_than_l_values_never_satisfy_recursive_diversity():
     asked = RecursiveDiversity(1e300, 3, of="d")
     assert holds(asked, [50, 50, 0], [1, 1, 1]) == [False, True]
-    assert asked.achieved(counted([50, 50, 0]))[0] == math.inf
+    assert asked.measure(counted([50, 50, 0]))[0] == math.inf
 
 
 @pytest.mark.parametrize("c", [0.1, 3, 2.5, 1000 / 3, 1 / 3, 12345.678901, 98765432.125, 1e12, 1e300, 5e-324])
@@ -129,7 +129,7 @@ def test_the_fraction_for_c_never_asks_for_less_and_its_products_fit_64_bits(c):
 def test_variance_diversity_is_about_the_population_variance_and_takes_equality():
     groups = spread([1, 3], [2, 2, 2], [0, 10])
     assert VarianceDiversity(1, of="s").holds(groups).tolist() == [True, False, True]
-    assert VarianceDiversity(1, of="s").achieved(groups).tolist() == [1, 0, 25]
+    assert VarianceDiversity(1, of="s").measure(groups).tolist() == [1, 0, 25]
 
 
 # ---- parameters ------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_k_anonymity_is_monotone(k, one, other):
 @given(st.floats(1, 4), COUNTS, COUNTS)
 def test_entropy_diversity_is_monotone(asked, one, other):
     union = np.add(one, other).tolist()
-    of_one, of_other, of_union = EntropyDiversity(1, of="d").achieved(counted(one, other, union)).tolist()
+    of_one, of_other, of_union = EntropyDiversity(1, of="d").measure(counted(one, other, union)).tolist()
     assert of_union >= min(of_one, of_other) - 1e-12
     asked = max(1, min(asked, of_one, of_other))  # whatever both satisfy
     assert holds(EntropyDiversity(asked, of="d"), union) == [True]

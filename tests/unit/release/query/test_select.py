@@ -18,7 +18,8 @@ from random_releases import ATTRIBUTES, WORDS, conditions_on, published, quoted,
 from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy.document import Policy
-from sfumato.policy.predicate import Interval, parse
+from sfumato.policy.predicate import parse
+from sfumato.policy.rectangles import Interval
 from sfumato.release.query import select
 from sfumato.release.query.overlap import snap_to_grid
 from sfumato.release.query.select import code_ranges, group_rows, imprecision, matches, overlap, overlaps
