@@ -141,8 +141,8 @@ class Mistakes:
             try:
                 yield
             except HierarchyError as error:
-                sentence = str(error).removeprefix(f"The hierarchy of column {name!r}: ")
-                self.found.append(Mistake(("attributes", name, "hierarchy"), sentence, HierarchyError))
+                where = ("attributes", name, "hierarchy")
+                self.found.append(Mistake(where, _without_column(error, name), HierarchyError))
 
     def find_broken(self, *start: str) -> set[str | int]:
         """The next key of every mistake that stands below ``start``."""
@@ -156,6 +156,19 @@ class Mistakes:
     def is_unreadable(self, *where: str | int) -> bool:
         """Is there a mistake at ``where`` itself? Then nothing is said of what stands below it, whatever that is."""
         return any(mistake.where == where for mistake in self.found)
+
+
+@contextmanager
+def at_hierarchy(name: str, where: Where) -> Iterator[None]:
+    """Say of a faulty hierarchy of a column where it is declared."""
+    try:
+        yield
+    except HierarchyError as error:
+        raise Misfit(where, _without_column(error, name)) from None
+
+
+def _without_column(error: HierarchyError, name: str) -> str:
+    return str(error).removeprefix(f"The hierarchy of column {name!r}: ")
 
 
 # --- words ------------------------------------------------------------------------------------------------

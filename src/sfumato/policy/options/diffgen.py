@@ -13,11 +13,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from sfumato.errors import HierarchyError, short
+from sfumato.errors import short
 from sfumato.policy.hierarchy.declared import name_undeclared, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import read_day, read_exactly
-from sfumato.policy.mistakes import Misfit, Mistakes
+from sfumato.policy.mistakes import Misfit, Mistakes, at_hierarchy
 from sfumato.policy.model import check, read
 from sfumato.policy.options.method import MethodOptions, RestOfPolicy
 from sfumato.policy.output import COUNT, COUNTS, Form, Output, bound_names
@@ -138,7 +138,9 @@ class DiffGenOptions(MethodOptions):
         options = read(cls, given, METHOD)
         if options.cuts is None:
             return options
-        return replace(options, cuts={name: _cut(cut, name, schema) for name, cut in options.cuts.items()})
+        return replace(
+            options, cuts={name: _read_cut(cut, name, schema) for name, cut in options.cuts.items()}
+        )
 
     @classmethod
     def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
@@ -196,8 +198,8 @@ def exact_epsilon(number: float) -> Fraction:
         raise Misfit((*METHOD, "epsilon"), _EPSILON.says) from None
 
 
-def _cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
-    """A cut as it is declared; what a number lists are numbers, and all else are texts."""
+def _read_cut(given: str | Sequence[Any], name: str, schema: Schema) -> Cut:
+    """A cut as it is declared: a list of numbers for a number, of texts for all else."""
     if isinstance(given, str):
         return given
     attribute = declared_column(name, schema, (*METHOD, "cuts"))
@@ -264,7 +266,7 @@ def class_values(attribute: Attribute) -> tuple[str, ...]:
 
 
 def _check_declarations(policy: RestOfPolicy, target: str | None, mistakes: Mistakes) -> None:
-    """Nothing that is published may depend on a table but through counts of declared values.
+    """Collect what would let published values depend on the table other than by counts of declared values.
 
     ``target`` is the class, if there is one.
     """
@@ -278,7 +280,7 @@ def _check_declarations(policy: RestOfPolicy, target: str | None, mistakes: Mist
     for attribute in policy.schema:
         with mistakes.collect():
             _check_column(attribute, is_class=attribute is the_class, has_class=target is not None)
-    for name, count in Counter(_published(policy)).items():
+    for name, count in Counter(_published_names(policy)).items():
         with mistakes.collect():
             if count > 1:
                 raise Misfit(
@@ -287,7 +289,7 @@ def _check_declarations(policy: RestOfPolicy, target: str | None, mistakes: Mist
                 )
 
 
-def _published(policy: RestOfPolicy) -> list[str]:
+def _published_names(policy: RestOfPolicy) -> list[str]:
     """The columns of the release."""
     names: list[str] = []
     for attribute in policy.schema.published:
@@ -323,7 +325,7 @@ def _check_class(attribute: Attribute) -> None:
         )
     if name_undeclared(attribute) is not None:
         raise Misfit(path, "it is the class of diffgen; declare its values, such as values: [low, high].")
-    with _at((*path, "hierarchy"), attribute):
+    with at_hierarchy(attribute.name, (*path, "hierarchy")):
         n_values = len(class_values(attribute))
     if n_values < 2:
         raise Misfit(path, "it is the class of diffgen, which needs at least two declared values.")
@@ -337,7 +339,7 @@ def _check_domain(attribute: Attribute) -> None:
     if attribute.is_ordered:
         _check_grid(attribute, path)
         return
-    with _at((*path, "hierarchy"), attribute):
+    with at_hierarchy(attribute.name, (*path, "hierarchy")):
         tree = attribute.build_declared_hierarchy()
         attribute.locate(tree, ())
         whole = with_missing(tree)
@@ -349,7 +351,7 @@ def _check_domain(attribute: Attribute) -> None:
 
 
 def _n_alike(tree: Hierarchy) -> int:
-    """How many labels have nodes that one cut may hold together. An empty label looks as missing does."""
+    """How many labels stand at several nodes that one cut may hold together. An empty label looks like missing."""
     last = tree.leaf_nodes[tree.high - 1]
     latest: dict[str | None, int] = {}
     alike = set()
@@ -387,20 +389,6 @@ def n_codes(attribute: Attribute) -> int:
     """How many codes an ordered column has: one for each point of its grid, and one for missing."""
     low, high, step = grid_of(attribute)
     return int((high - low) / step) + 2
-
-
-class _at:  # noqa: N801 - reads as a preposition
-    """Say of a faulty hierarchy where it is declared."""
-
-    def __init__(self, path: Where, attribute: Attribute) -> None:
-        self.path, self.of = path, f"The hierarchy of column {attribute.name!r}: "
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, HierarchyError):
-            raise Misfit(self.path, str(error).removeprefix(self.of)) from None
 
 
 # --- cuts that the owner gives ----------------------------------------------------------------------------

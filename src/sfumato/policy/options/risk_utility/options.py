@@ -1,61 +1,60 @@
-"""Risk-utility in a policy: what is optimized for each row, by which optimizer, and how risk and utility are counted.
+"""Risk-utility in a policy: what is optimized for each row, and by which optimizer.
 
 Everything here looks at declarations alone: nothing depends on a table. Keys: [FEB12] is the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from sfumato.errors import HierarchyError, short
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
 from sfumato.policy.hierarchy.declared import name_undeclared
-from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import as_plain
-from sfumato.policy.mistakes import Misfit, Mistake, Mistakes
-from sfumato.policy.model import OrNothing, Part, check, read
+from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, at_hierarchy
+from sfumato.policy.model import OrNothing, check, read
 from sfumato.policy.options.method import MethodOptions, RestOfPolicy
+from sfumato.policy.options.risk_utility.algorithms import (
+    ALGORITHM_3,
+    PAPER,
+    PAPER_ALONE,
+    REPAIRED,
+    SIGMA,
+    VARIANTS,
+    ApproximationOptions,
+    GeneticOptions,
+    PrivateSampling,
+    least_acceptance,
+)
+from sfumato.policy.options.risk_utility.values import (
+    DEPTH,
+    MODEL_2,
+    MODELS,
+    SHARE,
+    UTILITY,
+    Absolute,
+    AtLeast,
+    ModelOrWeights,
+    Utility,
+    Weights,
+    check_utility,
+)
 from sfumato.policy.options.sampling_plan import NoPlan, plan
 from sfumato.policy.output import Form, Output
-from sfumato.policy.rules import (
-    ChoiceRule,
-    ColumnName,
-    Either,
-    Exact,
-    ListOf,
-    MappingOf,
-    NumberRule,
-    Text,
-    Whole,
-    refuse,
-)
-from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
+from sfumato.policy.rules import ChoiceRule, Either, Exact, Text, Whole, refuse
+from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.yaml import Where
 
-AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING = (
-    "auto",
-    "exact",
-    "cut",
-    "approximation",
-    "genetic",
-    "probing",
-)
+AUTO, EXACT, CUT = "auto", "exact", "cut"
+APPROXIMATION, GENETIC, PROBING = "approximation", "genetic", "probing"
 OPTIMIZERS = (AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING)
 THRESHOLD, LAGRANGIAN, LOG_RISK = "threshold", "lagrangian", "log-risk"
 OBJECTIVES = (THRESHOLD, LAGRANGIAN, LOG_RISK)
-DEPTH, INVERSE, LOG = "depth", "inverse", "log"
-UTILITIES = (DEPTH, INVERSE, LOG)
-MODEL_1, MODEL_2, HARMONIC = "model-1", "model-2", "harmonic"
-MODELS = (MODEL_1, MODEL_2, HARMONIC)
-REPAIRED, PAPER = "repaired", "paper"
-VARIANTS = (REPAIRED, PAPER)
 
 SERVES = {
     AUTO: OBJECTIVES,
@@ -68,285 +67,11 @@ SERVES = {
 """The objectives of each optimizer."""
 
 DEFAULT_SHARE = Fraction(3, 5)
-DEFAULT_SIGMA_1 = Fraction(1, 2)
-_ALGORITHM_3 = 3
-"""What the paper has for private sampling, if not Algorithm 4."""
 MOST_KAPPA = 9
 FRAME = "frame"
 """What a policy calls a side table that was handed over in code and has no file."""
 
 METHOD: Where = ("method", "risk-utility")
-
-UtilityFunction = Callable[[Attribute, Hierarchy], Sequence[float]]
-"""The utility of each node of a column's hierarchy, never more than that of a node below it."""
-
-Utility = str | Mapping[str, tuple[float, ...]] | UtilityFunction
-"""A word; or by column the utility of a node at each depth, the root's first (other columns have their depth); or,
-in code, a function."""
-
-Factors = str | Mapping[str, str] | Callable[[Any], Any]
-"""A column whose numbers multiply all weights of a row; or such a column for some of the quasi-identifiers; or, in
-code, a function of an Arrow table that gives a number for each row, or one for each row and quasi-identifier."""
-
-
-_SHARE = Exact(
-    least=0,
-    most=1,
-    says="must be from 0 to 1: the share of the way from the row suppressed to the row as it is, such as 0.6.",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Absolute(Part):
-    """A threshold in units of utility, the same for every row [FEB12, definition 1].
-
-    >>> str(Absolute(Fraction(5))), Absolute(Fraction(5, 2)).as_policy()
-    ('5', {'value': 2.5})
-    """
-
-    value: Annotated[
-        Fraction,
-        Exact(
-            "The least utility of a row.",
-            least=0,
-            most=1e12,
-            says="must be a utility from 0 to 1e12, such as 5.",
-        ),
-    ]
-    meaning: ClassVar[str] = "A utility, the same for every row."
-    says: ClassVar[str] = _SHARE.says
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    def as_policy(self) -> dict[str, Any]:
-        return {"value": as_plain(self.value)}
-
-
-AtLeast = Fraction | Absolute
-"""The least utility of a row: a share of the way from the row suppressed to the row as it is, or a utility."""
-
-
-_SIGMA = "must be a number between 0 and 1 and one above 1, such as [0.5, 5]."
-
-
-@dataclass(frozen=True, slots=True)
-class ApproximationOptions(Part):
-    """Algorithm 1 [FEB12, section 2.4]: consecutive bounds on the weight differ by the factor 1 + ``epsilon``.
-
-    ``sigma`` is of the variant paper alone: a drawn generalization is accepted if it has sigma_1 of the utility asked for
-    and sigma_2 times the bound at most. None is 1/2, and a sigma_2 that suits the threshold.
-    """
-
-    epsilon: Annotated[
-        Fraction,
-        Exact(
-            "Consecutive bounds on the weight differ by the factor 1 + epsilon.",
-            fractions=False, least=0.001, below=1, says="must be a number from 0.001 to below 1, such as 0.1.",
-        ),
-    ] = Fraction(1, 10)  # fmt: skip
-    sigma: Annotated[
-        tuple[Fraction, Fraction] | None,
-        ListOf(
-            "Variant paper: what is drawn must have sigma_1 of the utility asked for, and sigma_2 times the bound on "
-            "the weight at most.",
-            says=_SIGMA,
-            item=Exact(fractions=False, above=0, most=1e9, says="must be a number above 0 and up to 1e9."),
-            least=2,
-            most=2,
-        ),
-    ] = None
-    meaning: ClassVar[str] = "Parameters of Algorithm 1, for optimizer: approximation."
-    says: ClassVar[str] = "must be parameters, such as {epsilon: 0.1}."
-
-    @property
-    def sigma_1(self) -> Fraction:
-        return DEFAULT_SIGMA_1 if self.sigma is None else self.sigma[0]
-
-    def as_policy(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"epsilon": as_plain(self.epsilon)}
-        if self.sigma is not None:
-            options["sigma"] = list(map(as_plain, self.sigma))
-        return options
-
-
-_TO_10000 = "must be a whole number from 1 to 10000."
-
-
-@dataclass(frozen=True, slots=True)
-class GeneticOptions(Part):
-    """Algorithm 2 [FEB12, section 2.5]: paths of a population, and how often children are made."""
-
-    population: Annotated[int, Whole("Paths of a population.", least=1, most=10_000, says=_TO_10000)] = 50
-    generations: Annotated[
-        int, Whole("How often children are made.", least=1, most=10_000, says=_TO_10000)
-    ] = 50
-    meaning: ClassVar[str] = "Parameters of Algorithm 2, for optimizer: genetic."
-    says: ClassVar[str] = "must be parameters, such as {population: 50, generations: 50}."
-
-    def as_policy(self) -> dict[str, Any]:
-        return {"population": self.population, "generations": self.generations}
-
-
-@dataclass(frozen=True, eq=False)
-class _Weight(NumberRule):
-    """The weight of a whole column, always with a point: 2.0."""
-
-    def accept(self, value: Any) -> float:
-        return float(NumberRule.accept(self, value))
-
-
-_FACTORS = "must be the name of a column, or such a name by quasi-identifier, such as {zip: caution}."
-_LEAF_WEIGHT = NumberRule(least=0, most=1e9, says="must be a weight, a number from 0 to 1e9, such as 2.")
-_WEIGHT = _Weight(least=0, most=1e9, says=_LEAF_WEIGHT.says)
-
-
-@dataclass(frozen=True, slots=True)
-class Weights(Part):
-    """How sensitive a published value is [FEB12, sections 2.1.2 and 4.1].
-
-    ``attributes`` are the weights of single columns: a number, or one for each leaf by its label (1 where none is
-    given). ``column`` makes weights personal: its numbers multiply those of the row.
-
-    >>> Weights().as_policy(), Weights(HARMONIC, {"zip": 2.0}, "caution").as_policy()
-    ('model-1', {'model': 'harmonic', 'attributes': {'zip': 2.0}, 'column': 'caution'})
-    """
-
-    model: Annotated[
-        str,
-        ChoiceRule(
-            "model-1: the weight of the column, 0 for the root; model-2: that over the number of columns, the root "
-            "included; harmonic: one over the sum of one over the weights below, 0 for the root.",
-            words=MODELS,
-        ),
-    ] = MODEL_1
-    attributes: Annotated[
-        Mapping[str, float | Mapping[str, float]],
-        MappingOf(
-            "The weight of a quasi-identifier (1 if not given); with harmonic also one for each of its values, by label.",
-            says="must be weights by column, such as {zip: 2}.",
-            value=Either(
-                says=_WEIGHT.says, one=_WEIGHT, other=MappingOf(says=_WEIGHT.says, value=_LEAF_WEIGHT)
-            ),
-        ),
-    ] = field(default_factory=dict)
-    column: Annotated[
-        Factors | None,
-        Either(
-            "Personal weights: a column whose numbers multiply all weights of its row, or such a column for some "
-            "quasi-identifiers.",
-            says=_FACTORS,
-            one=ColumnName(),
-            other=MappingOf(says=_FACTORS, value=ColumnName(), least=1),
-        ),
-    ] = None
-    meaning: ClassVar[str] = "A model with weights of columns and of rows."
-    says: ClassVar[str] = (
-        "must be model-1, model-2 or harmonic, or options such as {model: harmonic, column: caution}."
-    )
-
-    def as_policy(self) -> Any:
-        if not self.attributes and self.column is None:
-            return self.model
-        plain: dict[str, Any] = {"model": self.model}
-        if self.attributes:
-            plain["attributes"] = {
-                name: dict(given) if isinstance(given, Mapping) else given
-                for name, given in self.attributes.items()
-            }
-        if self.column is not None:
-            assert not callable(self.column)
-            plain["column"] = self.column if isinstance(self.column, str) else dict(self.column)
-        return plain
-
-    def columns(self) -> Iterator[tuple[str | None, str]]:
-        """The columns that make weights personal, each with the quasi-identifier it is for (None: all)."""
-        if isinstance(self.column, str):
-            yield None, self.column
-        elif isinstance(self.column, Mapping):
-            yield from self.column.items()
-
-
-_PAPER_ALONE = f"only variant: {PAPER} has it; leave it out."
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateSampling(Part):
-    """Rows are drawn, and boxes published only if enough of them were drawn [FEB12, section 3; LQS12].
-
-    ``sample`` is the chance of a row to be drawn; None lets the method choose. ``algorithm`` is of the variant paper
-    alone: 3 enumerates the generalizations of a row, 4 walks in a polytope.
-    """
-
-    epsilon: Annotated[
-        Fraction,
-        Exact(
-            "The privacy budget: the smaller, the more private.", least=0.001, most=50,
-            says="must be a number from 0.001 to 50, such as 1.0; the smaller, the more private.",
-        ),
-    ]  # fmt: skip
-    delta: Annotated[
-        Fraction,
-        Exact(
-            "The chance that the promise fails.", above=0, below=1,
-            says="must be a number between 0 and 1, such as 1.0e-6.",
-        ),
-    ]  # fmt: skip
-    sample: Annotated[
-        Fraction | None,
-        Exact(
-            "The chance that a row is drawn; without it the method chooses.", above=0, below=1,
-            says="must be a number between 0 and 1, such as 0.5.",
-        ),
-    ] = None  # fmt: skip
-    variant: Annotated[
-        str,
-        ChoiceRule(
-            "As repaired (needs a public side-table), or as printed (for study: nothing is promised).",
-            words=VARIANTS,
-        ),
-    ] = REPAIRED
-    algorithm: Annotated[
-        int,
-        Whole(
-            "Variant paper: Algorithm 3 by enumeration, or with the walks of Algorithm 4.",
-            least=3, most=4, says="must be 3 or 4.",
-        ),
-    ] = _ALGORITHM_3  # fmt: skip
-    meaning: ClassVar[str] = (
-        "Differentially private: rows are drawn, and boxes published if enough of them were drawn."
-    )
-    says: ClassVar[str] = "must be a mapping, such as {epsilon: 1.0, delta: 1.0e-6}."
-    absent: ClassVar[Mapping[str, str]] = {
-        "epsilon": "the key 'epsilon' is missing; say, for example, epsilon: 1.0.",
-        "delta": "the key 'delta' is missing; say, for example, delta: 1.0e-6.",
-    }
-
-    @classmethod
-    def complain(cls, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-        if given.get("variant", REPAIRED) != PAPER and "algorithm" in given:
-            yield ("algorithm",), _PAPER_ALONE
-
-    def as_policy(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"epsilon": as_plain(self.epsilon), "delta": as_plain(self.delta)}
-        if self.sample is not None:
-            options["sample"] = as_plain(self.sample)
-        options["variant"] = self.variant
-        if self.variant == PAPER:
-            options["algorithm"] = self.algorithm
-        return options
-
-
-_UTILITY = "must be depth, inverse or log, or by column a list of numbers, such as {zip: [0, 1, 3]}."
-
-
-@dataclass(frozen=True, eq=False)
-class _ModelOrWeights(Either):
-    """A model alone is short for weights that it gives."""
-
-    def read(self, given: Any, read_other: Callable[[Any], Any]) -> Any:
-        found = Either.read(self, given, read_other)
-        return Weights(found) if isinstance(found, str) else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,8 +122,8 @@ class RiskUtilityOptions(MethodOptions):
         Either(
             "Threshold: the least utility of a row, as a share of the way from the row suppressed to the row as it is; "
             "or a utility, the same for every row: {value: 5}.",
-            says=_SHARE.says,
-            one=_SHARE,
+            says=SHARE.says,
+            one=SHARE,
             other=Absolute,
         ),
     ] = DEFAULT_SHARE
@@ -417,25 +142,10 @@ class RiskUtilityOptions(MethodOptions):
             says=f"must be a whole number from 0 to {MOST_KAPPA}.",
         ),
     ] = 1  # fmt: skip
-    utility: Annotated[
-        Utility,
-        Either(
-            "What a value tells: its depth in the hierarchy, one over the values below it, or ln(all values / those "
-            "below it); or by column the utility of a value at each depth, the root's first (other columns: depth).",
-            says=_UTILITY,
-            one=ChoiceRule(words=UTILITIES),
-            other=MappingOf(
-                says=_UTILITY,
-                value=ListOf(
-                    says="must be a list of numbers of at least 0, the root's first, such as [0, 1, 3].",
-                    item=NumberRule(least=0, most=1e9, says="must be a number from 0 to 1e9."),
-                ),
-            ),
-        ),
-    ] = DEPTH
+    utility: Annotated[Utility, UTILITY] = DEPTH
     weights: Annotated[
         Weights,
-        _ModelOrWeights(
+        ModelOrWeights(
             "How sensitive a value is: a model, or a model with weights of columns and of rows.",
             says=Weights.says,
             one=ChoiceRule(words=MODELS),
@@ -574,17 +284,16 @@ class RiskUtilityOptions(MethodOptions):
 
 def _check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistakes) -> None:
     """The options make sense together, and with the columns."""
-    for check_all in (_check_no_function, _check_each):
-        check_all(options, mistakes)
-        if mistakes.found:
-            return
+    mistakes.found += _functions_in(options) or check(options, METHOD)
+    if mistakes.found:
+        return
     for check_some in (_check_objective, _check_variant):
         with mistakes.collect():
             check_some(options)
     with mistakes.collect():
-        _check_utility(options.utility, schema)
+        check_utility(options.utility, schema, (*METHOD, "utility"))
     with mistakes.collect():
-        _check_weights(options.weights, schema)
+        options.weights.check(schema, (*METHOD, "weights"))
     if options.private is not None:
         with mistakes.collect():
             _check_private(options, options.private)
@@ -593,23 +302,18 @@ def _check_options(options: RiskUtilityOptions, schema: Schema, mistakes: Mistak
             _check_floor(options, schema)
 
 
-def _check_no_function(options: RiskUtilityOptions, mistakes: Mistakes) -> None:
+def _functions_in(options: RiskUtilityOptions) -> list[Mistake]:
     """What is a function in code has no place in a document."""
-    cannot = "a function cannot be written down with the release;"
+    cannot, found = "a function cannot be written down with the release;", []
     if callable(options.utility):
-        mistakes.found.append(Mistake((*METHOD, "utility"), f"{cannot} give its values by depth."))
+        found.append(Mistake((*METHOD, "utility"), f"{cannot} give its values by depth."))
     if callable(options.weights.column):
-        mistakes.found.append(
-            Mistake((*METHOD, "weights", "column"), f"{cannot} add its numbers as a column.")
-        )
-
-
-def _check_each(options: RiskUtilityOptions, mistakes: Mistakes) -> None:
-    mistakes.found += check(options, METHOD)
+        found.append(Mistake((*METHOD, "weights", "column"), f"{cannot} add its numbers as a column."))
+    return found
 
 
 def _check_variant(options: RiskUtilityOptions) -> None:
-    """Algorithms 1 and 2, and their parameters."""
+    """Raise if Algorithm 1 or 2, or their parameters, are asked for where another optimizer works."""
     for word, given, none in (
         (APPROXIMATION, options.approximation, ApproximationOptions()),
         (GENETIC, options.genetic, GeneticOptions()),
@@ -639,7 +343,7 @@ def _check_approximation(options: RiskUtilityOptions) -> None:
             (*path, "sigma"), f"only variant: {PAPER} draws until sigma accepts; leave it out, or say so."
         )
     if not 0 < sigma[0] < 1 < sigma[1]:
-        raise Misfit((*path, "sigma"), _SIGMA)
+        raise Misfit((*path, "sigma"), SIGMA)
     share = options.utility_at_least
     if not isinstance(share, Absolute) and share and least_acceptance(share, *sigma) <= 0:
         raise Misfit(
@@ -647,12 +351,6 @@ def _check_approximation(options: RiskUtilityOptions) -> None:
             "theorem 3 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1, theta being utility-at-least; "
             f"sigma_2 must be above {float(1 / (1 - (1 - share) / (1 - share * sigma[0]))):.4g} here.",
         )
-
-
-def least_acceptance(share: Fraction, sigma_1: float | Fraction, sigma_2: float | Fraction) -> float:
-    """The bound on the chance that a drawn level set is accepted, by Markov's inequality [FEB12, proof of theorem 3]."""
-    theta = float(share)
-    return 1 - (1 - theta) / (1 - theta * float(sigma_1)) - 1 / float(sigma_2)
 
 
 def _check_objective(options: RiskUtilityOptions) -> None:
@@ -677,46 +375,6 @@ def _check_objective(options: RiskUtilityOptions) -> None:
         raise Misfit((*METHOD, "kappa"), "only the objective lagrangian has it; leave it out.")
 
 
-def _check_utility(utility: Utility, schema: Schema) -> None:
-    path: Where = (*METHOD, "utility")
-    if isinstance(utility, str) or callable(utility):
-        return
-    for name, by_depth in utility.items():
-        _quasi_identifier(name, schema, path, "has utility")
-        if any(above > below for above, below in pairwise(by_depth)):
-            raise Misfit(
-                (*path, name),
-                "must not fall from the root to the leaves: a more general value cannot tell more.",
-            )
-
-
-def _check_weights(weights: Weights, schema: Schema) -> None:
-    path: Where = (*METHOD, "weights")
-    for name, given in weights.attributes.items():
-        _quasi_identifier(name, schema, (*path, "attributes"), "is weighed")
-        if isinstance(given, Mapping) and weights.model != HARMONIC:
-            raise Misfit(
-                (*path, "attributes", name),
-                f"{weights.model} knows one weight for the whole column; give a number, or use model: {HARMONIC}.",
-            )
-    for quasi, name in weights.columns():
-        if quasi is not None:
-            _quasi_identifier(quasi, schema, (*path, "column"), "is weighed")
-        _check_factors(declared_column(name, schema, (*path, "column")), (*path, "column"))
-
-
-def _check_factors(attribute: Attribute, path: Where) -> None:
-    """A column of personal weights."""
-    if attribute.role in (Role.QUASI_IDENTIFIER, Role.IDENTIFIER):
-        raise Misfit(
-            path,
-            f"column {short(attribute.name)} has the role {attribute.role}, and personal weights are no such thing; "
-            "give it the role drop (used, not published) or other.",
-        )
-    if attribute.kind is not Kind.NUMBER:
-        raise Misfit(path, f"column {short(attribute.name)} holds weights; add type: number to it.")
-
-
 def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> None:
     path: Where = (*METHOD, "private")
     try:
@@ -726,8 +384,8 @@ def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> Non
     if private.variant == PAPER:
         _check_paper(options, private, path)
         return
-    if private.algorithm != _ALGORITHM_3:
-        raise Misfit((*path, "algorithm"), _PAPER_ALONE)
+    if private.algorithm != ALGORITHM_3:
+        raise Misfit((*path, "algorithm"), PAPER_ALONE)
     if isinstance(options.utility_at_least, Absolute):
         raise Misfit(
             (*METHOD, "utility-at-least"),
@@ -753,7 +411,7 @@ def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> Non
 
 
 def _check_paper(options: RiskUtilityOptions, private: PrivateSampling, path: Where) -> None:
-    """Algorithm 3 knows two objectives, Algorithm 4 one; both take the table for its own side table."""
+    """Raise unless the paper has it: Algorithm 3 knows two objectives, Algorithm 4 one, and neither a side table."""
     if options.side_table is not None:
         raise Misfit(
             path, "the variant paper takes the table itself for its side table; leave out side-table."
@@ -768,20 +426,17 @@ def _check_paper(options: RiskUtilityOptions, private: PrivateSampling, path: Wh
 
 
 def _check_declared(attribute: Attribute) -> None:
-    """A domain that follows from the policy alone."""
+    """Raise unless the domain of a column follows from the policy alone."""
     path: Where = ("attributes", attribute.name)
     lacking = name_undeclared(attribute)
     if lacking is not None:
         raise Misfit(path, f"private reads no domain from the table; declare {lacking}.")
-    try:
+    with at_hierarchy(attribute.name, (*path, "hierarchy")):
         with_hierarchy(attribute).build_declared_hierarchy()
-    except HierarchyError as error:
-        sentence = str(error).removeprefix(f"The hierarchy of column {attribute.name!r}: ")
-        raise Misfit((*path, "hierarchy"), sentence) from None
 
 
 def with_hierarchy(attribute: Attribute) -> Attribute:
-    """The column with the hierarchy that it has if none is declared: halves of a number, days and months of a date."""
+    """The column; if it declares no hierarchy, with halves of a number, or with days, months and years of a date."""
     if not attribute.is_ordered:
         return attribute
     rule = Balanced(2) if attribute.kind is Kind.NUMBER else DAYS_TO_YEARS
@@ -799,7 +454,7 @@ def declared_schema(schema: Schema) -> Schema:
 
 
 def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
-    """A row that is suppressed must have some weight where one divides by its risk."""
+    """Raise if a row that is suppressed may weigh nothing where one divides by its risk."""
     is_paper = options.private is not None and options.private.variant == PAPER
     if options.floor > 0 or (options.objective == THRESHOLD and not is_paper):
         return
@@ -816,7 +471,7 @@ def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
 
 
 def _check_rest(options: RiskUtilityOptions, policy: RestOfPolicy, mistakes: Mistakes) -> None:
-    """The rest of the policy is something that rows with boxes of their own can serve."""
+    """Collect what the rest of the policy asks for and a method that chooses row by row cannot serve."""
     with mistakes.collect():
         if policy.requirements:
             raise Misfit(
@@ -839,12 +494,3 @@ def _check_rest(options: RiskUtilityOptions, policy: RestOfPolicy, mistakes: Mis
                 )
             if options.is_private and attribute.role is Role.QUASI_IDENTIFIER:
                 _check_declared(attribute)
-
-
-def _quasi_identifier(name: str, schema: Schema, path: Where, what: str) -> None:
-    attribute = declared_column(name, schema, path)
-    if attribute.role is not Role.QUASI_IDENTIFIER:
-        raise Misfit(
-            path,
-            f"column {short(name)} has the role {attribute.role}, and only a quasi-identifier {what}; leave it out.",
-        )
