@@ -84,7 +84,7 @@ def trial(problem: LatticeProblem, table: str, number: int, seed: int) -> list[d
         few = which[:N_SEARCHED]
         taken, _ = tradeoff_studies.clocked(lambda: row_by_row.by_prefix_sums(problem, objective, few))
         add(SUMMED, "seconds", taken / len(few) * problem.n)
-    if not number and exact.n_tuples(problem, objective) <= MOST_TUPLES:
+    if not number and exact.estimate_tuples(problem, objective) <= MOST_TUPLES:
         taken, _ = tradeoff_studies.clocked(lambda: exact.solve(problem, objective, threads=1))
         add(CUBE, "seconds", taken)
     for method, taken, found in searched(problem, objective, which, random):
@@ -139,7 +139,7 @@ def scanned(problem: LatticeProblem, objective: Threshold, which: Ints, random: 
     for row in which.tolist():
         levels = row_by_row.some_useful(problem, objective, row, N_GENERALIZATIONS, random)
         taken, _ = tradeoff_studies.clocked(
-            lambda row=row, levels=levels: problem.measures(np.full(len(levels), row), levels)
+            lambda row=row, levels=levels: problem.measure(np.full(len(levels), row), levels)
         )
         seconds.append(taken / len(levels) * row_by_row.n_useful(problem, objective, row))
     return float(np.mean(seconds)) * problem.n

@@ -15,7 +15,7 @@ from rowwise_people import QUASI, chain, covers, depth, people, policy_text, raw
 import sfumato as sf
 from sfumato.cli.promises import promises
 from sfumato.methods.risk_utility import optimize
-from sfumato.methods.risk_utility.generalize import encode_tables
+from sfumato.methods.risk_utility.encode import encode_tables
 from sfumato.methods.risk_utility.paper import approximation, genetic
 from sfumato.methods.risk_utility.problem import Threshold
 from sfumato.policy.document import Policy

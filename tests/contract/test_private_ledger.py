@@ -9,7 +9,7 @@ import pytest
 from commandline import command, environment
 
 from sfumato import verify_folder
-from sfumato.methods.specialization.diffgen.release import drawn_from
+from sfumato.methods.specialization.diffgen.release import draw_release
 from sfumato.privacy.mechanisms import secret
 
 POLICY = """
@@ -83,9 +83,9 @@ def test_four_runs_into_one_folder_give_one_release_and_say_what_the_others_cost
 def test_a_run_that_loses_its_folder_after_the_charge_says_what_it_cost(sfumato, table, monkeypatch):
     def appear(*arguments, **options):
         (table / "out").mkdir()
-        return drawn_from(*arguments, **options)
+        return draw_release(*arguments, **options)
 
-    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.drawn_from", appear)
+    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.draw_release", appear)
     done = sfumato(*PUBLISH, "out")
     assert done.code == 2
     assert done.sentence.startswith("The folder out already exists")
@@ -99,7 +99,7 @@ def test_ctrl_c_after_the_charge_says_what_stays_charged(sfumato, table, monkeyp
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.drawn_from", interrupted)
+    monkeypatch.setattr("sfumato.methods.specialization.diffgen.release.draw_release", interrupted)
     done = sfumato(*PUBLISH, "out")
     assert done.code == 130
     assert (

@@ -12,8 +12,8 @@ import pytest
 from sfumato.methods.risk_utility.kernels.neighbours import Steps
 from sfumato.methods.risk_utility.paper.kernels.genes import (
     Members,
-    by_utility,
-    fill_crossed,
+    draw_by_utility,
+    fill_crossover,
     fill_mutant,
     fill_path,
 )
@@ -64,7 +64,7 @@ def mutants(steps: Steps, genes: str, *, is_anywhere: bool = False, n: int = 200
 
 def crossed(genes: str, others: str) -> str:
     out = np.full(len(genes) + len(others), UNDEFINED, dtype=np.uint16)
-    return text(out[: fill_crossed(path(genes), path(others), out)])
+    return text(out[: fill_crossover(path(genes), path(others), out)])
 
 
 SQUARE = lattice((0, 1, 2, 3), (0, 1, 2, 3))
@@ -132,9 +132,12 @@ def test_as_printed_a_path_ends_at_its_first_feasible_node():
 def test_as_printed_parents_are_taken_in_direct_proportion_to_their_utility(utilities):
     """2.5, Selection: "a rank to each solution that is in direct proportion to its utility". Of none, evenly."""
     n, whole, random = len(utilities), max(utilities), counter(1)
-    state = np.array([[1, 1, whole - own] for own in utilities], dtype=np.int64)
-    members = Members(np.zeros((n, 1), np.uint16), np.zeros(n, np.int64), np.zeros((n, 1), np.uint8), state)
-    drawn = [int(by_utility(random, members, n, np.int64(whole))) for _ in range(8000)]
+    loss = np.array([whole - own for own in utilities], dtype=np.int64)
+    members = Members(
+        np.zeros((n, 1), np.uint16), np.zeros(n, np.int64), np.zeros((n, 1), np.uint8),
+        covered=np.ones_like(loss), weight=np.ones_like(loss), loss=loss,
+    )  # fmt: skip
+    drawn = [int(draw_by_utility(random, members, n, np.int64(whole))) for _ in range(8000)]
     shares = np.array(utilities, dtype=np.float64) if any(utilities) else np.ones(n)
     wanted = shares / shares.sum()
     assert np.bincount(drawn, minlength=n) / 8000 == pytest.approx(wanted, abs=0.03)

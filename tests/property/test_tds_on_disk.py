@@ -14,7 +14,7 @@ from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.gains import Gains
 from sfumato.methods.specialization.groups import CountedGroups
-from sfumato.methods.specialization.tds import BestScore, ClassLabels, grow_on_disk, in_memory
+from sfumato.methods.specialization.tds import BestScore, ClassLabels, RowStorage, grow_on_disk, in_memory
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -54,10 +54,7 @@ def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, a
             rows,
             rows.problem,
             case.policy,
-            spill=spill,
-            layout=rows.layout,
-            memory=memory,
-            at_once=at_once,
+            storage=RowStorage(spill, rows.layout, memory, at_once),
             random=seeded(1),
         )
         found = list(portions)

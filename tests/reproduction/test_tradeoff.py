@@ -34,7 +34,7 @@ SCRIPTS = (cerias_fig8, cerias_fig9, cerias_fig10)
 @given(tradeoff_cases.problems(max_columns=3), tradeoff_cases.thresholds)
 def test_prefix_sums_find_the_optimum_of_each_row(problem, objective):
     found = row_by_row.by_prefix_sums(problem, objective, np.arange(problem.n))
-    measured = problem.measures(np.arange(problem.n), found.levels)
+    measured = problem.measure(np.arange(problem.n), found.levels)
     assert [part.tolist() for part in (found.covered, found.weight, found.utility)] == [
         part.tolist() for part in measured
     ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.evaluation import measures, points
 from sfumato.evaluation.points import CategoryColumn, Column
-from sfumato.methods.specialization.diffgen.release import Drawn, drawn_from
+from sfumato.methods.specialization.diffgen.release import DrawnCounts, draw_release
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declared import with_missing
 from sfumato.privacy import mechanisms
@@ -27,13 +27,13 @@ Ints = NDArray[np.int64]
 class NoisyRows:
     """A private release of a training part; boxes of the training rows, the test rows, and all cells of the grid."""
 
-    drawn: Drawn
+    drawn: DrawnCounts
     boxes: points.RowBoxes
     n_train: int
 
     @classmethod
     def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> NoisyRows:
-        drawn = drawn_from(train, policy, chance=mechanisms.seeded(seed))
+        drawn = draw_release(train, policy, chance=mechanisms.seeded(seed))
         cuts = drawn.recoding
         trees = {
             axis.attribute.name: with_missing(axis.attribute.build_declared_hierarchy())

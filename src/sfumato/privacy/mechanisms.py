@@ -144,13 +144,13 @@ class _OpenDP(_Secret):
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         # The exponential law is what OpenDP takes for this divergence. That it is share-private does not rest on
         # the divergence: it is a property of the law [MT07].
-        return int(_selection("zero_concentrated_divergence", rounded_up(scale))(below_highest(scores)))
+        return int(_selection("zero_concentrated_divergence", round_up(scale))(below_highest(scores)))
 
     def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
-        return int(_selection("max_divergence", rounded_up(scale))(below_highest(scores)))
+        return int(_selection("max_divergence", round_up(scale))(below_highest(scores)))
 
     def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
-        draw = _noise(rounded_up(scale))
+        draw = _noise(round_up(scale))
         flat = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
         noisy = np.empty_like(flat)
         parts = [slice(start, start + COUNTS_AT_ONCE) for start in range(0, len(flat), COUNTS_AT_ONCE)]
@@ -198,14 +198,14 @@ class _Seeded:
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         noise = self._random.gumbel(size=len(scores))
-        return int(np.argmax(below_highest(scores) / rounded_up(scale) + noise))
+        return int(np.argmax(below_highest(scores) / round_up(scale) + noise))
 
     def permute_and_flip(self, scores: Ints, scale: Fraction) -> int:
         noise = self._random.exponential(size=len(scores))
-        return int(np.argmax(below_highest(scores) / rounded_up(scale) + noise))
+        return int(np.argmax(below_highest(scores) / round_up(scale) + noise))
 
     def discrete_laplace(self, counts: Ints, scale: Fraction) -> Ints:
-        end = -math.expm1(-1 / rounded_up(scale))
+        end = -math.expm1(-1 / round_up(scale))
         up, down = (self._random.geometric(end, size=counts.shape) for _ in range(2))
         return np.asarray(counts + up - down, dtype=np.int64)
 
@@ -226,10 +226,10 @@ class _Noiseless:
         return np.array(counts, dtype=np.int64)
 
 
-def rounded_up(scale: Fraction) -> float:
+def round_up(scale: Fraction) -> float:
     """The lowest float that is not below ``scale``: rounding never costs more than was charged.
 
-    >>> Fraction(rounded_up(Fraction(1, 3))) >= Fraction(1, 3)
+    >>> Fraction(round_up(Fraction(1, 3))) >= Fraction(1, 3)
     True
     """
     if scale <= 0:

@@ -121,14 +121,14 @@ def test_noise_costs_utility():
 
 def all_zero(monkeypatch, keep=()):
     """Every count becomes 0, except in these columns of classes."""
-    original = private.drawn_from
+    original = private.draw_release
 
     def emptied(*given, **options):
         drawn = original(*given, **options)
         drawn.counts[:, [c for c in range(drawn.counts.shape[1]) if c not in keep]] = 0
         return drawn
 
-    monkeypatch.setattr(private, "drawn_from", emptied)
+    monkeypatch.setattr(private, "draw_release", emptied)
 
 
 @pytest.mark.parametrize("model", ["decision-tree", "naive-bayes", "random-forest", "linear-svm"])

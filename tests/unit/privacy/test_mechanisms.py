@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InternalError, MissingExtra
 from sfumato.privacy import mechanisms
-from sfumato.privacy.mechanisms import noiseless, rounded_up, secret, secret_coins, seeded
+from sfumato.privacy.mechanisms import noiseless, round_up, secret, secret_coins, seeded
 
 BACKENDS = {"secret": secret, "seeded": lambda: seeded(20110821), "noiseless": noiseless}
 TINY, HUGE = Fraction(1, 10**6), Fraction(10**6)
@@ -107,7 +107,7 @@ def test_each_backend_states_its_randomness():
 
 @given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**12))
 def test_a_scale_is_rounded_up_to_the_next_float_and_no_further(scale):
-    rounded = rounded_up(scale)
+    rounded = round_up(scale)
     assert Fraction(rounded) >= scale
     assert Fraction(np.nextafter(rounded, 0)) < scale
 

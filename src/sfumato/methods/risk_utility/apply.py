@@ -1,7 +1,7 @@
-"""Further rows, generalized as a risk-utility release was.
+"""Generalize further rows by the policy of a risk-utility release.
 
-Such a release has no recoding: one would tell which raw rows became which boxes. So further rows are optimized anew, by
-the policy of the release and against a side table. They carry no promise of the release.
+Such a release has no recoding: it would tell which raw row became which box. So further rows are optimized anew, by the
+policy of the release and against a side table. What the release promises does not hold for them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.encode import encode_tables
 from sfumato.methods.risk_utility.optimize import optimize
+from sfumato.methods.risk_utility.publish import publish_rows
 from sfumato.methods.risk_utility.release import with_side_table
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
@@ -66,9 +67,9 @@ def generalize_rows(
     )
     rules = replace(rules, schema=Schema(known))
     method = rules.options_for(RiskUtilityOptions)
-    found = generalize.encode_tables(source, rules.schema, method, side.source)
+    found = encode_tables(source, rules.schema, method, side.source)
     optimum = optimize(found.problem, method, threads=threads, progress=progress)
-    return generalize.publish_rows(source, rules, found, optimum.solution.levels)
+    return publish_rows(source, rules, found, optimum.solution.levels)
 
 
 def apply_to_file(

@@ -1,4 +1,4 @@
-"""Risk-utility as a method: a box for each row, or by its private form the boxes of rows that were drawn."""
+"""Risk-utility as a method: a box for each row; in its private form, the boxes of rows that were drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.errors import InputError, InternalError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
 from sfumato.methods.risk_utility.apply import apply_to_file
 from sfumato.methods.risk_utility.private import release as sampling
-from sfumato.methods.risk_utility.release import TRADEOFF, outcome_of, with_side_table
+from sfumato.methods.risk_utility.release import TRADEOFF, generalize_table, with_side_table
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.schema import Role
@@ -23,13 +23,13 @@ from sfumato.table.source import Source
 
 
 class RiskUtility:
-    """See :mod:`sfumato.methods.risk_utility`. There is no recoding: it would tell raw rows from boxes."""
+    """See :mod:`sfumato.methods.risk_utility`. There is no recoding: it would tell which raw row became which box."""
 
     only_in_memory = True
     apply_to_file = staticmethod(apply_to_file)
 
     def check(self, table: Any, policy: Policy, extras: Extras) -> None:
-        """That a side table is public is the owner's word; but it is not the table itself."""
+        """Raise if a private release would take the table itself for public; that others are, the owner knows."""
         if policy.is_private:
             given = extras.side_table
             _check_public(policy.options_for(RiskUtilityOptions).side_path if given is None else given, table)
@@ -48,7 +48,7 @@ class RiskUtility:
         if policy.is_private:
             return _draw(source, policy, engine, chance, extras, progress)
         policy, side = with_side_table(policy, extras.side_table)
-        found = outcome_of(
+        found = generalize_table(
             source, policy, side, random=chance.generator(), threads=engine.threads, progress=progress
         )
         return Draft(
@@ -62,19 +62,23 @@ METHOD: Method = RiskUtility()
 def _draw(
     source: Source, policy: Policy, engine: Engine, chance: Seed, extras: Extras, progress: Progress
 ) -> Draft:
+    """The private form: the cost is charged to the owner's account before anything is drawn."""
     policy, side = with_side_table(policy, extras.side_table)
     if side is None:
         raise InternalError("A private risk-utility policy has a side table.")
-    policy = sampling.prepared(policy, side)
+    policy = sampling.prepare(policy, side)
     coins = mechanisms.secret_coins() if chance.number is None else mechanisms.seeded(chance.number)
     cost = sampling.plan_of(policy)
     extras.charge(cost.epsilon, cost.delta)
-    drawn = sampling.drawn_from(source, policy, side, coins=coins, threads=engine.threads, progress=progress)
+    drawn = sampling.draw_release(
+        source, policy, side, coins=coins, threads=engine.threads, progress=progress
+    )
     missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
     return Draft(drawn.rows, drawn.policy, privacy=drawn.privacy, missing=missing)
 
 
 def _check_public(side_table: Any, table: Any) -> None:
+    """Raise if two tables are one."""
     is_same = side_table is table
     if isinstance(side_table, str | PathLike) and isinstance(table, str | PathLike):
         one, other = os.fsdecode(side_table), os.fsdecode(table)

@@ -1,7 +1,7 @@
-r"""How much a value of a hierarchy tells (its utility), and how sensitive it is (its weight) [FEB12, section 2.1.2].
+r"""Utility and weight of hierarchy nodes: how much a value tells, and how sensitive it is [FEB12, section 2.1.2].
 
-Both belong to nodes and add up over columns. Utility never rises, and weight as a rule neither, towards the root. Here
-they are floats; :mod:`problem` makes whole numbers of them.
+Both add up over columns. Utility never rises towards the root, and weight rises only by exception. Here they are floats;
+:mod:`problem` makes whole numbers of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def utilities(attribute: Attribute, tree: Hierarchy, utility: Utility) -> Floats
 
     .. math:: depth(x), \quad 1 / n(x), \quad \ln (n(root) / n(x))
 
-    n(x) is the number of leaves below x. By a list, a node has the entry of its depth, and deeper ones the last.
+    n(x) is the number of leaves below x. Given a list, a node has the entry of its depth; nodes deeper than the list have
+    its last.
 
     >>> tree = Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}})
     >>> utilities(Attribute("x", "quasi-identifier"), tree, "depth").tolist()
@@ -81,7 +82,7 @@ def weights(attribute: Attribute, tree: Hierarchy, given: Weights, *, n_columns:
 
 
 def _harmonic(tree: Hierarchy, by_label: Mapping[str, float]) -> Floats:
-    """From the leaves up; infinite is one over 0."""
+    """Harmonic weights, from the leaves up; one over 0 is infinite."""
     out = np.ones(tree.n_nodes)
     for node in tree.leaf_nodes.tolist():
         label = tree.labels[node]

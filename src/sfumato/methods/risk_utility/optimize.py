@@ -1,4 +1,4 @@
-"""One entry to all optimizers, and the choice among them.
+"""The choice among all optimizers.
 
 ``auto`` takes the cube of all generalizations wherever it is affordable: what it would cost is counted on a sample of
 level vectors. Else the Lagrangian is proved by certificates and cuts, and the other objectives are probed; a threshold
@@ -17,11 +17,17 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InputError, InternalError
-from sfumato.methods.risk_utility.generalize import objective_of
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.optimizers.tuples import fits_any_rows
 from sfumato.methods.risk_utility.paper import approximation, genetic, lagrangian
-from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, Objective, Solution, Threshold
+from sfumato.methods.risk_utility.problem import (
+    Lagrangian,
+    LatticeProblem,
+    Objective,
+    Solution,
+    Threshold,
+    objective_of,
+)
 from sfumato.policy.options.risk_utility import (
     APPROXIMATION,
     AUTO,
@@ -43,7 +49,7 @@ ENDLESS = 1e11
 
 MOST_BOXES = 2_000_000
 LEAST_BOXES = 20
-"""Boxes of branch and bound for all rows together, and for one row if it is worth while at all."""
+"""Boxes of branch and bound for all rows together; and the fewest for one row that make it worth while."""
 
 SEED = 7
 """Of searches that draw: the same rows get the same boxes, whoever asks."""
@@ -70,9 +76,9 @@ class Optimum:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerChoice:
-    """Who solves, the optimizer that this is called in a policy, why, and limits of the solver.
+    """The solver, the optimizer that a policy would call it, the reason for it, and limits of the solver.
 
-    ``part`` of what a threshold asks for is what every row gets at least: Algorithm 1 as printed falls short of it.
+    Every row gets at least ``part`` of what a threshold asks for: 1, but for Algorithm 1 as printed.
     """
 
     solver: str
@@ -146,12 +152,12 @@ def choose_optimizer(
 ) -> OptimizerChoice:
     """The optimizer that a problem is solved by, if this one is asked for.
 
-    ``for_any_rows`` it can solve the problem of any other rows with the same side table, too.
+    With ``for_any_rows`` the choice does not depend on the rows: it can solve any others with the same side table.
     """
     if asked not in (AUTO, EXACT):
         return OptimizerChoice(asked, asked, "as asked")
     is_possible = not for_any_rows or fits_any_rows(problem)
-    n_tuples = exact.n_tuples(problem, objective) if is_possible else math.inf
+    n_tuples = exact.estimate_tuples(problem, objective) if is_possible else math.inf
     why = (
         f"the cube of all generalizations has about {n_tuples:.1e} generalized rows"
         if math.isfinite(n_tuples)
@@ -176,7 +182,7 @@ def choose_optimizer(
 
 
 def _check(problem: LatticeProblem, objective: Objective, found: Solution, part: Fraction) -> None:
-    """Whatever an optimizer says, a row below its threshold is not published."""
+    """Raise if an optimizer left out rows, or left one below its threshold: that must not be published."""
     if not np.array_equal(found.which, np.arange(problem.n)):
         raise InternalError("An optimizer left out rows.")
     if isinstance(objective, Threshold):

@@ -28,8 +28,22 @@ from numpy.typing import NDArray
 from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.errors import InternalError, PolicyError
 from sfumato.methods.risk_utility import model
-from sfumato.methods.risk_utility.kernels.lattice import Lattice, fill_measures
-from sfumato.policy.options.risk_utility import Absolute, AtLeast, Utility, Weights
+from sfumato.methods.risk_utility.kernels.lattice import (
+    Lattice,
+    LatticeMeasures,
+    SideRows,
+    TableRows,
+    fill_measures,
+)
+from sfumato.policy.options.risk_utility import (
+    LAGRANGIAN,
+    THRESHOLD,
+    Absolute,
+    AtLeast,
+    RiskUtilityOptions,
+    Utility,
+    Weights,
+)
 from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
@@ -53,7 +67,7 @@ GREATEST_UTILITY = 1 << 60
 class Threshold:
     """Least risk with at least a given utility [FEB12, definition 1], or a share of that of the row as it is.
 
-    A share is of the way from the row suppressed to the row as it is.
+    A share is part of the way from the utility of the row suppressed to that of the row as it is.
     Ties: least risk, then most utility, then the least levels, the first column's first.
     """
 
@@ -70,12 +84,27 @@ class Lagrangian:
 
 @dataclass(frozen=True, slots=True)
 class LogRisk:
-    r"""The greatest :math:`u(x) - \lambda \ln r(x)`: ours, for the Lagrangian is nearly always raw or suppressed."""
+    r"""The greatest :math:`u(x) - \lambda \ln r(x)`. Ours: the Lagrangian is nearly always raw or suppressed."""
 
     price: Fraction
 
 
 Objective = Threshold | Lagrangian | LogRisk
+
+
+def objective_of(options: RiskUtilityOptions) -> Objective:
+    """What the options ask for.
+
+    >>> objective_of(RiskUtilityOptions())
+    Threshold(at_least=Fraction(3, 5))
+    """
+    if options.objective == THRESHOLD:
+        return Threshold(options.utility_at_least)
+    if options.price is None:
+        raise InternalError(f"The objective {options.objective} has no price.")
+    if options.objective == LAGRANGIAN:
+        return Lagrangian(options.price, options.kappa)
+    return LogRisk(options.price)
 
 
 # ---- the problem ----------------------------------------------------------------------------------------
@@ -85,9 +114,9 @@ Objective = Threshold | Lagrangian | LogRisk
 class LatticeProblem:
     """Rows to be generalized, the rows of the side table, and what generalizations are worth.
 
-    ``of_row`` says which of the (distinct) ``rows`` each row of the table is, ``n_alike`` how many of those there are,
-    ``own`` is 1 where the side table lacks a row. ``factor`` is empty unless weights are personal; it multiplies the
-    weights of the lattice, which are then in smaller units than ``weight_unit``.
+    ``of_row`` says which of the (distinct) ``rows`` each row of the table is, ``n_alike`` how many rows of the table are
+    the same, ``own`` is 1 where the side table lacks a row. ``factor`` is empty unless weights are personal; it
+    multiplies the weights of the lattice, which are then in smaller units than ``weight_unit``.
     """
 
     lattice: Lattice
@@ -133,10 +162,10 @@ class LatticeProblem:
         return int(self.lattice.utility[self.lattice.root].sum())
 
     def need(self, at_least: AtLeast) -> Ints:
-        """The least whole utility of each row that reaches the threshold, in exact arithmetic.
+        """The least whole utility that reaches the threshold, for each row, in exact arithmetic.
 
-        Of utilities that are not whole by nature half a unit per column is left for rounding. A row may need more than it
-        has as it is, if the threshold is a utility.
+        Where utilities are not whole by nature, half a unit per column is left for rounding. If the threshold is a
+        utility, a row may need more than it has as it is.
         """
         slack = 0 if self.utility_unit == 1 else self.n_columns
         if isinstance(at_least, Absolute):
@@ -179,24 +208,25 @@ class LatticeProblem:
             weight = np.rint(self.factor[which] * weight).astype(np.int64)
         return np.asarray(weight.sum(axis=1) + self.floor)
 
-    def measures(self, which: Ints, levels: Levels) -> tuple[Ints, Ints, Ints]:
-        """Rows covered, weight and utility of generalizations of some rows, by looking at the whole side table."""
-        out = np.empty((len(which), 3), dtype=np.int64)
-        fill_measures(
-            self.lattice, self.rows, self.factor, np.int64(self.floor), self.own, levels, self.side, self.side_count,
-            which, out,
-        )  # fmt: skip
-        return out[:, 0].copy(), out[:, 1].copy(), out[:, 2].copy()
+    @cached_property
+    def table_rows(self) -> TableRows:
+        """The rows to be generalized, as kernels take them."""
+        return TableRows(self.rows, self.factor, self.own, self.floor)
+
+    def measure(self, which: Ints, levels: Levels) -> LatticeMeasures:
+        """What generalizations of some rows cover, weigh and tell, by looking at the whole side table."""
+        out = LatticeMeasures(*(np.empty(len(which), dtype=np.int64) for _ in LatticeMeasures._fields))
+        fill_measures(self.lattice, self.table_rows, SideRows(self.side, self.side_count), which, levels, out)
+        return out
 
     def solution(self, levels: Levels, *, which: Ints | None = None, is_proved: Any = False) -> Solution:
-        """The solution that these levels are, measured from the definition."""
+        """A solution of these levels, measured by the definition."""
         which = np.arange(self.n) if which is None else which
-        covered, weight, utility = self.measures(which, levels)
         proved = np.broadcast_to(np.asarray(is_proved, dtype=np.bool_), (len(which),)).copy()
-        return Solution(which, levels, covered, weight, utility, proved)
+        return Solution(which, levels, *self.measure(which, levels), proved)
 
     def risk(self, solution: Solution) -> Floats:
-        """Phi / |rho| in real units; nobody covered counts as one."""
+        """Phi / |rho| in real units; a generalization that covers nobody counts one row."""
         return solution.weight * self.weight_unit / np.maximum(solution.covered, 1)
 
     def value(self, objective: Lagrangian | LogRisk, solution: Solution) -> Floats:
@@ -217,10 +247,7 @@ class LatticeProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Generalizations of some rows of a problem, and what each covers, weighs and is worth.
-
-    ``is_proved`` where nothing better exists.
-    """
+    """Generalizations of some rows of a problem: what each covers, weighs and tells, and whether it is proved best."""
 
     which: Ints
     levels: Levels  # (which, columns)
@@ -258,7 +285,7 @@ def lattice_of(
 ) -> tuple[Lattice, int, float, float]:
     """Hierarchies, utilities and weights as whole numbers: (lattice, floor, unit of utility, unit of weight).
 
-    A weight that would be rounded to none at all is an error: what it protects would be published as it is.
+    A weight that would be rounded to 0 is an error: what it protects would be published as it is.
     """
     trees = [domain.hierarchy for domain in domains]
     values = [
@@ -298,7 +325,7 @@ def lattice_of(
 
 
 def _check_some(numbers: Floats, unit: float, what: str) -> None:
-    """Raise if a number above 0 would be rounded to none."""
+    """Raise if a number above 0 would be rounded to 0."""
     if np.any((numbers > 0) & (np.rint(numbers / unit) == 0)):
         raise PolicyError(
             f"A {what} is above 0, but not {2 / GREATEST_WEIGHT:.0e} of all weights together, and would count for "
@@ -341,8 +368,8 @@ def problem_of(
 ) -> LatticeProblem:
     """The problem of rows of codes (rows, columns); without a ``side`` table they are their own.
 
-    ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike. They are kept as parts
-    of a power of 2, at most 1, which the unit of weight is multiplied by: a weight is rounded when it is multiplied.
+    ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike. They are divided by a
+    power of 2, so that none is above 1, and the unit of weight is multiplied by it.
     """
     scale = 1.0 if factor is None else 2.0 ** math.ceil(math.log2(factor.max(initial=1.0)))
     lattice, floor_, utility_unit, weight_unit = lattice_of(domains, utility, weights, floor=floor / scale)
@@ -351,7 +378,7 @@ def problem_of(
     others, others_count = (distinct, count) if side is None else distinct_rows(side)[::2]
     if int(others_count.sum()) >= GREATEST_COUNT:
         raise InternalError("The side table has more rows than risks can be compared with.")
-    own = np.zeros(len(distinct), dtype=np.int64) if side is None else _lacking(distinct, others)
+    own = np.zeros(len(distinct), dtype=np.int64) if side is None else _find_lacking(distinct, others)
     if factor is not None:
         return LatticeProblem(
             lattice, codes, np.arange(len(codes)), others, others_count, own[at], floor_, utility_unit, weight_unit,
@@ -367,7 +394,7 @@ def distinct_rows(codes: Codes) -> tuple[Codes, Ints, Ints]:
     return distinct, found.number, found.count_rows()
 
 
-def _lacking(rows: Codes, side: Codes) -> Ints:
+def _find_lacking(rows: Codes, side: Codes) -> Ints:
     """1 for each (distinct) row that no (distinct) row of the side table equals."""
     both, at, _ = distinct_rows(np.concatenate([rows, side]))
     has = np.zeros(len(both), dtype=np.int64)
@@ -384,6 +411,7 @@ __all__ = [
     "Threshold",
     "distinct_rows",
     "lattice_of",
+    "objective_of",
     "problem_of",
     "values_of",
 ]

@@ -1,4 +1,4 @@
-"""What a table becomes when each of its rows is generalized for itself: the published rows and the figures of the run."""
+"""Generalize each row of a table: the published rows, and the figures of the run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import PaperCannotPublish, of_side_table
-from sfumato.methods.risk_utility import generalize
-from sfumato.methods.risk_utility.generalize import Encoded
+from sfumato.methods.risk_utility.encode import Encoded, close_policy, encode_tables
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.paper import exponential, polytope
-from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, distinct_rows
+from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, distinct_rows, objective_of
+from sfumato.methods.risk_utility.publish import bounds_of, boxes_table, publish_rows
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import FRAME, PrivateSampling, RiskUtilityOptions
 from sfumato.policy.options.sampling_plan import plan
@@ -29,7 +29,7 @@ from sfumato.table.reading import open_as
 from sfumato.table.source import Source
 
 TRADEOFF = "tradeoff"
-"""Under this word the figures of a run stand in the certificate."""
+"""The name of a run's figures in the certificate."""
 NO_PRIVACY = (
     "none is claimed: the set of boxes that may be published depends on the table [FEB12, theorem 4 is wrong]"
 )
@@ -48,7 +48,7 @@ class SideTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """All that is published, and what it was made of. The policy is closed (:mod:`generalize`)."""
+    """All that is published, and what it was made of. The policy is closed (:mod:`encode`)."""
 
     policy: Policy
     rows: pa.Table
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTable | None]:
-    """The policy, and its side table opened; one that is ``given``, a path or a frame, takes its place."""
+    """The policy, and its side table opened; a path or frame that is ``given`` takes the place of the policy's own."""
     options = policy.options_for(RiskUtilityOptions)
     if given is not None:
         is_path = isinstance(given, Path) or (isinstance(given, str) and not is_address(given))
@@ -74,7 +74,7 @@ def with_side_table(policy: Policy, given: Any = None) -> tuple[Policy, SideTabl
         return policy, SideTable(open_as(path, policy.schema), sha256_of(path) if path.exists() else None)
 
 
-def outcome_of(
+def generalize_table(
     source: Source,
     policy: Policy,
     side: SideTable | None,
@@ -86,19 +86,19 @@ def outcome_of(
     """Generalize every row of a table; ``random`` is for their order alone."""
     progress("encoding", 0, 1)
     other = None if side is None else side.source
-    policy = generalize.close_policy(policy, source, other)
+    policy = close_policy(policy, source, other)
     check_names(policy)
     options = policy.options_for(RiskUtilityOptions)
-    found = generalize.encode_tables(source, policy.schema, options, other)
+    found = encode_tables(source, policy.schema, options, other)
     if options.private is not None:
-        return _published_variant(source, policy, options.private, found, random, progress)
+        return _draw_as_printed(source, policy, options.private, found, random, progress)
     optimum = optimize(found.problem, options, threads=threads, progress=progress)
     progress("publishing", 0, 1)
-    rows = generalize.publish_rows(source, policy, found, optimum.solution.levels, random)
+    rows = publish_rows(source, policy, found, optimum.solution.levels, random)
     return Outcome(policy, rows, figures_of(found.problem, optimum, side), found, optimum)
 
 
-def _published_variant(
+def _draw_as_printed(
     source: Source,
     policy: Policy,
     private: PrivateSampling,
@@ -107,7 +107,7 @@ def _published_variant(
     progress: Progress,
 ) -> Outcome:
     """Algorithm 3 of the paper, with Algorithm 4 if asked for [FEB12, section 3]: a study, which promises no privacy."""
-    problem, objective = found.problem, generalize.objective_of(policy.options_for(RiskUtilityOptions))
+    problem, objective = found.problem, objective_of(policy.options_for(RiskUtilityOptions))
     chance = private.sample or plan(private.epsilon, private.delta).s
     given = exponential.parameters(
         problem, objective, epsilon=float(private.epsilon), delta=float(private.delta), beta=float(1 - chance)
@@ -127,7 +127,7 @@ def _published_variant(
     solution = problem.solution(drawn.levels, which=problem.of_row[drawn.row])
     order = random.permutation(len(drawn.row))
     nodes = problem.nodes_of(solution.which, solution.levels)[order] - problem.lattice.root
-    rows = generalize.boxes_table(nodes, found.domains, policy)
+    rows = boxes_table(nodes, found.domains, policy)
     part = replace(
         problem,
         rows=problem.rows[solution.which],
@@ -155,14 +155,14 @@ def _published_variant(
 
 def check_names(policy: Policy) -> None:
     """Raise if a published bound would have the name of a column."""
-    check_bounds(policy, generalize.bounds_of(policy.schema, policy.output))
+    check_bounds(policy, bounds_of(policy.schema, policy.output))
 
 
 # ---- figures -----------------------------------------------------------------------------------------------
 
 
 def figures_of(problem: LatticeProblem, optimum: Optimum, side: SideTable | None) -> dict[str, Any]:
-    """What the run states of risk and utility; means are over the rows of the table."""
+    """The figures of risk and utility for the certificate; means are over the rows of the table."""
     solution, n_alike = optimum.solution, problem.n_alike
     nodes = problem.nodes_of(solution.which, solution.levels)
     as_it_is = problem.nodes_of(solution.which, np.zeros_like(solution.levels))
@@ -198,7 +198,7 @@ def _figure(values: Floats, n_alike: Ints, extreme: str) -> dict[str, float]:
 
 
 def raw_risk(problem: LatticeProblem) -> Floats:
-    """The risk of each row as it is. It covers those rows of the side table that are the same."""
+    """The risk of each row as it is, which covers the rows of the side table that are the same."""
     both, at, _ = distinct_rows(np.concatenate([problem.side, problem.rows]))
     n_side = len(problem.side)
     count = np.zeros(len(both), dtype=np.int64)
@@ -214,7 +214,7 @@ __all__ = [
     "SideTable",
     "check_names",
     "figures_of",
-    "outcome_of",
+    "generalize_table",
     "raw_risk",
     "with_side_table",
 ]

@@ -1,8 +1,8 @@
-"""Counts of columns: how many rows of each class each value of an attribute has, gathered in one pass.
+"""Counts of columns: how many rows each value of an attribute has of each class, gathered in one pass.
 
 Methods of shared cuts score a specialization by these alone, wherever the rows are. A column of few values is
 counted in a matrix. One of too many is counted by sorting, if need be outside memory, so that what is held is
-bounded whatever the column; either way counts come as *entries*, see :mod:`sfumato.methods.specialization.kernels.cuts`.
+bounded whatever the column; either way counts come as :class:`AxisEntries`.
 """
 
 from __future__ import annotations
@@ -14,29 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Rows
-from sfumato.methods.specialization.kernels.cuts import CLASS_BITS, add_counts
+from sfumato.methods.specialization.kernels.cuts import CLASS_BITS, CLASS_MASK, AxisEntries, add_counts
 from sfumato.table.sorted_runs import SortedRun, merge
 from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
-Entries = tuple[NDArray[np.uint64], Ints]
-"""Keys, ascending, and their numbers of rows."""
-
 CHUNK = 65_536
-"""Entries that are looked at in one go where they are not all in memory."""
+"""AxisEntries that are looked at in one go where they are not all in memory."""
 
 COUNTED = np.dtype([("key", np.uint64), ("n", np.int64)])
 """An entry as it is stored."""
 
 FEWEST_KEYS = 16_384
-"""That are sorted at once, however little memory there is."""
+"""Keys that are sorted at once, however little memory there is."""
 
 MOST_RUNS = 32
 """Sorted files that are merged at once."""
 
 SORT_BYTES = 48
-"""Of a key while it is sorted: the key, a copy of it, and its count."""
+"""Memory of a key while it is sorted: the key, a copy of it, and its count."""
 
 
 class Classes:
@@ -63,7 +60,7 @@ class _Column(Protocol):
     def close(self) -> None:
         """All rows have been added."""
 
-    def between(self, low: int, high: int) -> Iterator[Entries]: ...
+    def between(self, low: int, high: int) -> Iterator[AxisEntries]: ...
 
 
 class ColumnCounts:
@@ -126,7 +123,7 @@ class ColumnCounts:
             column.close()
         return cls(columns, classes, n_rows)
 
-    def between(self, axis: int, low: int, high: int) -> Iterator[Entries]:
+    def between(self, axis: int, low: int, high: int) -> Iterator[AxisEntries]:
         """The entries of the codes [low, high) of an axis, in order; those of a code come together."""
         return self.columns[axis].between(low, high)
 
@@ -135,14 +132,14 @@ class ColumnCounts:
         out = np.zeros((high - low, self.classes.n), dtype=np.int64)
         for key, n in self.between(axis, low, high):
             code = (key >> np.uint64(CLASS_BITS)).astype(np.int64)
-            out[code - low, (key & np.uint64(2**CLASS_BITS - 1)).astype(np.int64)] = n
+            out[code - low, (key & np.uint64(CLASS_MASK)).astype(np.int64)] = n
         return out
 
     def totals(self, axis: int, low: int, high: int) -> Ints:
         """The rows of each class among the codes [low, high) of an axis."""
         total = np.zeros(self.classes.n, dtype=np.int64)
         for key, n in self.between(axis, low, high):
-            np.add.at(total, (key & np.uint64(2**CLASS_BITS - 1)).astype(np.int64), n)
+            np.add.at(total, (key & np.uint64(CLASS_MASK)).astype(np.int64), n)
         return total
 
 
@@ -159,13 +156,13 @@ class _Matrix:
     def close(self) -> None:
         pass
 
-    def between(self, low: int, high: int) -> Iterator[Entries]:
+    def between(self, low: int, high: int) -> Iterator[AxisEntries]:
         step = max(1, 16 * CHUNK // self.counts.shape[1])
         for first in range(low, high, step):
             part = self.counts[first : min(first + step, high)]
             code, of_class = np.nonzero(part)
             key = (code + first).astype(np.uint64) << np.uint64(CLASS_BITS) | of_class.astype(np.uint64)
-            yield key, part[code, of_class].astype(np.int64)
+            yield AxisEntries(key, part[code, of_class].astype(np.int64))
 
 
 class _Sorted:
@@ -197,14 +194,14 @@ class _Sorted:
         if len(self.runs) > 1:
             self._merge(self.spill)
         if sum(run.n_bytes for run in self.runs) <= self.most * SORT_BYTES:
-            for run in self.runs:  # there is one, or none; nothing is sorted any more, so there is room
+            for run in self.runs:  # there is one, or none; sorting is over, so its memory is free
                 self.counted = run.read(0, run.n)
                 run.delete()
             self.runs = []
 
-    def between(self, low: int, high: int) -> Iterator[Entries]:
+    def between(self, low: int, high: int) -> Iterator[AxisEntries]:
         """Chunks of entries, cut between codes: what begins a code at the end of one is kept for the next."""
-        kept: Entries = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        kept = AxisEntries(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
         first, last = (np.uint64(code << CLASS_BITS) for code in (low, high))
         for found in self.runs[0].around(first, last) if self.runs else [self.counted]:
             begin, end = np.searchsorted(found["key"], np.array([first, last]))
@@ -212,10 +209,10 @@ class _Sorted:
             key, n = (np.concatenate(pair) for pair in zip(kept, new, strict=True))
             if len(key):
                 whole = np.searchsorted(key, key[-1] >> np.uint64(CLASS_BITS) << np.uint64(CLASS_BITS))
-                kept = key[whole:], n[whole:]
+                kept = AxisEntries(key[whole:], n[whole:])
                 if whole:
-                    yield key[:whole], n[:whole]
-        if len(kept[0]):
+                    yield AxisEntries(key[:whole], n[:whole])
+        if len(kept.key):
             yield kept
 
     def _count_held(self) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What a specialization gains: known from the counts of its own attribute, wherever the rows are."""
+"""What a specialization gains, from the counts of its own attribute alone."""
 
 from __future__ import annotations
 
@@ -9,27 +9,37 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.information import information_table
 from sfumato.methods.specialization.column_counts import ColumnCounts
-from sfumato.methods.specialization.kernels.cuts import fill_whole, scan_parts, scan_thresholds
+from sfumato.methods.specialization.kernels.cuts import (
+    AxisEntries,
+    PartCounts,
+    PartScan,
+    Sides,
+    ThresholdScan,
+    fill_whole,
+    scan_parts,
+    scan_thresholds,
+)
 from sfumato.methods.specialization.loop import Candidate, Piece
 
 MOST_LISTED = 1 << 20
 """Numbers whose x log2 x is looked up. The same for every engine, so that gains are the same to the last bit."""
 
 
-class CandidateFacts(NamedTuple):
-    """Of a candidate: InfoGain times its rows, its rows, its largest and smallest part that has rows, and how many
-    parts have any. No other attribute has a say in them.
-    """
+NOTHING = AxisEntries(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
-    gain: float
+
+class CandidateFacts(NamedTuple):
+    """What is known of a candidate from its own attribute alone."""
+
+    gain: float  # InfoGain times its rows
     rows: int
-    largest: int
-    smallest: int
-    n_filled: int
+    largest: int  # rows of its largest part,
+    smallest: int  # of its smallest that has any
+    n_filled: int  # and how many parts have rows
 
     @property
     def is_free(self) -> bool:
-        """Does it divide nothing?"""
+        """Does it divide nothing, since all rows are in one part?"""
         return self.n_filled == 1
 
 
@@ -63,46 +73,41 @@ class Gains:
         self._facts.pop(piece, None)
 
     def _scan_thresholds(self, piece: Piece) -> None:
+        target = self.counts.classes.target
         right = self.counts.totals(piece.axis, piece.low, piece.high)
         n = self._n_rows(right)
         if not self._is_beneficial(right):
             return
-        inside = np.zeros((3, len(self.weight)))
-        fill_whole(right, self.counts.classes.target, n, self.table, inside[1:])
-        found, highest = np.array([0, n, -1, 0]), np.zeros(1)
-        left = np.zeros_like(right)
-        for key, count in self.counts.between(piece.axis, piece.low, piece.high):
-            scan_thresholds(
-                key, count, self.counts.classes.target, self.weight, self.table, left, right, inside, found, highest
-            )  # fmt: skip
-        if found[2] >= 0:
-            larger = int(found[3])
-            self._last[piece] = int(found[2])
-            self._facts[piece] = CandidateFacts(max(float(highest[0]), 0.0), n, larger, n - larger, 2)
+        in_right, in_all = np.zeros((2, len(self.weight)))
+        fill_whole(right, target, n, self.table, in_right, in_all)
+        sides = Sides(np.zeros_like(right), right, np.zeros(len(self.weight)), in_right, in_all)
+        scan = ThresholdScan(0, -1, 0, 0.0)
+        for entries in self.counts.between(piece.axis, piece.low, piece.high):
+            scan = scan_thresholds(entries, target, self.weight, self.table, n, sides, scan)
+        if scan.last >= 0:
+            self._last[piece] = scan.last
+            self._facts[piece] = CandidateFacts(max(scan.gain, 0.0), n, scan.larger, n - scan.larger, 2)
 
     def _scan_parts(self, candidate: Candidate) -> None:
-        piece = candidate.piece
+        piece, target = candidate.piece, self.counts.classes.target
         whole = self.counts.totals(piece.axis, piece.low, piece.high)
         n = self._n_rows(whole)
         if not self._is_beneficial(whole):
             return
-        information = np.zeros((2, len(self.weight)))
-        fill_whole(whole, self.counts.classes.target, n, self.table, information)
-        part, listed = np.zeros((2, len(whole)), dtype=np.int64)
-        found, total = np.array([0, 0, 0, 0, n, 0]), np.zeros(len(self.weight))
-        ends = np.array(candidate.ends)
-        nothing = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        for is_last, entries in (
-            *((False, entries) for entries in self.counts.between(piece.axis, piece.low, piece.high)),
-            (True, nothing),
-        ):
-            scan_parts(
-                *entries, ends, is_last, self.counts.classes.target, self.table, part, listed, total, found
-            )
+        n_targets = len(self.weight)
+        in_classes, in_all = np.zeros((2, n_targets))
+        fill_whole(whole, target, n, self.table, in_classes, in_all)
+        counts = PartCounts(np.zeros_like(whole), np.zeros_like(whole), np.zeros(n_targets))
+        scan, ends = PartScan(0, 0, 0, 0, n, 0), np.array(candidate.ends)
+        for entries in self.counts.between(piece.axis, piece.low, piece.high):
+            scan = scan_parts(entries, ends, False, target, self.table, counts, scan)
+        scan = scan_parts(NOTHING, ends, True, target, self.table, counts, scan)
         gain = 0.0
-        for t, weight in enumerate(self.weight.tolist()):
-            gain += weight * (float(total[t]) - float(information[1, t]))
-        self._facts[piece] = CandidateFacts(max(gain, 0.0), n, int(found[3]), int(found[4]), int(found[5]))
+        for weight, inside, before in zip(
+            self.weight.tolist(), counts.information.tolist(), in_all.tolist(), strict=True
+        ):
+            gain += weight * (inside - before)
+        self._facts[piece] = CandidateFacts(max(gain, 0.0), n, scan.largest, scan.smallest, scan.n_filled)
 
     def _n_rows(self, of_class: NDArray[np.int64]) -> int:
         return int(of_class[self.counts.classes.target == 0].sum())

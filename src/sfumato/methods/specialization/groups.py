@@ -20,26 +20,26 @@ from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.errors import InputError
 from sfumato.methods.specialization.gains import CandidateFacts, Gains
-from sfumato.methods.specialization.kernels.cuts import lower_least, split_groups
+from sfumato.methods.specialization.kernels.cuts import GroupSlices, OfferedParts, lower_least, split_groups
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
-from sfumato.methods.specialization.mesh import CellCounts, Mesh, in_order
+from sfumato.methods.specialization.mesh import CellCounts, Mesh, sort_cells
 
 Ints = NDArray[np.int64]
 
 
 class SpecializedGroups(Protocol):
-    """Where a chooser learns of groups. Candidates go by the numbers that they were offered with."""
+    """The groups of the grid, as a chooser asks for them. Candidates go by the numbers that they were offered with."""
 
     n_groups: int
 
     def offer(self, number: int, candidate: Candidate) -> None:
-        """Here is a new candidate."""
+        """Consider a new candidate."""
 
     def is_exact(self, number: int) -> bool:
         """Is ``least`` of this candidate the smallest part that it would make of any group?"""
 
     def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
-        """Make it so, and lower ``least`` of the others of those ``waiting`` as far as is known."""
+        """Make ``least`` of this candidate exact, and lower that of others that are ``waiting`` as far as is known."""
 
     def take(self, number: int, candidate: Candidate) -> None:
         """Divide the groups that lie in its piece."""
@@ -64,25 +64,28 @@ class HeldGroups:
         self.below = [
             np.cumsum(np.bincount(column, minlength=n)) for column, n in zip(codes, n_codes, strict=True)
         ]
-        self.first = np.cumsum([0, *n_codes], dtype=np.int64)
-        self.candidate = np.full(sum(n_codes), -1, dtype=np.int64)
-        self.part = np.zeros(sum(n_codes), dtype=np.int64)
+        self.offered = OfferedParts(
+            np.cumsum([0, *n_codes], dtype=np.int64),
+            np.full(sum(n_codes), -1, dtype=np.int64),
+            np.zeros(sum(n_codes), dtype=np.int64),
+        )
         self.most_parts = 0
-        self.start, self.end, self.touched = np.zeros((3, n), dtype=np.int64)
-        self.group = np.zeros(n, dtype=np.int64) if group is None else group
-        self.rows = np.argsort(self.group, kind="stable").astype(np.uint32)
-        size = np.bincount(self.group)
+        of_row = np.zeros(n, dtype=np.int64) if group is None else group
+        size = np.bincount(of_row)
         self.n_groups = self.n_touched = len(size)
-        self.end[: self.n_groups] = np.cumsum(size)
-        self.start[: self.n_groups] = self.end[: self.n_groups] - size
-        self.touched[: self.n_groups] = np.arange(self.n_groups)
+        start, end, touched = np.zeros((3, n), dtype=np.int64)
+        end[: self.n_groups] = np.cumsum(size)
+        start[: self.n_groups] = end[: self.n_groups] - size
+        touched[: self.n_groups] = np.arange(self.n_groups)
+        rows = np.argsort(of_row, kind="stable").astype(np.uint32)
+        self.slices = GroupSlices(rows, start, end, of_row, touched)
 
     def offer(self, number: int, candidate: Candidate) -> None:
-        first = self.first[candidate.piece.axis]
+        first = self.offered.first[candidate.piece.axis]
         self.most_parts = max(self.most_parts, len(candidate.parts))
         for p, part in enumerate(candidate.parts):
-            self.candidate[first + part.low : first + part.high] = number
-            self.part[first + part.low : first + part.high] = p
+            self.offered.candidate[first + part.low : first + part.high] = number
+            self.offered.part[first + part.low : first + part.high] = p
 
     def is_exact(self, number: int) -> bool:  # noqa: ARG002 - all are, or none
         return self.n_touched == 0
@@ -90,40 +93,44 @@ class HeldGroups:
     def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:  # noqa: ARG002 - all are lowered
         """By the groups that the last specialization touched: nothing has become of the others."""
         lower_least(
-            self.codes, self.weight, self.first, self.candidate, self.part, self.most_parts, self.rows, self.start,
-            self.end, self.touched[: self.n_touched], least,
-        )  # fmt: skip
+            self.codes, self.weight, self.offered, self.most_parts, self.slices, self.n_touched, least
+        )
         self.n_touched = 0
 
     def take(self, number: int, candidate: Candidate) -> None:  # noqa: ARG002 - it is the one of these parts
         a, piece = candidate.piece.axis, candidate.piece
         inside = self.order[a][self._rows_below(a, piece.low) : self._rows_below(a, piece.high)]
+        first, after = self.offered.first[a], self.offered.first[a + 1]
         self.n_groups, self.n_touched = split_groups(
-            inside, self.codes[a], self.part[self.first[a] : self.first[a + 1]], len(candidate.parts),
-            self.n_groups, self.rows, self.start, self.end, self.group, self.touched,
-        )  # fmt: skip
-        self.candidate[self.first[a] + piece.low : self.first[a] + piece.high] = -1
+            inside,
+            self.codes[a],
+            self.offered.part[first:after],
+            len(candidate.parts),
+            self.n_groups,
+            self.slices,
+        )
+        self.offered.candidate[first + piece.low : first + piece.high] = -1
 
     def _rows_below(self, a: int, code: int) -> int:
         return int(self.below[a][code - 1]) if code else 0
 
 
-# ---- rows anywhere ---------------------------------------------------------------------------------
+# ---- rows outside memory ---------------------------------------------------------------------------
 
 MOST_STEPS = 1000
 """Specializations that a mesh looks ahead."""
 
 EMPTY_BITS = 8
-"""A mesh may have 2^8 times as many cells as there is room for: most cells have no rows."""
+"""A mesh may have 2^8 times as many cells as fit in memory: most cells have no rows."""
 
 DROPPED_BITS = 1.5
-"""Where there is no room, a mesh of 2^1.5 times fewer cells is tried."""
+"""Where the cells do not fit, a mesh of 2^1.5 times fewer is tried."""
 
 PIECE_BYTES = 1000
-"""Of a piece of a cut and what is known of it, about."""
+"""Memory for a piece of a cut and what is known of it, about."""
 
 FEWEST_PIECES = 1 << 16
-"""That are held however little memory there is."""
+"""Pieces that are held however little memory there is."""
 
 
 class Stop(NamedTuple):
@@ -200,8 +207,8 @@ class CountedGroups:
             self.held.take(number, self._in_mesh(candidate))
             self.n_groups = self.held.n_groups
 
-    def counted(self, mesh: Mesh) -> CellCounts | None:
-        """The cells of the grid and their rows, given as a mesh of its pieces; None if they are not known."""
+    def counts_of(self, mesh: Mesh) -> CellCounts | None:
+        """The cells of the grid and their rows, if they are known; ``mesh`` is that of the grid's pieces."""
         if self.held is None or self.mesh is None:
             return None
         counts = CellCounts(mesh, self.held.n_groups)
@@ -213,10 +220,10 @@ class CountedGroups:
         counts.add(mesh.number_cells(places), self.held.weight)
         return counts
 
-    # -- a mesh that fits ----------------------------------------------------------------------------
+    # -- a mesh that fits in memory ------------------------------------------------------------------
 
     def _count(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
-        """One pass: the cells of as fine a mesh as there is room for."""
+        """Count the cells of as fine a mesh as fits in memory, in one pass."""
         self.open = {other: self.open[other] for other in waiting.tolist()}
         steps, stops = self._outlook(number, least, anonymity)
         mesh = self._mesh_of(steps)
@@ -246,14 +253,14 @@ class CountedGroups:
         """The cells that were counted as rows, in the groups that they make now."""
         places = counts.mesh.places(counts.cells())
         coarse = Mesh.of([np.array(sorted(ends)) for ends in self.cuts])
-        moved = np.stack(
+        in_grid = np.stack(
             [
                 np.searchsorted(end, fine)[place]
                 for end, fine, place in zip(coarse.ends, counts.mesh.ends, places.T, strict=True)
             ],
             axis=1,
         )
-        order, start = in_order(coarse.number_cells(moved))
+        order, start = sort_cells(coarse.number_cells(in_grid))
         group = np.empty(counts.n, dtype=np.int64)
         group[order] = np.repeat(np.arange(len(start)), np.diff(start, append=counts.n))
         return HeldGroups(
@@ -264,10 +271,10 @@ class CountedGroups:
         )
 
     def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[Stop]]:
-        """The candidates, and what may come after them, in the order of what is known of their scores.
+        """The candidates, and what may come after them, best known score first; and where the list may be cut short.
 
-        The candidate that is asked for comes first. Also where the list may be cut short: what divides nothing is
-        taken without being asked for, so that it must not be parted from the one that it comes after.
+        The candidate that is asked for comes first. What divides nothing is taken without being asked for, so the list
+        is not cut between it and the one before.
         """
         steps: list[Candidate] = []
         stops: list[Stop] = []
@@ -285,7 +292,7 @@ class CountedGroups:
             if other != number:
                 push(candidate, int(least[other]))
         sizes = [len(ends) for ends in self.cuts]
-        room = math.log2(self._most(self._mesh_of([]))) + EMPTY_BITS
+        most_bits = math.log2(self._most(self._mesh_of([]))) + EMPTY_BITS
         step: Candidate | None = self.open[number]
         while step is not None:
             facts = self.gains.of(step)
@@ -300,7 +307,7 @@ class CountedGroups:
             bits = sum(map(math.log2, sizes))
             if not is_free:
                 stops.append(Stop(len(steps), bits))
-            is_enough = len(steps) >= MOST_STEPS or bits > room
+            is_enough = len(steps) >= MOST_STEPS or bits > most_bits
             step = heapq.heappop(heap)[-1] if heap and (is_free or not is_enough) else None
         return steps, stops
 
@@ -317,19 +324,19 @@ class CountedGroups:
         piece = candidate.piece
         ends = self.mesh.ends[piece.axis]
 
-        def moved(part: Piece) -> Piece:
+        def move(part: Piece) -> Piece:
             low, high = np.searchsorted(ends, [part.low, part.high - 1], side="right")
             return Piece(part.axis, int(low), int(high) + 1)
 
-        return Candidate(moved(piece), tuple(moved(part) for part in candidate.parts))
+        return Candidate(move(piece), tuple(move(part) for part in candidate.parts))
 
     def _most(self, mesh: Mesh) -> int:
-        """Cells that there is room for: two sets of them while one is made of the other, or one and its rows."""
+        """Cells that fit in memory: two sets of them while one is made of the other, or one and its rows."""
         counted = CellCounts.cell_bytes(mesh.n_words)
         as_row = 52 + 16 * len(self.domains)
         return max(self.memory // (counted + max(counted, as_row)), 2)
 
-    # -- one candidate that does not -----------------------------------------------------------------
+    # -- no mesh fits: one candidate, slice by slice -------------------------------------------------
 
     def _count_slices(self, number: int, least: Ints) -> None:
         """The smallest part that one candidate makes, from as many passes as it takes."""
@@ -359,5 +366,6 @@ def score_of(facts: CandidateFacts, least: int, anonymity: int) -> float:
 
 
 def _on_coarser(counts: CellCounts, mesh: Mesh, most: int) -> CellCounts:
+    """The same rows on a mesh whose cuts are some of those of the counts' own."""
     move = [np.searchsorted(new, old) for new, old in zip(mesh.ends, counts.mesh.ends, strict=True)]
     return counts.onto(mesh, move, most)

@@ -50,10 +50,10 @@ class Candidate:
 
 
 class Cutter(Protocol):
-    """What makes a method of the loop: it is shown the pieces of the cuts, and says what becomes of them."""
+    """What a method adds to the loop: it is shown the pieces of the cuts, and says which candidate to take."""
 
     def offer(self, piece: Piece) -> None:
-        """Here is a new piece."""
+        """Consider a new piece."""
 
     def choose(self) -> Candidate | None:
         """The candidate to take next, one of the pieces offered and not yet taken; None: stop."""
@@ -73,7 +73,7 @@ def push_down(domains: Sequence[Domain], cutter: Cutter) -> tuple[tuple[Piece, .
 
 
 class Chooser(Protocol):
-    """What makes a method that divides a number in one place only, known when the piece appears.
+    """What a method adds that knows, as soon as a piece appears, the one place where it would divide it.
 
     Candidates are numbered in the order in which they appear.
     """
@@ -82,22 +82,22 @@ class Chooser(Protocol):
         """The last code that goes left where a piece of an ordered axis is divided; None: it is not."""
 
     def offer(self, number: int, candidate: Candidate) -> None:
-        """Here is a new candidate."""
+        """Consider a new candidate."""
 
     def choose(self) -> int | None:
         """The candidate to take next, one of those offered and not yet taken; None: stop."""
 
     def take(self, number: int, candidate: Candidate) -> None:
-        """It has been taken; its parts are offered next."""
+        """Note that a candidate is taken; its parts are offered next."""
 
 
 def specialize(domains: Sequence[Domain], chooser: Chooser) -> tuple[tuple[Piece, ...], ...]:
     """The pieces of each attribute's cut when the chooser stops, in the order of their codes."""
-    return push_down(domains, _Numbered(domains, chooser))
+    return push_down(domains, _NumberedCutter(domains, chooser))
 
 
-class _Numbered:
-    """Pieces as numbered candidates."""
+class _NumberedCutter:
+    """A chooser as a cutter: pieces become numbered candidates."""
 
     def __init__(self, domains: Sequence[Domain], chooser: Chooser) -> None:
         self.domains, self.chooser = domains, chooser
@@ -133,12 +133,12 @@ def parts_of(piece: Piece, domain: Domain, threshold: Callable[[Piece], int | No
     return tuple(Piece(piece.axis, int(tree.low[node]), int(tree.high[node]), node) for node in children)
 
 
-# ---- what comes of it ------------------------------------------------------------------------------
+# ---- the cuts that are found -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutGrid:
-    """The cuts as values and nodes, and of each piece where it ends and its place."""
+    """The cuts as values and nodes; where each of their pieces ends, and its place."""
 
     axes: tuple[Axis, ...]
     thresholds: tuple[NDArray[np.float64], ...]
@@ -172,4 +172,5 @@ class CutGrid:
         )
 
     def recoding(self, n_groups: int, output: Output, left_out: frozenset[str]) -> Cuts:
+        """The recoding of a release with these cuts."""
         return Cuts(self.axes, self.thresholds, n_groups, output, left_out)

@@ -1,19 +1,18 @@
 """Cells of a grid of codes: their numbers, and how many rows each has, in bounded memory.
 
 A *mesh* cuts every axis into pieces and numbers the cells between the cuts. Only cells with rows are held. Where
-there is no room for more, neighbouring cells are put together and counting goes on: their counts add up.
+no more fit in memory, neighbouring cells are put together and counting goes on: their counts add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.specialization.kernels.cuts import add_cells, fill_cells, find_cells
+from sfumato.methods.specialization.kernels.cuts import CellTables, add_cells, fill_cells, find_cells
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -21,7 +20,7 @@ CellNumbers = NDArray[np.uint64]
 """(n, words): a cell's number may need several words; the first axis is the most significant."""
 
 DENSE = 1 << 18
-"""Codes up to which an axis has a list that says where each code is."""
+"""Codes up to which an axis has a list of the piece of each code."""
 
 STEP = 65_536
 """Cells that are moved to another mesh in one go."""
@@ -47,8 +46,8 @@ class Mesh:
     size: tuple[int, ...]
     word: tuple[int, ...]
     radix: tuple[int, ...]
-    lists: tuple[NDArray[Any], ...]
-    """All this once more, as ``fill_cells`` wants it."""
+    tables: CellTables
+    """All this once more, as the kernel takes it."""
 
     @classmethod
     def of(cls, ends: Sequence[Ints], place: Sequence[Ints] | None = None) -> Mesh:
@@ -63,8 +62,8 @@ class Mesh:
         radix = [1] * len(size)
         for a in range(len(size) - 2, -1, -1):
             radix[a] = radix[a + 1] * size[a + 1] if word[a] == word[a + 1] else 1
-        lists = _lists(ends, places, size, word, radix)
-        return cls(tuple(ends), tuple(places), tuple(size), tuple(word), tuple(radix), lists)
+        tables = _tables_of(ends, places, size, word, radix)
+        return cls(tuple(ends), tuple(places), tuple(size), tuple(word), tuple(radix), tables)
 
     @property
     def n_words(self) -> int:
@@ -81,7 +80,7 @@ class Mesh:
     def cells(self, rows: Codes) -> CellNumbers:
         """The cells of rows (n, axes or more) of codes."""
         out = np.zeros((len(rows), self.n_words), dtype=np.uint64)
-        fill_cells(rows, *self.lists, out)
+        fill_cells(rows, self.tables, out)
         return out
 
     def number_cells(self, places: Ints) -> CellNumbers:
@@ -99,13 +98,13 @@ class Mesh:
         return out
 
 
-def _lists(
+def _tables_of(
     ends: Sequence[Ints],
     places: Sequence[Ints],
     size: Sequence[int],
     word: Sequence[int],
     radix: Sequence[int],
-) -> tuple[NDArray[Any], ...]:
+) -> CellTables:
     value = [place.astype(np.uint64) * np.uint64(x) for place, x in zip(places, radix, strict=True)]
     start, listed = [], [np.zeros(0, dtype=np.uint64)]
     for a, end in enumerate(ends):
@@ -113,7 +112,7 @@ def _lists(
         start.append(sum(map(len, listed)) if is_short else -1)
         if is_short:
             listed.append(np.repeat(value[a], np.diff(end, prepend=0)))
-    return (
+    return CellTables(
         np.cumsum([0, *map(len, ends)]),
         np.concatenate(ends).astype(np.int64),
         np.concatenate(value),
@@ -133,10 +132,10 @@ def hashes_of(cells: CellNumbers) -> NDArray[np.uint64]:
     return out ^ out >> np.uint64(32)
 
 
-def in_order(cells: CellNumbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """What sorts cell numbers, and where each distinct one begins in that order.
+def sort_cells(cells: CellNumbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The order that sorts cell numbers, and where each distinct one begins in it.
 
-    >>> in_order(np.array([[7], [3], [7]], dtype=np.uint64))
+    >>> sort_cells(np.array([[7], [3], [7]], dtype=np.uint64))
     (array([1, 0, 2]), array([0, 1]))
     """
     order = np.lexsort(cells.T[::-1])
@@ -149,7 +148,7 @@ def in_order(cells: CellNumbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 class CellCounts:
     """How many rows the cells of a mesh have, of ``most`` cells at most.
 
-    With ``n_slices`` only every so manieth cell is counted, by its hash: those of slice number ``which``.
+    With ``n_slices`` only one in so many cells is counted, by its hash: those of slice number ``which``.
     """
 
     def __init__(self, mesh: Mesh, most: int, *, n_slices: int = 1, which: int = 0) -> None:
@@ -161,20 +160,20 @@ class CellCounts:
 
     @staticmethod
     def cell_bytes(n_words: int) -> int:
-        """Of a cell that is held, at most."""
+        """Memory of a cell that is held, at most."""
         return 8 * n_words + 8 + 4 * 4
 
     def add(self, cells: CellNumbers, rows: Ints | None = None, *, begin: int = 0) -> int:
-        """Add rows to these cells, one each unless said otherwise; how many were added before there was no room."""
+        """Add rows to these cells, one each unless said otherwise: how many were added before memory was full."""
         hashes = hashes_of(cells)
         rows = np.ones(len(cells), dtype=np.int64) if rows is None else rows
         if self.n_slices > 1:
-            rest = np.flatnonzero((hashes >> np.uint64(40)) % np.uint64(self.n_slices) == self.which)
-            first = int(np.searchsorted(rest, begin))
+            mine = np.flatnonzero((hashes >> np.uint64(40)) % np.uint64(self.n_slices) == self.which)
+            first = int(np.searchsorted(mine, begin))
             self.n, n_added = add_cells(
-                cells[rest], hashes[rest], rows[rest], first, self.slot, self.key, self.n, self.rows
+                cells[mine], hashes[mine], rows[mine], first, self.slot, self.key, self.n, self.rows
             )
-            return int(rest[n_added]) if n_added < len(rest) else len(cells)
+            return int(mine[n_added]) if n_added < len(mine) else len(cells)
         self.n, n_added = add_cells(cells, hashes, rows, begin, self.slot, self.key, self.n, self.rows)
         return int(n_added)
 

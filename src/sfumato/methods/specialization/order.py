@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Rows
 from sfumato.engines.rows import MOST_FILES, PartWriter, RowLayout, StoredRows
-from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, in_order
+from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, sort_cells
 from sfumato.randomness import Random
 from sfumato.table.spill import Spill
 
 FEWEST_CELLS = 16
-"""That are counted at once, however little memory there is."""
+"""Cells that are counted at once, however little memory there is."""
 
 FULL = 0.8
-"""How full files are planned that are filled at random."""
+"""How full files are planned to be that rows are scattered over at random."""
 
 
-class Sorted(NamedTuple):
+class SortedRows(NamedTuple):
     """Some rows in memory: their cells in order, the rows of each, and the rows cell by cell as numbers.
 
     ``payload`` has their other columns in the order of these numbers.
@@ -79,22 +79,22 @@ class RowsByCell:
                 part.delete()
         return found
 
-    def read(self, files: list[Rows]) -> Iterator[Sorted]:
+    def read(self, files: list[Rows]) -> Iterator[SortedRows]:
         """File by file; the rows of one cell may be in several that follow each other."""
         for rows in files:
             cells, payload = self._load(rows)
             if isinstance(rows, StoredRows):
                 rows.delete()
-            order, start = in_order(cells)
+            order, start = sort_cells(cells)
             size = np.diff(start, append=len(cells)).astype(np.int64)
-            yield Sorted(cells[order[start]], size, order.astype(np.uint32), payload)
+            yield SortedRows(cells[order[start]], size, order.astype(np.uint32), payload)
 
     def n_cells(self, files: list[Rows]) -> int:
         """How many cells have rows, from another look at the files."""
         n, before = 0, np.zeros((0, self.mesh.n_words), dtype=np.uint64)
         for rows in files:
             cells, _ = self._load(rows, payload=False)
-            order, start = in_order(cells)
+            order, start = sort_cells(cells)
             n += len(start) - bool(len(before) and (cells[order[:1]] == before).all())
             before = cells[order[-1:]]
         return n
@@ -125,7 +125,7 @@ class RowsByCell:
         return files, n_files
 
     def _at_random(self, rows: Rows) -> Iterator[Rows]:
-        """The rows of one cell in any order: each goes to any of several files."""
+        """The rows of one cell, each in a file chosen at random."""
         n_files = min(-(-rows.n_rows // max(int(FULL * self.at_once), 1)), MOST_FILES)
         parts = PartWriter(self.spill, n_files, self.layout, memory=self.memory)
         for block in rows.blocks():
@@ -141,7 +141,7 @@ class RowsByCell:
 def count_cells(rows: Rows, mesh: Mesh, memory: int) -> CellCounts:
     """One pass: the rows of each cell, or where they are too many, of each range of cells that differ in the last bits.
 
-    Of more cells than there is room for, at least a fourth of that many ranges is left.
+    Where there are more cells than fit, at least a fourth as many ranges as would fit are left.
     """
     most = max(memory // (2 * CellCounts.cell_bytes(mesh.n_words)), FEWEST_CELLS)
     n_bits, counts = 0, CellCounts(mesh, most)

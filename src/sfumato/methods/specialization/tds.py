@@ -58,7 +58,7 @@ FACTS = np.dtype(
      ("is_free", np.bool_)],
     align=True,
 )  # fmt: skip
-"""What is known of a candidate from its own attribute alone."""
+"""What is known of a candidate from its own attribute alone (:class:`CandidateFacts`), and where it stands."""
 
 
 def partition(
@@ -83,13 +83,14 @@ def partition(
     progress("specializing", 0, source.n_rows)
     chooser, groups = in_memory(codes, labels, domains, k=k, progress=progress)
     grid = CutGrid.of(specialize(domains, chooser), domains)
-    start, end = groups.start[: groups.n_groups], groups.end[: groups.n_groups]
-    places = grid.places(codes[:, groups.rows[start]])
+    rows = groups.slices.rows
+    start, end = groups.slices.start[: groups.n_groups], groups.slices.end[: groups.n_groups]
+    places = grid.places(codes[:, rows[start]])
     order = np.lexsort(places.T[::-1])
     size = (end - start)[order]
     members = np.repeat(start[order] - (np.cumsum(size) - size), size) + np.arange(source.n_rows)
     recoding = grid.recoding(len(size), policy.output, policy.schema.left_out)
-    return Partition(recoding, places[order], size, groups.rows[members])
+    return Partition(recoding, places[order], size, rows[members])
 
 
 def in_memory(
@@ -145,12 +146,11 @@ def _weights(policy: Policy) -> NDArray[np.float64]:
 
 
 class BestScore:
-    """The chooser of TDS. Gains come from counts of columns; where groups are, only ``groups`` knows.
+    """The chooser of TDS. Gains come from counts of columns, the smallest parts from ``groups``.
 
-    Groups only ever get smaller, and a finer grid cuts a candidate's parts finer: the smallest part that it would
-    make sinks and never rises. So a candidate that is not valid never becomes so, and what was last known of the
-    smallest part is an upper bound, of the score too. It is made exact only where it would decide: if the best
-    by what is known is known exactly, it is the best.
+    Groups only ever get smaller, so the smallest part that a candidate would make (``least``) never grows. A candidate
+    that is not valid never becomes valid, and a ``least`` of an earlier grid is an upper bound, also of the score. It is
+    made exact only for the best candidate by these bounds: if that one is exact already, it is the best.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class BestScore:
         return self.gains.threshold(piece)
 
     def offer(self, number: int, candidate: Candidate) -> None:
-        """Note a candidate, if it is beneficial."""
+        """Consider a candidate, if it is beneficial."""
         facts = self.gains.of(candidate)
         if facts is None:
             return
@@ -199,7 +199,7 @@ class BestScore:
             self.groups.lower(best, self.least, self.open, self.anonymity)
 
     def _best(self) -> int:
-        """By what is known."""
+        """The candidate of the best score, by ``least`` as far as it is known."""
         facts, least = self.facts[self.open], self.least[self.open]
         loss = self.anonymity - np.minimum(least, self.anonymity)
         score = np.where(facts["is_free"], np.inf, facts["gain"] / (facts["rows"] * (loss + 1)))
@@ -220,33 +220,50 @@ class BestScore:
 # ---- rows outside memory ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class RowStorage:
+    """Where rows outside memory are written, and how much of them is held.
+
+    spill    the folder
+    layout   of the rows in its files
+    memory   bytes for each pass
+    at_once  rows that are held to be published
+    """
+
+    spill: Spill
+    layout: RowLayout
+    memory: int
+    at_once: int
+
+
 def grow_on_disk(
     rows: Rows,
     problem: Problem,
     policy: Policy,
     *,
-    spill: Spill,
-    layout: RowLayout,
-    memory: int,
-    at_once: int,
+    storage: RowStorage,
     random: Random,
     progress: Progress = no_progress,
 ) -> tuple[Cuts, Iterator[tuple[Partition, pa.Table | None]]]:
     """The cuts that ``partition`` would make, and its groups in the same order, some at a time.
 
     Rows are read twice: once for the counts of columns, and to keep their codes, which a few passes for counts of
-    cells then read; once to bring them in order. ``memory`` bytes are taken for each of these, and ``at_once`` rows
-    are held to be published. Row numbers are those of the payload that comes with them. A group of more rows than
-    that comes in several portions that follow each other, its rows divided among them at random.
+    cells then read; once to bring them in order. Row numbers are those of the payload that comes with them. A group of
+    more rows than can be held comes in several portions that follow each other, its rows divided among them at random.
     """
     progress("checking", 0, 1)
     k = _least_rows(rows.n_rows, policy)
     progress("specializing", 0, rows.n_rows)
-    grid, counts = _grid_on_disk(
-        rows, problem, policy, k=k, spill=spill, layout=layout, memory=memory, progress=progress
-    )
+    grid, counts = _grid_on_disk(rows, problem, policy, k=k, storage=storage, progress=progress)
     mesh = Mesh.of(grid.ends, grid.place)
-    by_cell = RowsByCell(mesh, spill, layout, at_once=at_once, memory=memory // 2, random=random)
+    by_cell = RowsByCell(
+        mesh,
+        storage.spill,
+        storage.layout,
+        at_once=storage.at_once,
+        memory=storage.memory // 2,
+        random=random,
+    )
     files = by_cell.files(rows, counts)
     n_groups = counts.n if counts.mesh.is_like(mesh) else by_cell.n_cells(files)
     recoding = grid.recoding(n_groups, policy.output, policy.schema.left_out)
@@ -260,40 +277,33 @@ def grow_on_disk(
 
 
 def _grid_on_disk(
-    rows: Rows,
-    problem: Problem,
-    policy: Policy,
-    *,
-    k: int,
-    spill: Spill,
-    layout: RowLayout,
-    memory: int,
-    progress: Progress,
+    rows: Rows, problem: Problem, policy: Policy, *, k: int, storage: RowStorage, progress: Progress
 ) -> tuple[CutGrid, CellCounts]:
-    """The grid, and how many rows its groups have; of ranges of groups, where they are too many."""
+    """The grid, and the rows of each of its groups; of ranges of groups where they do not fit in memory."""
     domains, labels = problem.domains, problem.targets.label
-    kept = KeptRows(rows, PartWriter(spill, 1, layout, memory=memory // 2), payload=False)
+    spill, memory = storage.spill, storage.memory // 2
+    kept = KeptRows(rows, PartWriter(spill, 1, storage.layout, memory=memory), payload=False)
     counts = ColumnCounts.gather(
         kept,
         n_codes=[domain.n_codes for domain in domains],
         labels=labels["column"].tolist(),
         n_classes=labels["n_classes"].tolist(),
         spill=spill,
-        memory=memory // 2,
+        memory=memory,
     )
     gains = Gains(counts, _weights(policy))
-    groups = CountedGroups(kept, gains, domains, k=k, memory=memory // 2)
+    groups = CountedGroups(kept, gains, domains, k=k, memory=memory)
     chooser = BestScore(gains, groups, k=k, n_rows=rows.n_rows, progress=progress)
     grid = CutGrid.of(specialize(domains, chooser), domains)
     mesh = Mesh.of(grid.ends, grid.place)
-    of_groups = groups.counted(mesh) or count_cells(kept, mesh, memory // 2)
+    of_groups = groups.counts_of(mesh) or count_cells(kept, mesh, memory)
     kept.delete()
     return grid, of_groups
 
 
 @dataclass(slots=True, eq=False)
 class GridRun:
-    """A run over the rows of an intake, as :func:`sfumato.methods.groups.write_draft` asks for its groups."""
+    """Specialization of the rows of an intake on disk, as :func:`sfumato.methods.groups.write_draft` takes it."""
 
     intake: Intake
     problem: Problem
@@ -306,10 +316,15 @@ class GridRun:
 
     def chunks(self) -> Iterator[Chunk]:
         """The groups, in the order of the cells of the grid."""
+        storage = RowStorage(self.spill, self.intake.layout, self.plan.count_bytes, self.plan.max_rows)
         self.cuts, portions = grow_on_disk(
-            self.intake, self.problem, self.policy, spill=self.spill, layout=self.intake.layout,
-            memory=self.plan.count_bytes, at_once=self.plan.max_rows, random=self.random, progress=self.progress,
-        )  # fmt: skip
+            self.intake,
+            self.problem,
+            self.policy,
+            storage=storage,
+            random=self.random,
+            progress=self.progress,
+        )
         last = None
         for groups, payload in portions:
             here = tuple(groups.leaf[0].tolist())

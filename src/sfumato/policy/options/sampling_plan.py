@@ -124,7 +124,7 @@ def delta_of(epsilon: Fraction, s: Fraction, k0: int) -> Fraction:
     low, high = exp_bounds(epsilon)
     gamma = 1 - (1 - s) / low, 1 - (1 - s) / high
     found = {math.floor((k0 - 1) / bound) + 1 for bound in gamma}  # one number, or two neighbours
-    return rounded_up(max(_excess(low, s, k0, n) for n in range(min(found), max(found) + 1)))
+    return round_up(max(_excess(low, s, k0, n) for n in range(min(found), max(found) + 1)))
 
 
 def _excess(exp_low: Fraction, s: Fraction, k0: int, n: int) -> Fraction:
@@ -135,7 +135,7 @@ def _excess(exp_low: Fraction, s: Fraction, k0: int, n: int) -> Fraction:
     """
     p, q = s.numerator, s.denominator
     m = n - 1
-    b = Fraction(_shortened_up(math.comb(m, k0 - 1) * p ** (k0 - 1) * (q - p) ** (m - k0 + 1), q**m))
+    b = Fraction(_shorten_up(math.comb(m, k0 - 1) * p ** (k0 - 1) * (q - p) ** (m - k0 + 1), q**m))
     term, above = ONE, 0
     for j in range(k0 - 1, m):
         term = term * (m - j) * p // ((j + 1) * (q - p))
@@ -145,7 +145,7 @@ def _excess(exp_low: Fraction, s: Fraction, k0: int, n: int) -> Fraction:
     return max(b * (s - (exp_low - 1) * Fraction(above, ONE)), Fraction(0))
 
 
-def _shortened_up(numerator: int, denominator: int) -> Fraction:
+def _shorten_up(numerator: int, denominator: int) -> Fraction:
     """A fraction of a few hundred digits that is not below this one."""
     shift = max(denominator.bit_length() - numerator.bit_length(), 0) + BITS
     return Fraction(-(-(numerator << shift) // denominator), 1 << shift)
@@ -170,10 +170,10 @@ def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     return Fraction(total, ONE), Fraction(total + lost, ONE)
 
 
-def rounded_up(number: Fraction, digits: int = DIGITS) -> Fraction:
+def round_up(number: Fraction, digits: int = DIGITS) -> Fraction:
     """The least decimal of so many significant digits that is not below.
 
-    >>> rounded_up(Fraction(1, 3), 2), rounded_up(Fraction(5), 2), rounded_up(Fraction(999999, 10**12), 2)
+    >>> round_up(Fraction(1, 3), 2), round_up(Fraction(5), 2), round_up(Fraction(999999, 10**12), 2)
     (Fraction(17, 50), Fraction(5, 1), Fraction(1, 1000000))
     """
     if number <= 0:
@@ -184,4 +184,4 @@ def rounded_up(number: Fraction, digits: int = DIGITS) -> Fraction:
     return unit * math.ceil(number / unit)
 
 
-__all__ = ["NoPlan", "Plan", "check", "delta_of", "exp_bounds", "plan", "rounded_up"]
+__all__ = ["NoPlan", "Plan", "check", "delta_of", "exp_bounds", "plan", "round_up"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sfumato.methods.specialization.column_counts import Classes, ColumnCounts, _Sorted
 from sfumato.methods.specialization.kernels.cuts import CLASS_BITS
-from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, in_order
+from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, sort_cells
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.randomness import seeded
 from sfumato.table.spill import Spill
@@ -112,7 +112,7 @@ def test_cells_and_their_places_are_each_others_inverse(ends: list[list[int]], s
     cells = mesh.cells(codes)
     assert mesh.places(cells).tolist() == places.tolist()
     assert mesh.number_cells(places).tolist() == cells.tolist()
-    order, start = in_order(cells)
+    order, start = sort_cells(cells)
     assert places[order].tolist() == sorted(places.tolist())
     assert len(start) == len({tuple(place) for place in places.tolist()})
 
@@ -125,7 +125,7 @@ def test_a_number_of_many_axes_takes_several_words_and_long_axes_are_searched():
     codes = seeded(1).integers(0, 2 * n_codes, (1000, 8)).astype(np.uint32)
     assert mesh.places(mesh.cells(codes)).tolist() == (codes // 2).tolist()
     assert len(set(hashes_of(mesh.cells(codes)).tolist())) == 1000
-    order, _ = in_order(mesh.cells(codes))
+    order, _ = sort_cells(mesh.cells(codes))
     assert (codes[order] // 2).tolist() == sorted((codes // 2).tolist())
 
 

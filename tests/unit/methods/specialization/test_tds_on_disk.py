@@ -13,7 +13,7 @@ from sfumato.engines.scan import Intake
 from sfumato.errors import InputError, RequirementUnreachable
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.specialization import tds
-from sfumato.methods.specialization.tds import grow_on_disk, partition
+from sfumato.methods.specialization.tds import RowStorage, grow_on_disk, partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.randomness import seeded
@@ -68,7 +68,7 @@ def found_on_disk(table: pa.Table, given: Policy, **shares: int) -> tuple[Any, l
     rows = EncodedRows(table, given)
     with Spill() as spill:
         cuts, portions = grow_on_disk(
-            rows, rows.problem, given, spill=spill, layout=rows.layout, random=seeded(1), **shares
+            rows, rows.problem, given, storage=RowStorage(spill, rows.layout, **shares), random=seeded(1)
         )
         return cuts, list(portions), rows, spill
 
@@ -132,10 +132,7 @@ def test_an_intake_is_cut_as_the_table_in_memory(table):
             intake,
             intake.problem,
             given,
-            spill=spill,
-            layout=intake.layout,
-            memory=10**6,
-            at_once=9000,
+            storage=RowStorage(spill, intake.layout, memory=10**6, at_once=9000),
             random=seeded(1),
         )
         portions = list(portions)
@@ -161,10 +158,7 @@ def test_joint_and_weighted_targets_are_those_of_the_policy(table):
             intake,
             intake.problem,
             given,
-            spill=spill,
-            layout=intake.layout,
-            memory=10**7,
-            at_once=N,
+            storage=RowStorage(spill, intake.layout, memory=10**7, at_once=N),
             random=seeded(1),
         )
     expected = partition(open_table(table), given).recoding

@@ -19,7 +19,7 @@ from sfumato.policy.options.sampling_plan import (
     delta_of,
     exp_bounds,
     plan,
-    rounded_up,
+    round_up,
 )
 from sfumato.privacy import mechanisms
 
@@ -123,7 +123,7 @@ def test_exp_lies_between_its_bounds(x):
 
 @given(st.fractions(min_value=Fraction(1, 10**40), max_value=Fraction(1)))
 def test_rounding_is_upwards_and_keeps_six_digits(number):
-    assert number <= rounded_up(number) <= number * (1 + Fraction(1, 10**5))
+    assert number <= round_up(number) <= number * (1 + Fraction(1, 10**5))
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,15 @@ class Seeking(NamedTuple):
     weight: NDArray[np.int64]  # (levels of all columns, rows) single rows only, else empty
 
 
+class Found(NamedTuple):
+    """What is known of one generalization."""
+
+    weight: int
+    covered: int  # 0: there is none
+    utility: int
+    value: float  # of the objective; 0 where the aim is a threshold
+
+
 class Best(NamedTuple):
     """The best generalizations so far; those of single rows have one line only."""
 
@@ -77,7 +86,7 @@ class Best(NamedTuple):
 
 
 class CubeScratch(NamedTuple):
-    """Where one thread works: a line for the tuples that it began with, and one for each column that has gone up."""
+    """Working memory of one thread: a line for the tuples it began with, and one for each column that has gone up."""
 
     key: NDArray[np.int64]  # (lines, tuples)
     n_rows: NDArray[np.int32]  # rows of the side table that it covers
@@ -113,41 +122,40 @@ def value_of(aim, covered, weight, utility):
 
 
 @inner
-def is_better(aim, weight, covered, utility, value, than_weight, than_covered, than_utility, than_value):
-    """Is a generalization better than another that comes before it in lexicographic order? Covered 0 is none at all."""
-    if covered == 0 or than_covered == 0:
-        return covered > than_covered
-    if aim.kind == THRESHOLD:
-        here, there = weight * np.int64(than_covered), than_weight * np.int64(covered)
-        return here < there or (here == there and utility > than_utility)
-    near = TOLERANCE * max(abs(value), abs(than_value))
-    return value > than_value + near or (value >= than_value - near and utility > than_utility)
+def best_at(aim, best, line, s):
+    """The best generalization of a seeker so far."""
+    value = 0.0 if aim.kind == THRESHOLD else best.value[line, s]
+    return Found(best.weight[line, s], np.int64(best.covered[line, s]), best.utility[line, s], value)
 
 
 @inner
-def keep(aim, best, line, s, weight, covered, utility, value, levels):
+def is_better(aim, one, other):
+    """Is a generalization better than another that comes before it in lexicographic order?"""
+    if one.covered == 0 or other.covered == 0:
+        return one.covered > other.covered
+    if aim.kind == THRESHOLD:
+        left, right = one.weight * other.covered, other.weight * one.covered
+        return left < right or (left == right and one.utility > other.utility)
+    near = TOLERANCE * max(abs(one.value), abs(other.value))
+    return one.value > other.value + near or (one.value >= other.value - near and one.utility > other.utility)
+
+
+@inner
+def keep(aim, best, line, s, found, levels):
     """Keep a generalization if it is better than the best so far."""
-    than_value = 0.0 if aim.kind == THRESHOLD else best.value[line, s]
-    if is_better(
-        aim, weight, covered, utility, value,
-        best.weight[line, s], best.covered[line, s], best.utility[line, s], than_value,
-    ):  # fmt: skip
-        best.weight[line, s] = weight
-        best.covered[line, s] = covered
-        best.utility[line, s] = utility
+    if is_better(aim, found, best_at(aim, best, line, s)):
+        best.weight[line, s] = found.weight
+        best.covered[line, s] = found.covered
+        best.utility[line, s] = found.utility
         best.levels[line, s] = levels
         if aim.kind != THRESHOLD:
-            best.value[line, s] = value
+            best.value[line, s] = found.value
 
 
 @inner
 def keep_of(aim, best, line, s, other, other_line, other_s):
     """Keep another best generalization if it is better."""
-    value = 0.0 if aim.kind == THRESHOLD else other.value[other_line, other_s]
-    keep(
-        aim, best, line, s, other.weight[other_line, other_s], other.covered[other_line, other_s],
-        other.utility[other_line, other_s], value, other.levels[other_line, other_s],
-    )  # fmt: skip
+    keep(aim, best, line, s, best_at(aim, other, other_line, other_s), other.levels[other_line, other_s])
 
 
 @kernel
@@ -181,19 +189,24 @@ def place_of(key, bits):
 
 
 @inner
-def raise_tuples(cube, space, a, level, line, to):
+def raise_tuples(cube, scratch, a, level, line, to):
     """Column ``a`` of the tuples of a line goes up to ``level``, into line ``to``, which may be the same.
 
-    ``space.step`` gets the tuple that each has become.
+    ``scratch.step`` gets the tuple that each has become.
     """
-    n = space.size[line]
+    n = scratch.size[line]
     bits = bits_for(n)
     mask = (1 << bits) - 1
-    table, step = space.table, space.step
+    table, step = scratch.table, scratch.step
     table[: mask + 1] = -1
-    key, count, weight, utility = space.key[line], space.n_rows[line], space.weight[line], space.utility[line]
-    to_key, to_count = space.key[to], space.n_rows[to]
-    to_weight, to_utility = space.weight[to], space.utility[to]
+    key, count, weight, utility = (
+        scratch.key[line],
+        scratch.n_rows[line],
+        scratch.weight[line],
+        scratch.utility[line],
+    )
+    to_key, to_count = scratch.key[to], scratch.n_rows[to]
+    to_weight, to_utility = scratch.weight[to], scratch.utility[to]
     shift, field, first = cube.shift[a], cube.field[a], cube.first[a]
     deepest = cube.n_levels[a] - 1 - level
     m = 0
@@ -217,156 +230,157 @@ def raise_tuples(cube, space, a, level, line, to):
             to_key[m], to_count[m], to_weight[m], to_utility[m] = x, count[t], w, u
             m += 1
         step[t] = found
-    space.size[to] = m
+    scratch.size[to] = m
 
 
 @inner
-def raise_merged(seeking, space, line, to):
+def raise_merged(seeking, scratch, line, to):
     """Seekers follow their tuples and merge with those of their class.
 
     ``step_link`` gets the seeker that each has become, or -1 where it is dropped.
     """
-    n, m = space.n_seekers[line], 0
-    space.head[: space.size[to]] = -1
+    n, m = scratch.n_seekers[line], 0
+    scratch.head[: scratch.size[to]] = -1
     for s in range(n):
-        t, c = space.step[space.at[line, s]], space.who[line, s]
-        if space.utility[to, t] < seeking.need[c]:
-            space.step_link[s] = -1
+        t, c = scratch.step[scratch.at[line, s]], scratch.who[line, s]
+        if scratch.utility[to, t] < seeking.need[c]:
+            scratch.step_link[s] = -1
             continue
-        found = space.head[t]
-        while found >= 0 and space.who[to, found] != c:
-            found = space.before[found]
+        found = scratch.head[t]
+        while found >= 0 and scratch.who[to, found] != c:
+            found = scratch.before[found]
         if found < 0:
             found = m
-            space.at[to, m], space.who[to, m] = t, c
-            space.before[m] = space.head[t]
-            space.head[t] = m
+            scratch.at[to, m], scratch.who[to, m] = t, c
+            scratch.before[m] = scratch.head[t]
+            scratch.head[t] = m
             m += 1
-        space.step_link[s] = found
-    space.n_seekers[to] = m
+        scratch.step_link[s] = found
+    scratch.n_seekers[to] = m
 
 
 @inner
-def raise_single(cube, seeking, space, a, level, line, to):
+def raise_single(cube, seeking, scratch, a, level, line, to):
     """Single rows follow their tuples with the weights of their own; those that lack utility are dropped."""
     m = 0
     above, below = cube.line[a] + level, cube.line[a] + level - 1
-    for s in range(space.n_seekers[line]):
-        t, row = space.step[space.at[line, s]], space.who[line, s]
-        if space.utility[to, t] >= seeking.need[row]:
-            weight = space.own_weight[line, s] + seeking.weight[above, row] - seeking.weight[below, row]
-            space.at[to, m], space.who[to, m], space.own_weight[to, m] = t, row, weight
+    for s in range(scratch.n_seekers[line]):
+        t, row = scratch.step[scratch.at[line, s]], scratch.who[line, s]
+        if scratch.utility[to, t] >= seeking.need[row]:
+            weight = scratch.own_weight[line, s] + seeking.weight[above, row] - seeking.weight[below, row]
+            scratch.at[to, m], scratch.who[to, m], scratch.own_weight[to, m] = t, row, weight
             m += 1
-    space.n_seekers[to] = m
+    scratch.n_seekers[to] = m
 
 
 @inner
-def raise_plain(seeking, space, line, to):
+def raise_plain(seeking, scratch, line, to):
     """Tuples seek for themselves. They are given up together, when none of them has the utility that is needed."""
-    n = space.n_seekers[line]
-    space.step_link[:n] = space.step[:n]
-    space.n_seekers[to] = 0
-    for t in range(space.size[to]):
-        if space.utility[to, t] >= seeking.need[0]:
-            space.n_seekers[to] = space.size[to]
+    n = scratch.n_seekers[line]
+    scratch.step_link[:n] = scratch.step[:n]
+    scratch.n_seekers[to] = 0
+    for t in range(scratch.size[to]):
+        if scratch.utility[to, t] >= seeking.need[0]:
+            scratch.n_seekers[to] = scratch.size[to]
             return
 
 
 @inner
-def raise_column(cube, seeking, mode, space, a, level, start):
+def raise_column(cube, seeking, mode, scratch, a, level, start):
     """Column ``a``, which began with line ``start``, goes up to ``level`` in line a + 1; how many seekers are left.
 
     ``link`` of that line leads from the seekers of the line that the column began with.
     """
     to = a + 1
     line = start if level == 1 else to
-    raise_tuples(cube, space, a, level, line, to)
+    raise_tuples(cube, scratch, a, level, line, to)
     if mode == SINGLE:
-        raise_single(cube, seeking, space, a, level, line, to)
-        return space.n_seekers[to]
-    n = space.n_seekers[start]
+        raise_single(cube, seeking, scratch, a, level, line, to)
+        return scratch.n_seekers[to]
+    n = scratch.n_seekers[start]
     if mode == PLAIN:
-        raise_plain(seeking, space, line, to)
+        raise_plain(seeking, scratch, line, to)
     else:
-        raise_merged(seeking, space, line, to)
+        raise_merged(seeking, scratch, line, to)
     if level == 1:
-        space.link[to, :n] = space.step_link[:n]
+        scratch.link[to, :n] = scratch.step_link[:n]
     else:
         for s in range(n):
-            if space.link[to, s] >= 0:
-                space.link[to, s] = space.step_link[space.link[to, s]]
-    return space.n_seekers[to]
+            if scratch.link[to, s] >= 0:
+                scratch.link[to, s] = scratch.step_link[scratch.link[to, s]]
+    return scratch.n_seekers[to]
 
 
 # ---- the search -----------------------------------------------------------------------------------------
 
 
 @inner
-def score(aim, seeking, mode, space, best, line, levels):
+def score(aim, seeking, mode, scratch, best, line, levels):
     """Every seeker of a line looks at its tuple as it is: the first that it sees, but for single rows."""
-    for s in range(space.n_seekers[line]):
-        t = s if mode == PLAIN else space.at[line, s]
-        c = 0 if mode == PLAIN else space.who[line, s]
+    for s in range(scratch.n_seekers[line]):
+        t = s if mode == PLAIN else scratch.at[line, s]
+        c = 0 if mode == PLAIN else scratch.who[line, s]
         if mode != SINGLE:
             best.covered[line, s] = 0
-        utility = space.utility[line, t]
+        utility = scratch.utility[line, t]
         if utility < seeking.need[c]:
             continue
-        weight = space.own_weight[line, s] if mode == SINGLE else space.weight[line, t]
-        covered = max(np.int64(space.n_rows[line, t]) + seeking.own[c], 1)
+        weight = scratch.own_weight[line, s] if mode == SINGLE else scratch.weight[line, t]
+        covered = max(np.int64(scratch.n_rows[line, t]) + seeking.own[c], 1)
         value = 0.0 if aim.kind == THRESHOLD else value_of(aim, covered, weight, utility)
+        found = Found(weight, covered, utility, value)
         if mode == SINGLE:
-            keep(aim, best, 0, c, weight, covered, utility, value, levels)
+            keep(aim, best, 0, c, found, levels)
         else:
-            keep(aim, best, line, s, weight, covered, utility, value, levels)
+            keep(aim, best, line, s, found, levels)
 
 
 @inner
-def score_last(cube, aim, seeking, space, best, level, start, levels):
+def score_last(cube, aim, seeking, scratch, best, level, start, levels):
     """As ``raise_column`` and ``score`` in one, for single rows and the last column: no seeker has to move."""
     a = cube.n_levels.shape[0] - 1
-    to, through = a + 1, space.through
-    raise_tuples(cube, space, a, level, start if level == 1 else to, to)
-    for t in range(space.size[start]):
-        through[t] = space.step[t if level == 1 else through[t]]
+    to, through = a + 1, scratch.through
+    raise_tuples(cube, scratch, a, level, start if level == 1 else to, to)
+    for t in range(scratch.size[start]):
+        through[t] = scratch.step[t if level == 1 else through[t]]
     now, then = cube.line[a] + level, cube.line[a]
     left = 0
-    for s in range(space.n_seekers[start]):
-        t, row = through[space.at[start, s]], space.who[start, s]
-        utility = space.utility[to, t]
+    for s in range(scratch.n_seekers[start]):
+        t, row = through[scratch.at[start, s]], scratch.who[start, s]
+        utility = scratch.utility[to, t]
         if utility < seeking.need[row]:
             continue
         left += 1
-        weight = space.own_weight[start, s] + seeking.weight[now, row] - seeking.weight[then, row]
-        covered = max(np.int64(space.n_rows[to, t]) + seeking.own[row], 1)
+        weight = scratch.own_weight[start, s] + seeking.weight[now, row] - seeking.weight[then, row]
+        covered = max(np.int64(scratch.n_rows[to, t]) + seeking.own[row], 1)
         value = 0.0 if aim.kind == THRESHOLD else value_of(aim, covered, weight, utility)
-        keep(aim, best, 0, row, weight, covered, utility, value, levels)
-    space.n_seekers[to] = left
+        keep(aim, best, 0, row, Found(weight, covered, utility, value), levels)
+    scratch.n_seekers[to] = left
     return left
 
 
 @inner
-def hand_down(aim, space, best, start, to):
+def hand_down(aim, scratch, best, start, to):
     """The best of line ``to``, if better, becomes the best of those seekers of line ``start`` that lead to it."""
-    for s in range(space.n_seekers[start]):
-        if space.link[to, s] >= 0:
-            keep_of(aim, best, start, s, best, to, space.link[to, s])
+    for s in range(scratch.n_seekers[start]):
+        if scratch.link[to, s] >= 0:
+            keep_of(aim, best, start, s, best, to, scratch.link[to, s])
 
 
 @inner
-def n_made(mode, space, line):
+def n_made(mode, scratch, line):
     """Tuples of a line, and seekers where these are no tuples."""
-    return space.size[line] if mode == PLAIN else space.size[line] + space.n_seekers[line]
+    return scratch.size[line] if mode == PLAIN else scratch.size[line] + scratch.n_seekers[line]
 
 
 @kernel
-def search(cube, aim, seeking, mode, space, best, fixed):
+def search(cube, aim, seeking, mode, scratch, best, fixed):
     """The best generalizations of the seekers of line 0, among those whose first levels are ``fixed``.
 
     Says how many tuples were made, or seekers that are no tuples.
 
-    space   line 0 holds tuples and seekers        IN, the rest scratch
-    best    line 0                                 OUT, the rest scratch
+    scratch   line 0 holds tuples and seekers        IN, the rest SCRATCH
+    best    line 0                                 OUT, the rest SCRATCH
     fixed   (first columns,)               int64   IN
     """
     n_columns, n_fixed = cube.n_levels.shape[0], fixed.shape[0]
@@ -378,29 +392,29 @@ def search(cube, aim, seeking, mode, space, best, fixed):
         begun[a] = line
         for up in range(1, fixed[a] + 1):
             line = a + 1
-            if raise_column(cube, seeking, mode, space, a, up, begun[a]) == 0:
+            if raise_column(cube, seeking, mode, scratch, a, up, begun[a]) == 0:
                 return made
-            made += n_made(mode, space, line)
+            made += n_made(mode, scratch, line)
         if mode != SINGLE:
             best.covered[line] = 0
         levels += fixed[a] * cube.place[a]
     begun[n_fixed:] = line
-    score(aim, seeking, mode, space, best, line, levels)
-    made += n_made(mode, space, line)
+    score(aim, seeking, mode, scratch, best, line, levels)
+    made += n_made(mode, scratch, line)
     a = n_columns - 1
     while a >= n_fixed:
         if level[a] > 0 and mode != SINGLE:
-            hand_down(aim, space, best, begun[a], a + 1)
+            hand_down(aim, scratch, best, begun[a], a + 1)
         is_open = level[a] + 1 < cube.n_levels[a]
         if is_open:
             level[a] += 1
             levels += cube.place[a]
             if mode == SINGLE and a == n_columns - 1:
-                is_open = score_last(cube, aim, seeking, space, best, level[a], begun[a], levels) > 0
+                is_open = score_last(cube, aim, seeking, scratch, best, level[a], begun[a], levels) > 0
             else:
-                is_open = raise_column(cube, seeking, mode, space, a, level[a], begun[a]) > 0
-                score(aim, seeking, mode, space, best, a + 1, levels)
-            made += n_made(mode, space, a + 1)
+                is_open = raise_column(cube, seeking, mode, scratch, a, level[a], begun[a]) > 0
+                score(aim, seeking, mode, scratch, best, a + 1, levels)
+            made += n_made(mode, scratch, a + 1)
         if is_open:
             begun[a + 1 :] = a + 1
             a = n_columns - 1
@@ -410,24 +424,24 @@ def search(cube, aim, seeking, mode, space, best, fixed):
             a -= 1
     for b in range(n_fixed - 1, -1, -1):
         if fixed[b] > 0 and mode != SINGLE:
-            hand_down(aim, space, best, begun[b], b + 1)
+            hand_down(aim, scratch, best, begun[b], b + 1)
     return made
 
 
 @kernel
-def count_at(cube, seeking, mode, space, levels, out):
+def count_at(cube, seeking, mode, scratch, levels, out):
     """Tuples (and seekers that are none) at one level vector, and how many of the first seekers are served there.
 
-    space    line 0 holds tuples and seekers            IN, the rest scratch
+    scratch    line 0 holds tuples and seekers            IN, the rest SCRATCH
     levels   (columns,)                         int64   IN
     out      (2,)                               int64   OUT
     """
-    n, m = space.size[0], 0
+    n, m = scratch.size[0], 0
     bits = bits_for(n)
     mask = (1 << bits) - 1
-    space.table[: mask + 1] = -1
+    scratch.table[: mask + 1] = -1
     for t in range(n):
-        x, u = space.key[0, t], space.utility[0, t]
+        x, u = scratch.key[0, t], scratch.utility[0, t]
         for a in range(levels.shape[0]):
             node = cube.first[a] + ((x >> cube.shift[a]) & cube.field[a])
             while cube.depth[node] > cube.n_levels[a] - 1 - levels[a]:
@@ -435,24 +449,24 @@ def count_at(cube, seeking, mode, space, levels, out):
                 u += cube.up_utility[node]
                 node = cube.first[a] + ((x >> cube.shift[a]) & cube.field[a])
         slot = place_of(x, bits)
-        while space.table[slot] >= 0 and space.key[1, space.table[slot]] != x:
+        while scratch.table[slot] >= 0 and scratch.key[1, scratch.table[slot]] != x:
             slot = (slot + 1) & mask
-        if space.table[slot] < 0:
-            space.table[slot] = m
-            space.key[1, m], space.utility[1, m] = x, u
+        if scratch.table[slot] < 0:
+            scratch.table[slot] = m
+            scratch.key[1, m], scratch.utility[1, m] = x, u
             m += 1
-        space.step[t] = space.table[slot]
-    space.size[1] = m
+        scratch.step[t] = scratch.table[slot]
+    scratch.size[1] = m
     if mode == SINGLE:
-        raise_single(cube, seeking, space, 0, 1, 0, 1)
+        raise_single(cube, seeking, scratch, 0, 1, 0, 1)
     elif mode == MERGED:
-        raise_merged(seeking, space, 0, 1)
+        raise_merged(seeking, scratch, 0, 1)
     else:
-        raise_plain(seeking, space, 0, 1)
-    out[0], out[1] = n_made(mode, space, 1), 0
-    for s in range(space.n_seekers[0]):
-        t = space.step[s if mode == PLAIN else space.at[0, s]]
-        if space.utility[1, t] >= seeking.need[0 if mode == PLAIN else space.who[0, s]]:
+        raise_plain(seeking, scratch, 0, 1)
+    out[0], out[1] = n_made(mode, scratch, 1), 0
+    for s in range(scratch.n_seekers[0]):
+        t = scratch.step[s if mode == PLAIN else scratch.at[0, s]]
+        if scratch.utility[1, t] >= seeking.need[0 if mode == PLAIN else scratch.who[0, s]]:
             out[1] += 1
 
 

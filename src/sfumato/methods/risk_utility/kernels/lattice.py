@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sfumato.kernels.compile import inner, kernel
 
 
 class Lattice(NamedTuple):
@@ -29,51 +30,72 @@ class Lattice(NamedTuple):
     weight: NDArray[np.int64]  # (nodes,) in units of the problem
 
 
-@njit(cache=True, nogil=True)
+class TableRows(NamedTuple):
+    """The rows to be generalized."""
+
+    code: NDArray[np.uint32]  # (rows, columns)
+    factor: NDArray[np.float64]  # (rows, columns) of personal weights; (0, 0) if weights are not personal
+    own: NDArray[np.int64]  # (rows,) 1 where the side table lacks the row, which then counts itself
+    floor: int  # added to every weight
+
+
+class SideRows(NamedTuple):
+    """The distinct rows of the side table."""
+
+    code: NDArray[np.uint32]  # (distinct rows, columns), or (columns, distinct rows) where that is said
+    n_rows: NDArray[np.int64]  # (distinct rows,) how many rows are the same
+
+
+class LatticeMeasures(NamedTuple):
+    """What generalizations cover, weigh and tell, each (generalizations,)."""
+
+    covered: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    utility: NDArray[np.int64]
+
+
+@inner
 def node_at(lattice, a, code, level):
     """The node that a code of column ``a`` stands for at a level."""
     return lattice.node[lattice.start[a] + np.int64(code) * lattice.n_levels[a] + level]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weight_at(lattice, factor, row, a, node):
-    """The weight of a node for one row; ``factor`` (rows, columns) is empty where weights are not personal."""
+    """The weight of a node for one row; ``factor`` is that of :class:`TableRows`."""
     if factor.shape[0] == 0:
         return lattice.weight[node]
     return np.int64(np.rint(factor[row, a] * lattice.weight[node]))
 
 
-@njit(cache=True, nogil=True)
-def fill_measures(lattice, rows, factor, floor, own, levels, side, side_count, which, out):
+@kernel
+def fill_measures(lattice, rows, side, which, levels, out):
     """What generalizations cost and cover, by looking at every row of the side table: the definition itself.
 
-    rows        (rows, columns) codes                         uint32   IN
-    factor      (rows or 0, columns) personal factors         float64  IN
-    floor       added to every weight                         int64    IN
-    own         (rows,) 1 where the side table lacks the row  int64    IN
-    levels      (which, columns)                              uint8    IN
-    side        (distinct rows of the side table, columns)    uint32   IN
-    side_count  (distinct rows of the side table,)            int64    IN
-    which       (which,) the rows that are generalized        int64    IN
-    out         (which, 3) rows covered, weight, utility      int64    OUT
+    lattice  Lattice                                           IN
+    rows     TableRows                                         IN
+    side     SideRows                                          IN
+    which    (generalizations,) the row of each         int64  IN
+    levels   (generalizations, columns)                 uint8  IN
+    out      LatticeMeasures                                          OUT
     """
-    n_columns = rows.shape[1]
+    n_columns = rows.code.shape[1]
     node = np.empty(n_columns, dtype=np.int64)
     for i in range(len(which)):
         row = which[i]
-        weight, utility = floor, np.int64(0)
+        weight, utility = np.int64(rows.floor), np.int64(0)
         for a in range(n_columns):
-            node[a] = node_at(lattice, a, rows[row, a], levels[i, a])
-            weight += weight_at(lattice, factor, row, a, node[a])
+            node[a] = node_at(lattice, a, rows.code[row, a], levels[i, a])
+            weight += weight_at(lattice, rows.factor, row, a, node[a])
             utility += lattice.utility[node[a]]
-        covered = own[row]
-        for t in range(side.shape[0]):
+        covered = rows.own[row]
+        for t in range(side.code.shape[0]):
             for a in range(n_columns):
-                if not lattice.low[node[a]] <= side[t, a] < lattice.high[node[a]]:
+                if not lattice.low[node[a]] <= side.code[t, a] < lattice.high[node[a]]:
                     break
             else:
-                covered += side_count[t]
-        out[i, 0], out[i, 1], out[i, 2] = covered, weight, utility
+                covered += side.n_rows[t]
+        out.covered[i], out.weight[i], out.utility[i] = covered, weight, utility
 
 
-__all__ = ["Lattice", "fill_measures", "node_at", "weight_at"]
+__all__ = ["Lattice", "LatticeMeasures", "SideRows", "TableRows", "fill_measures", "node_at", "weight_at"]

@@ -3,9 +3,11 @@
 A generalization x of a row covers a row t if, in every column, it is at least as general as the lowest common ancestor
 of the two. So u(x) <= u(LCA), and only rows t with u(LCA) >= c matter where u(x) >= c is asked [FEB12, section 2.2].
 
-A column of one row has *steps*: the distinct nodes on the way from its value (step 0) to the root. Utility is counted
-as what is lost of the row's own. A near row is told by its *vector*, the step of the common ancestor in each column:
-x covers it if no step of the vector is above that of x.
+A column of one row has *steps*: the distinct nodes from its value (step 0) up to the root. A generalization of the row is
+one step for each column. Its *loss* is the utility that it lacks of the row as it is. A near row is described by its
+*vector*, the step of the common ancestor in each column: x covers it if no step of the vector is above that of x.
+
+:class:`RowProblem` is all that a search for the least risk of one row looks at; :class:`Measure` is what it compares.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from sfumato.methods.risk_utility.kernels.lattice import node_at, weight_at
 
 MOST_LOOKUPS = 1 << 20
 """Cells of near rows that are looked at; beyond, every second, third, ... row is taken."""
-
 
 FIRST_KEY, KEY_FACTOR, KEY_MASK = 2166136261, 16777619, (1 << 32) - 1
 """Of the hash of a vector: FNV-1a."""
@@ -45,12 +46,69 @@ class Near(NamedTuple):
     loss: NDArray[np.int64]  # (vectors,) utility lost at the vector
 
 
-class NeighbourScratch(NamedTuple):
-    """Room for the work on one row."""
+class RowProblem(NamedTuple):
+    """What is optimized for one row: the least risk among generalizations that lose no more than the budget."""
 
-    loss: NDArray[np.uint8]  # (block,) of the dtype of the side table's columns
-    found: NDArray[np.int64]  # (rows of the side table,) positions
+    steps: Steps
+    near: Near
+    own: int  # 1 if the row counts itself: the side table lacks it
+    floor: int  # added to every weight
+    budget: int  # the utility that may be lost
+
+
+class Measure(NamedTuple):
+    """What is known of a generalization. Its risk is weight / covered; risks are compared by cross-multiplication."""
+
+    covered: int  # rows of the side table, the row itself included if it counts itself
+    weight: int
+    loss: int
+
+
+class SideScan(NamedTuple):
+    """The side table, in two forms: narrow columns, which are fast to scan, and whole codes row by row."""
+
+    column: NDArray[np.uint8]  # (columns, distinct rows) the first bits of codes, uint8 or uint16
+    shift: NDArray[np.int64]  # (columns,) bits that codes lack there
+    unit: int  # of losses, when columns are scanned
+    code: NDArray[np.uint32]  # (distinct rows, columns)
+    n_rows: NDArray[np.int64]  # (distinct rows,) how many rows are the same
+
+
+class NeighbourScratch(NamedTuple):
+    """Working memory for one row."""
+
+    loss: NDArray[np.uint8]  # (block,) of the dtype of ``SideScan.column``
+    found: NDArray[np.int64]  # (distinct rows of the side table,) positions
     slot: NDArray[np.int64]  # (a power of two,) where vectors are found again
+
+
+@inner
+def is_better(one, other):
+    """Has one :class:`Measure` less risk than another, or as much and loses less?"""
+    left, right = one.weight * other.covered, other.weight * one.covered
+    return left < right or (left == right and one.loss < other.loss)
+
+
+@inner
+def measure(problem, covered, x):
+    """The measure of a generalization that covers so many rows, itself included.
+
+    x  (columns,) steps  uint8  IN
+    """
+    weight, loss = np.int64(problem.floor), np.int64(0)
+    for a in range(len(x)):
+        weight += problem.steps.weight[a, x[a]]
+        loss += problem.steps.loss[a, x[a]]
+    return Measure(np.int64(covered), weight, loss)
+
+
+@inner
+def covers(x, vectors, j):
+    """Is no step of vector ``j`` above that of x?"""
+    a = 0
+    while a < len(x) and vectors[j, a] <= x[a]:
+        a += 1
+    return a == len(x)
 
 
 @inner
@@ -71,21 +129,21 @@ def transpose_vectors(vectors):
 
 
 @inner
-def _fill_steps(lattice, rows, factor, row, out):
+def _fill_steps(lattice, rows, row, out):
     """The steps of a row.
 
     out  Steps  OUT
     """
-    for a in range(rows.shape[1]):
+    for a in range(rows.code.shape[1]):
         last, n = -1, 0
         for level in range(lattice.n_levels[a]):
-            node = node_at(lattice, a, rows[row, a], level)
+            node = node_at(lattice, a, rows.code[row, a], level)
             if node == last:
                 continue
             last = node
             out.level[a, n] = level
             out.loss[a, n] = lattice.utility[node]
-            out.weight[a, n] = weight_at(lattice, factor, row, a, node)
+            out.weight[a, n] = weight_at(lattice, rows.factor, row, a, node)
             out.low[a, n], out.high[a, n] = lattice.low[node], lattice.high[node]
             n += 1
         out.n[a] = n
@@ -95,24 +153,25 @@ def _fill_steps(lattice, rows, factor, row, out):
 
 
 @inner
-def _scan(columns, shift, steps, budget, unit, space):
-    """How many rows of the side table lose no more than the budget, in whole units; ``space.found`` says which.
+def _scan(side, steps, budget, scratch):
+    """How many rows of the side table lose no more than the budget, in whole units; ``scratch.found`` says which.
 
     Losses are rounded down to units and codes to multiples of 2^shift, so no row is missed; some that lose a little more
     may be among them.
     """
-    n_columns, n_side = columns.shape
-    short = space.loss.dtype.type
+    n_columns, n_side = side.column.shape
+    unit, shift = side.unit, side.shift
+    short = scratch.loss.dtype.type
     most = short(budget // unit)
     zero = short(0)
     n_found = 0
-    for start in range(0, n_side, len(space.loss)):
-        size = min(len(space.loss), n_side - start)
-        loss = space.loss[:size]
+    for start in range(0, n_side, len(scratch.loss)):
+        size = min(len(scratch.loss), n_side - start)
+        loss = scratch.loss[:size]
         for j in range(size):
             loss[j] = zero
         for a in range(n_columns):
-            column = columns[a, start : start + size]
+            column = side.column[a, start : start + size]
             for s in range(steps.n[a] - 1):
                 more = short(steps.loss[a, s + 1] // unit - steps.loss[a, s] // unit)
                 if more == zero:
@@ -122,20 +181,20 @@ def _scan(columns, shift, steps, budget, unit, space):
                     loss[j] += zero if (column[j] >= low) & (column[j] <= last) else more
         for j in range(size):
             if loss[j] <= most:
-                space.found[n_found] = start + j
+                scratch.found[n_found] = start + j
                 n_found += 1
     return n_found
 
 
 @inner
-def _fill_vector(steps, side, t, out):
-    """The vector of row ``t`` of the side table, and the utility that is lost at it.
+def _fill_vector(steps, codes, t, out):
+    """The vector of row ``t`` of the side table; returns the utility that is lost at it.
 
     out  (columns,)  uint8  OUT
     """
     lost = np.int64(0)
-    for a in range(side.shape[1]):
-        code, s = np.int64(side[t, a]), 0
+    for a in range(codes.shape[1]):
+        code, s = np.int64(codes[t, a]), 0
         while not steps.low[a, s] <= code < steps.high[a, s]:
             s += 1
         out[a] = s
@@ -162,57 +221,63 @@ def _slot_of(vectors, n, slot):
 
 
 @inner
-def _fill_near(steps, side, side_count, budget, n_found, stride, space, out):
-    """The distinct vectors of every first, second, ... row found: how many, or -1 if there is no room for them."""
-    space.slot[:] = -1
+def _fill_near(steps, side, budget, n_found, stride, scratch, out):
+    """The distinct vectors of one in ``stride`` rows found: how many, or -1 if ``out`` has no space for them."""
+    scratch.slot[:] = -1
     n = 0
     for f in range(0, n_found, stride):
         if n == len(out.vector):
             return -1
-        t = space.found[f]
-        lost = _fill_vector(steps, side, t, out.vector[n])
+        t = scratch.found[f]
+        lost = _fill_vector(steps, side.code, t, out.vector[n])
         if lost > budget:
             continue
-        at = _slot_of(out.vector, n, space.slot)
-        if space.slot[at] < 0:
-            space.slot[at] = n
+        at = _slot_of(out.vector, n, scratch.slot)
+        if scratch.slot[at] < 0:
+            scratch.slot[at] = n
             out.n_rows[n], out.loss[n] = 0, lost
             n += 1
-        out.n_rows[space.slot[at]] += stride * side_count[t]
+        out.n_rows[scratch.slot[at]] += stride * side.n_rows[t]
     return n
 
 
 @kernel
-def gather_near(
-    lattice, rows, factor, row, columns, shift, side, side_count, budget, unit, space, steps, out
-):
-    """The steps of a row, and the vectors of the rows near it: (rows found, one of how many was taken, vectors).
+def gather_near(lattice, rows, row, side, budget, scratch, steps, out):
+    """The steps of a row, and the vectors of the rows near it: (one of how many rows was taken, vectors).
 
-    Where more rows are found than can be looked at, or more vectors than there is room for, every second, third, ...
+    Where more rows are found than can be looked at, or more vectors than ``out`` can hold, every second, third, ...
     row is taken, and counts for so many.
 
-    lattice     Lattice
-    rows        (rows, columns) codes                       uint32   IN
-    factor      (rows or 0, columns) personal factors       float64  IN
-    row         whose neighbours are asked for              int64    IN
-    columns     (columns, rows of the side table) codes     uint8 or uint16      IN
-    shift       (columns,) bits that codes lack there       int64    IN
-    side        (rows of the side table, columns) codes     uint32   IN
-    side_count  (rows of the side table,)                   int64    IN
-    budget      the utility that may be lost                int64    IN
-    unit        of losses, when rows are scanned            int64    IN
-    space       Space                                       ROOM
-    steps       Steps                                       OUT
-    out         Near                                        OUT
+    lattice  Lattice                                   IN
+    rows     TableRows                                 IN
+    row      whose neighbours are asked for     int64  IN
+    side     SideScan                                  IN
+    budget   the utility that may be lost       int64  IN
+    scratch  NeighbourScratch                          SCRATCH
+    steps    Steps                                     OUT
+    out      Near                                      OUT
     """
-    _fill_steps(lattice, rows, factor, row, steps)
-    n_found = _scan(columns, shift, steps, budget, unit, space)
-    stride = max(1, -(-n_found * rows.shape[1] // MOST_LOOKUPS))
-    n = _fill_near(steps, side, side_count, budget, n_found, stride, space, out)
+    _fill_steps(lattice, rows, row, steps)
+    n_found = _scan(side, steps, budget, scratch)
+    stride = max(1, -(-n_found * rows.code.shape[1] // MOST_LOOKUPS))
+    n = _fill_near(steps, side, budget, n_found, stride, scratch, out)
     while n < 0:
         stride *= 2
-        n = _fill_near(steps, side, side_count, budget, n_found, stride, space, out)
-    return n_found, stride, n
+        n = _fill_near(steps, side, budget, n_found, stride, scratch, out)
+    return stride, n
 
 
-__all__ = ["Near", "NeighbourScratch", "Steps", "copy_to", "gather_near", "transpose_vectors"]
+__all__ = [
+    "Measure",
+    "Near",
+    "NeighbourScratch",
+    "RowProblem",
+    "SideScan",
+    "Steps",
+    "copy_to",
+    "covers",
+    "gather_near",
+    "is_better",
+    "measure",
+    "transpose_vectors",
+]

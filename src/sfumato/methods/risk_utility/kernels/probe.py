@@ -1,8 +1,8 @@
 """Row-join probing: a generalization of one row that covers many near rows, by joining them one by one; then exchange.
 
-A generalization is its steps (:mod:`sfumato.methods.risk_utility.kernels.neighbours`), and what is known of it three
-whole numbers: the rows that it covers, its weight and the utility that it loses. Risks are compared by
-cross-multiplication.
+A generalization is its steps, see :mod:`sfumato.methods.risk_utility.kernels.neighbours`. *Joining* a vector raises each
+step to that of the vector, so that its rows are covered. An *exchange* lowers at most one column and raises at most one
+other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.risk_utility.kernels.neighbours import copy_to, transpose_vectors
+from sfumato.methods.risk_utility.kernels.neighbours import (
+    Measure,
+    copy_to,
+    is_better,
+    measure,
+    transpose_vectors,
+)
 
 N_CANDIDATES, FEWEST_CANDIDATES = 64, 8
 """Rows whose joining is tried at a time: those that bring most rows of their own per utility lost."""
@@ -23,29 +29,44 @@ MOST_PAIRS = 1 << 16
 
 FULL = np.iinfo(np.uint16).max
 
+NO_COLUMN = np.int64(-1)
+NO_STEP = np.int64(0)
+
+
+class Exchange(NamedTuple):
+    """A generalization x with at most one column lowered and one other raised, and what that gives."""
+
+    measure: Measure
+    lowered: int  # a column, or NO_COLUMN
+    lowered_to: int  # its step
+    raised: int  # a column, or NO_COLUMN
+    raised_to: int  # its step
+
 
 class ProbeScratch(NamedTuple):
-    """For the work on one row."""
+    """Working memory for one row. Vectors are those near it; *above* means: not covered by x in some column."""
 
+    across: NDArray[np.uint8]  # (columns, vectors) the vectors, column by column
     alive: NDArray[np.int64]  # (vectors,) those that can still be joined
-    more: NDArray[np.int64]  # (vectors,) what that loses
-    above: NDArray[np.uint64]  # (vectors,) the columns where they are above, as bits
+    more: NDArray[np.int64]  # (vectors,) what joining loses, in the order of ``alive``
+    above: NDArray[
+        np.uint64
+    ]  # (vectors,) the columns where they are above, as bits, in the order of ``alive``
     single: NDArray[np.int64]  # (vectors,) those that are above in one column only
     n_above: NDArray[np.uint16]  # (vectors,) in how many columns a vector is above
     sum_above: NDArray[np.uint32]  # (vectors,) the sum of these columns' numbers
-    held: NDArray[np.int64]  # (columns, steps) rows covered, by their step
+    covered: NDArray[np.int64]  # (columns, steps) rows covered, by their step
     gain: NDArray[np.int64]  # (columns, steps) rows gained
-    kept: NDArray[np.int64]  # (columns, steps) rows gained though another column is lowered
+    gain_after: NDArray[np.int64]  # (columns, steps) rows gained though another column is lowered
     candidates: NDArray[np.int64]  # (candidates,)
-    best: NDArray[np.int64]  # (7,) covered, weight, loss; column raised, its step; column lowered, its step
-    trial: NDArray[np.int64]  # (7,) the same
 
 
 @inner
-def room_for(steps, near):
-    """Room for the near rows of one row."""
-    n = len(near.n_rows)
+def probe_scratch(problem):
+    """Working memory for the near rows of one row."""
+    steps, n = problem.steps, len(problem.near.n_rows)
     return ProbeScratch(
+        transpose_vectors(problem.near.vector),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.uint64),
@@ -56,16 +77,7 @@ def room_for(steps, near):
         np.empty_like(steps.loss),
         np.empty_like(steps.loss),
         np.empty(N_CANDIDATES, np.int64),
-        np.empty(7, np.int64),
-        np.empty(7, np.int64),
     )
-
-
-@inner
-def is_better(covered, weight, loss, other_covered, other_weight, other_loss):
-    """Less risk, or as much and less utility lost?"""
-    left, right = weight * other_covered, other_weight * covered
-    return left < right or (left == right and loss < other_loss)
 
 
 @inner
@@ -90,18 +102,20 @@ def fill_nearest(near, out):
     return n
 
 
-@inner
-def _fill_joinable(steps, across, x, budget, slack, loss, out):
-    """The vectors that x may be able to cover within the slack: how many; all that it is are among them.
+# ---- joining --------------------------------------------------------------------------------------------
 
-    across  (columns, vectors)  uint8   IN
-    loss    (vectors,)          uint16  ROOM
-    out     (vectors,)          int64   OUT
+
+@inner
+def _fill_joinable(problem, x, slack, scratch):
+    """List in ``scratch.alive`` the vectors that x may be able to join within the slack: how many.
+
+    Losses are rounded down, so none is missed; ``scratch.n_above`` is used for them.
     """
-    unit = budget // FULL + 1  # no vector loses more than the budget
+    steps, loss, out = problem.steps, scratch.n_above, scratch.alive
+    unit = problem.budget // FULL + 1  # no vector loses more than the budget
     loss[:] = 0
     for a in range(len(x)):
-        column, before = across[a], np.int64(0)
+        column, before = scratch.across[a], np.int64(0)
         for s in range(x[a] + 1, steps.n[a]):
             units = min((steps.loss[a, s] - steps.loss[a, x[a]]) // unit, FULL)  # more for no vector
             more, step = np.uint16(units - before), np.uint8(s)
@@ -117,13 +131,12 @@ def _fill_joinable(steps, across, x, budget, slack, loss, out):
 
 
 @inner
-def _keep_joinable(steps, near, x, slack, alive, n_alive, more, above):
-    """Keep those of the alive vectors that x does not cover but can, within the slack: how many.
+def _keep_joinable(problem, x, slack, n_alive, scratch):
+    """Keep those of the alive vectors that x does not cover but can join within the slack: how many.
 
-    alive  (vectors,)                                        int64   IN+OUT
-    more   (vectors,) what joining loses, in order of alive  int64   OUT
-    above  (vectors,) the columns where they are above x     uint64  OUT
+    ``scratch.more`` and ``scratch.above`` are written in their order.
     """
+    steps, near, alive = problem.steps, problem.near, scratch.alive
     n = 0
     for f in range(n_alive):
         j = alive[f]
@@ -136,7 +149,7 @@ def _keep_joinable(steps, near, x, slack, alive, n_alive, more, above):
                 if lost > slack:
                     break
         if columns and lost <= slack:
-            alive[n], more[n], above[n] = j, lost, columns
+            alive[n], scratch.more[n], scratch.above[n] = j, lost, columns
             n += 1
     return n
 
@@ -168,7 +181,7 @@ def _fill_candidates(near, alive, n_alive, more, out):
 
 
 @inner
-def _rows_joined(near, x, alive, n_alive, above, f):
+def _count_joined(near, x, alive, n_alive, above, f):
     """The rows that x covers more when it joins the alive vector ``f``."""
     j, columns = alive[f], ~above[f]
     rows = np.int64(0)
@@ -184,31 +197,28 @@ def _rows_joined(near, x, alive, n_alive, above, f):
 
 
 @inner
-def join(steps, near, across, budget, room, x):
-    """Join the row that brings most rows per utility lost, while the budget allows: the work that it was.
+def join(problem, scratch, x):
+    """Join the vector that brings most rows per utility lost, while the budget allows: the work that it was.
 
-    room  Room               ROOM
-    x     (columns,)  uint8  IN+OUT
+    x  (columns,) steps  uint8  IN+OUT
     """
-    alive, more, above = room.alive, room.more, room.above
-    lost = np.int64(0)
-    for a in range(len(x)):
-        lost += steps.loss[a, x[a]]
-    n_alive = _fill_joinable(steps, across, x, budget, budget - lost, room.n_above, alive)
+    near, alive, more = problem.near, scratch.alive, scratch.more
+    lost = measure(problem, 0, x).loss
+    n_alive = _fill_joinable(problem, x, problem.budget - lost, scratch)
     work = 4 * len(alive)
     while True:
         work += 8 * n_alive
-        n_alive = _keep_joinable(steps, near, x, budget - lost, alive, n_alive, more, above)
+        n_alive = _keep_joinable(problem, x, problem.budget - lost, n_alive, scratch)
         if not n_alive:
             return work
         n = min(N_CANDIDATES, max(FEWEST_CANDIDATES, MOST_PAIRS // n_alive))
-        candidates = room.candidates[:n]
+        candidates = scratch.candidates[:n]
         n = _fill_candidates(near, alive, n_alive, more, candidates)
         work += n * n_alive
         best, best_ratio = -1, -1.0
         for c in range(n):
             f = candidates[c]
-            ratio = _per_loss(_rows_joined(near, x, alive, n_alive, above, f), more[f])
+            ratio = _per_loss(_count_joined(near, x, alive, n_alive, scratch.above, f), more[f])
             if ratio > best_ratio:
                 best, best_ratio = f, ratio
         lost += more[best]
@@ -216,24 +226,23 @@ def join(steps, near, across, budget, room, x):
             x[a] = max(x[a], near.vector[alive[best], a])
 
 
-@inner
-def _fill_breaks(across, x, n_above, sum_above):
-    """In how many columns each vector is above x, and the sum of these columns' numbers.
+# ---- exchange -------------------------------------------------------------------------------------------
 
-    across     (columns, vectors)  uint8   IN
-    n_above    (vectors,)          uint16  OUT
-    sum_above  (vectors,)          uint32  OUT
-    """
-    n_above[:] = 0
-    sum_above[:] = 0
+
+@inner
+def _fill_above(x, scratch):
+    """In how many columns each vector is above x, and the sum of these columns' numbers."""
+    scratch.n_above[:] = 0
+    scratch.sum_above[:] = 0
     for a in range(len(x)):
-        _raise_breaks(across[a], a, x[a], n_above, sum_above)
+        _add_above(a, x[a], scratch)
 
 
 @inner
-def _raise_breaks(column, a, step, n_above, sum_above):
+def _add_above(a, step, scratch):
     """Add the vectors that are above a step of column ``a``."""
-    one, number = np.uint16(1), np.uint32(a)
+    column, one, number = scratch.across[a], np.uint16(1), np.uint32(a)
+    n_above, sum_above = scratch.n_above, scratch.sum_above
     for j in range(len(column)):
         is_above = column[j] > step
         n_above[j] += one if is_above else np.uint16(0)
@@ -241,15 +250,16 @@ def _raise_breaks(column, a, step, n_above, sum_above):
 
 
 @inner
-def _move(across, a, step, x, n_above, sum_above):
+def _move(a, step, x, scratch):
     """Column ``a`` of x moves to another step."""
-    column, before, one, number = across[a], x[a], np.uint16(1), np.uint32(a)
+    column, before, one, number = scratch.across[a], x[a], np.uint16(1), np.uint32(a)
+    n_above, sum_above = scratch.n_above, scratch.sum_above
     for j in range(len(column)):
         is_above = column[j] > before
         n_above[j] -= one if is_above else np.uint16(0)
         sum_above[j] -= number if is_above else np.uint32(0)
     x[a] = step
-    _raise_breaks(column, a, x[a], n_above, sum_above)
+    _add_above(a, x[a], scratch)
 
 
 @inner
@@ -280,114 +290,92 @@ def _fill_single(n_above, out):
 
 
 @inner
-def _best_raise(steps, x, skip, covered, weight, loss, budget, gain, best):
-    """The best generalization that raises one column, if it is better than ``best``.
-
-    gain  (columns, steps) rows more at this very step                          int64  IN
-    best  covered, weight, loss; column raised and its step; column lowered, its step  int64  IN+OUT
-    """
-    found = False
-    for a in range(len(x)):
-        if a == skip:
-            continue
-        more = np.int64(0)
-        for s in range(x[a] + 1, steps.n[a]):
-            lost = loss + steps.loss[a, s] - steps.loss[a, x[a]]
-            if lost > budget:
-                break
-            more += gain[a, s]
-            heavy = weight + steps.weight[a, s] - steps.weight[a, x[a]]
-            if is_better(covered + more, heavy, lost, best[0], best[1], best[2]):
-                best[0], best[1], best[2], best[3], best[4] = covered + more, heavy, lost, a, s
-                found = True
-    return found
-
-
-@inner
-def _fill_gain(near, single, n_single, sum_above, column, step, out):
+def _fill_gain(near, n_single, column, step, scratch, out):
     """By column and step, the rows of vectors that are above x there only, and at most at ``step`` in ``column``.
 
     out  (columns, steps)  int64  OUT
     """
     out[:] = 0
     for f in range(n_single):
-        j = single[f]
+        j = scratch.single[f]
         if near.vector[j, column] <= step:
-            a = sum_above[j]
+            a = scratch.sum_above[j]
             out[a, near.vector[j, a]] += near.n_rows[j]
 
 
 @inner
-def _best_exchange(steps, near, x, state, own, budget, n_single, room):
-    """The best generalization that lowers at most one column and raises at most one other: is there a better one?
+def _best_raise(problem, x, start, gain, best):
+    """The best exchange that raises one column after ``start``, which raises none; ``best`` if none is better.
 
-    state      (3,) covered, weight, loss of x  int64  IN
-    room.best  as above                         int64  OUT
+    gain  (columns, steps) rows more at this very step  int64  IN
     """
-    best, trial = room.best, room.trial
-    for i in range(len(best)):
-        best[i] = state[i] if i < len(state) else -1
-    _fill_gain(near, room.single, n_single, room.sum_above, 0, 255, room.gain)
-    found = _best_raise(steps, x, -1, state[0], state[1], state[2], budget, room.gain, best)
-    for b in range(len(x)):
-        kept = own
-        for s in range(x[b]):
-            kept += room.held[b, s]
-            weight = state[1] + steps.weight[b, s] - steps.weight[b, x[b]]
-            loss = state[2] + steps.loss[b, s] - steps.loss[b, x[b]]
-            if is_better(kept, weight, loss, best[0], best[1], best[2]):
-                best[0], best[1], best[2], best[3], best[4], best[5], best[6] = (
-                    kept,
-                    weight,
-                    loss,
-                    -1,
-                    -1,
-                    b,
-                    s,
-                )
-                found = True
-            copy_to(best, trial)
-            if not _best_raise(steps, x, b, kept, weight, loss, budget, room.gain, trial):
-                continue  # not even with all rows that column b may have lost
-            _fill_gain(near, room.single, n_single, room.sum_above, b, s, room.kept)
-            if _best_raise(steps, x, b, kept, weight, loss, budget, room.kept, best):
-                best[5], best[6] = b, s
-                found = True
-    return found
-
-
-@inner
-def measure(steps, floor, x):
-    """Weight and loss of a generalization."""
-    weight, loss = floor, np.int64(0)
+    steps = problem.steps
     for a in range(len(x)):
-        weight += steps.weight[a, x[a]]
-        loss += steps.loss[a, x[a]]
-    return weight, loss
+        if a == start.lowered:
+            continue
+        covered = start.measure.covered
+        for s in range(x[a] + 1, steps.n[a]):
+            loss = start.measure.loss + steps.loss[a, s] - steps.loss[a, x[a]]
+            if loss > problem.budget:
+                break
+            covered += gain[a, s]
+            weight = start.measure.weight + steps.weight[a, s] - steps.weight[a, x[a]]
+            found = Measure(covered, weight, loss)
+            if is_better(found, best.measure):
+                best = Exchange(found, start.lowered, start.lowered_to, np.int64(a), np.int64(s))
+    return best
 
 
 @inner
-def _climb(steps, near, across, own, floor, budget, room, state, x):
-    """Exchange while it helps: the work that it was.
+def _best_exchange(problem, x, now, n_single, scratch):
+    """The exchange of least risk; one that changes nothing if none is better than x.
 
-    room   Room                                ROOM
-    state  (3,) covered, weight, loss  int64   OUT
-    x      (columns,)                  uint8   IN+OUT
+    now  Measure of x  IN
     """
-    n_above, sum_above, best = room.n_above, room.sum_above, room.best
-    _fill_breaks(across, x, n_above, sum_above)
-    state[1], state[2] = measure(steps, floor, x)
-    work = 4 * len(n_above)
+    steps, near = problem.steps, problem.near
+    none = Exchange(now, NO_COLUMN, NO_STEP, NO_COLUMN, NO_STEP)
+    _fill_gain(near, n_single, 0, 255, scratch, scratch.gain)
+    best = _best_raise(problem, x, none, scratch.gain, none)
+    for b in range(len(x)):
+        covered = np.int64(problem.own)
+        for s in range(x[b]):
+            covered += scratch.covered[b, s]
+            weight = now.weight + steps.weight[b, s] - steps.weight[b, x[b]]
+            loss = now.loss + steps.loss[b, s] - steps.loss[b, x[b]]
+            lower = Exchange(Measure(covered, weight, loss), np.int64(b), np.int64(s), NO_COLUMN, NO_STEP)
+            if is_better(lower.measure, best.measure):
+                best = lower
+            at_most = _best_raise(problem, x, lower, scratch.gain, best)
+            if not is_better(at_most.measure, best.measure):
+                continue  # not even with all rows that column b may have lost
+            _fill_gain(near, n_single, b, s, scratch, scratch.gain_after)
+            best = _best_raise(problem, x, lower, scratch.gain_after, best)
+    return best
+
+
+@inner
+def _climb(problem, scratch, x):
+    """Exchange while it helps: the measure of what x becomes, and the work that it was.
+
+    x  (columns,) steps  uint8  IN+OUT
+    """
+    _fill_above(x, scratch)
+    work = 4 * len(scratch.n_above)
     while True:
-        state[0] = own + _fill_covered(near, n_above, room.held)
-        n_single = _fill_single(n_above, room.single)
-        work += 2 * len(n_above) + 8 * n_single + 2_000
-        if not _best_exchange(steps, near, x, state, own, budget, n_single, room):
-            return work
-        for place in (3, 5):
-            if best[place] >= 0:
-                _move(across, best[place], best[place + 1], x, n_above, sum_above)
-        state[1], state[2] = best[1], best[2]
+        covered = problem.own + _fill_covered(problem.near, scratch.n_above, scratch.covered)
+        now = measure(problem, covered, x)
+        n_single = _fill_single(scratch.n_above, scratch.single)
+        work += 2 * len(scratch.n_above) + 8 * n_single + 2_000
+        best = _best_exchange(problem, x, now, n_single, scratch)
+        if not is_better(best.measure, now):
+            return now, work
+        if best.raised != NO_COLUMN:
+            _move(best.raised, best.raised_to, x, scratch)
+        if best.lowered != NO_COLUMN:
+            _move(best.lowered, best.lowered_to, x, scratch)
+
+
+# ---- the search of one row ------------------------------------------------------------------------------
 
 
 @inner
@@ -404,60 +392,48 @@ def _is_seen(seen, n_seen, x):
 
 
 @inner
-def _take_better(x, state, out, out_state):
-    """The better of two generalizations; of equals the one of the least steps, the first column's first."""
-    is_equal = state[1] * out_state[0] == out_state[1] * state[0] and state[2] == out_state[2]
-    if is_equal:
+def _comes_first(x, one, other_x, other):
+    """Is a generalization better than another? Of equals that of the least steps is, the first column's first."""
+    if one.weight * other.covered == other.weight * one.covered and one.loss == other.loss:
         a = 0
-        while a < len(x) - 1 and x[a] == out[a]:
+        while a < len(x) - 1 and x[a] == other_x[a]:
             a += 1
-        if x[a] >= out[a]:
-            return
-    elif not is_better(state[0], state[1], state[2], out_state[0], out_state[1], out_state[2]):
-        return
-    copy_to(x, out)
-    copy_to(state, out_state)
+        return x[a] < other_x[a]
+    return is_better(one, other)
 
 
 @kernel
-def probe(steps, near, own, floor, budget, n_seeds, most_work, out, out_state):
-    """Row-join probing from the row itself and its nearest rows, with exchange.
+def probe(problem, n_seeds, most_work, out):
+    """Row-join probing from the row itself and its nearest rows, with exchange: the measure of the best.
 
-    steps      Steps
-    near       Near
-    own        1 if the row counts itself                   int64  IN
-    floor      added to every weight                        int64  IN
-    budget     the utility that may be lost                 int64  IN
-    n_seeds    nearest rows to start from                   int64  IN
-    most_work  no further seed when this is spent           int64  IN
-    out        (columns,) steps                             uint8  OUT
-    out_state  (3,) rows covered, weight, utility lost      int64  OUT
+    problem    RowProblem                             IN
+    n_seeds    nearest rows to start from      int64  IN
+    most_work  no further seed when it is done int64  IN
+    out        (columns,) steps of the best    uint8  OUT
     """
-    n_columns = near.vector.shape[1]
-    across = transpose_vectors(near.vector)
-    room = room_for(steps, near)
-    state = np.empty(3, np.int64)
+    near, n_columns = problem.near, problem.near.vector.shape[1]
+    scratch = probe_scratch(problem)
     seeds, seen = np.empty(n_seeds, np.int64), np.empty((n_seeds + 1, n_columns), np.uint8)
     n_seeds = fill_nearest(near, seeds)
     x = np.zeros(n_columns, np.uint8)
+    best = Measure(np.int64(0), np.int64(0), np.int64(0))
     n_seen, work = 0, np.int64(0)
     for seed in range(-1, n_seeds):
         x[:] = 0
         if seed >= 0:
             copy_to(near.vector[seeds[seed]], x)
-        work += join(steps, near, across, budget, room, x)
+        work += join(problem, scratch, x)
         if _is_seen(seen, n_seen, x):
             continue
         n_seen += 1
-        work += _climb(steps, near, across, own, floor, budget, room, state, x)
-        if n_seen == 1:
+        found, more = _climb(problem, scratch, x)
+        work += more
+        if n_seen == 1 or _comes_first(x, found, out, best):
             copy_to(x, out)
-            copy_to(state, out_state)
-        else:
-            _take_better(x, state, out, out_state)
+            best = found
         if work > most_work:
             break
-    return work
+    return best
 
 
-__all__ = ["fill_nearest", "is_better", "join", "measure", "probe", "room_for"]
+__all__ = ["fill_nearest", "join", "probe", "probe_scratch"]

@@ -14,14 +14,11 @@ row of three, the mean 500 ms. A box costs some 10 to 50 microseconds.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from sfumato.methods.risk_utility.kernels.branch import prove_least
-from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search, steps_of
+from sfumato.methods.risk_utility.kernels.neighbours import Measure, RowProblem
+from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search
 from sfumato.methods.risk_utility.optimizers.probing import probe_row
-from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Objective, Solution
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 
@@ -33,6 +30,8 @@ MOST_UNITS = 128
 
 MOST_PARTS = 64
 """Shares that one row's count is divided into, where whole numbers allow it."""
+
+STAGE = "Branch and bound"
 
 
 def solve(
@@ -48,13 +47,12 @@ def solve(
     """Row-join probing, then branch and bound. Nothing in it is random."""
     del random
 
-    def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
-        probe_row(problem, neighbours, steps, state)
-        return prove_row(problem, neighbours, steps, state, most_boxes=most_boxes)
+    def search_row(neighbours: Neighbours, steps: Levels) -> tuple[Measure, bool]:
+        return prove_row(neighbours, probe_row(neighbours, steps), steps, most_boxes=most_boxes)
 
     return search(
-        problem, objective, one, which=which, threads=threads, progress=progress, stage="Branch and bound",
-    )  # fmt: skip
+        problem, objective, search_row, which=which, threads=threads, progress=progress, stage=STAGE
+    )
 
 
 def prove(
@@ -69,42 +67,44 @@ def prove(
     """The same generalizations or better ones; ``is_proved`` where nothing has less risk."""
     at = {int(row): i for i, row in enumerate(solution.which)}
 
-    def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
+    def search_row(neighbours: Neighbours, steps: Levels) -> tuple[Measure, bool]:
         i = at[neighbours.row]
-        steps[:] = steps_of(neighbours, solution.levels[i])
-        state[:] = solution.covered[i], solution.weight[i], neighbours.loss_of(steps)
-        return bool(solution.is_proved[i]) or prove_row(
-            problem, neighbours, steps, state, most_boxes=most_boxes
-        )
+        steps[:] = neighbours.steps_of(solution.levels[i])
+        loss = int(problem.raw_utility[neighbours.row] - solution.utility[i])
+        known = Measure(int(solution.covered[i]), int(solution.weight[i]), loss)
+        if solution.is_proved[i]:
+            return known, True
+        return prove_row(neighbours, known, steps, most_boxes=most_boxes)
 
     return search(
-        problem, objective, one, which=solution.which, threads=threads, progress=progress, stage="Branch and bound",
-    )  # fmt: skip
+        problem, objective, search_row, which=solution.which, threads=threads, progress=progress, stage=STAGE
+    )
 
 
 def prove_row(
-    problem: LatticeProblem, neighbours: Neighbours, steps: Any, state: Ints, *, most_boxes: int
-) -> bool:
-    """Is this generalization of a row, or the better one that it is replaced by, the one of least risk?"""
-    if state[1] == 0:
-        return True
+    neighbours: Neighbours, known: Measure, steps: Levels, *, most_boxes: int
+) -> tuple[Measure, bool]:
+    """Is this generalization of a row, or the better one that it is replaced by, the one of least risk?
+
+    ``steps`` and ``known`` are the generalization and its measure; a better one is written into ``steps``.
+    """
+    row = neighbours.problem
+    if known.weight == 0:
+        return known, True
     if not neighbours.is_whole:
-        return False
-    n_rows = int(neighbours.near.n_rows.sum()) + neighbours.own
-    greatest = max(n_rows * _greatest_weight(problem, neighbours), 1)
+        return known, False
+    n_rows = int(row.near.n_rows.sum()) + row.own
+    greatest = max(n_rows * _greatest_weight(row), 1)
     parts = max(1, min(MOST_PARTS, (1 << 61) // greatest))
-    n_boxes = prove_least(
-        neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
-        np.int64(neighbours.budget), np.int64(neighbours.budget // MOST_UNITS + 1), np.int64(parts),
-        np.int64(most_boxes), steps, state,
-    )  # fmt: skip
-    return int(n_boxes) >= 0
+    unit = row.budget // MOST_UNITS + 1
+    found, n_boxes = prove_least(row, known, unit, parts, most_boxes, steps)
+    return found, bool(n_boxes >= 0)
 
 
-def _greatest_weight(problem: LatticeProblem, neighbours: Neighbours) -> int:
+def _greatest_weight(row: RowProblem) -> int:
     """Of any generalization."""
-    steps = neighbours.steps
-    return problem.floor + sum(
+    steps = row.steps
+    return row.floor + sum(
         int(weight[:n].max()) for weight, n in zip(steps.weight, steps.n.tolist(), strict=True)
     )
 

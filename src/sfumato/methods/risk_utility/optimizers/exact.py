@@ -1,8 +1,8 @@
 r"""The exact optimum for all rows by one cube of all generalizations (:mod:`sfumato.methods.risk_utility.kernels.cube`).
 
 Every objective, with and without personal weights. What it costs is the number of tuples that it makes
-(:func:`n_tuples`), 30 nanoseconds each, and 60 where memory is slow because there are hundreds of thousands of distinct
-rows: with 1e9 of them half a minute or a minute on one core.
+(:func:`estimate_tuples`), 30 nanoseconds each, and 60 where memory is slow because there are hundreds of thousands of
+distinct rows: with 1e9 of them half a minute or a minute on one core.
 
 Memory: each thread holds 28 bytes for each tuple (distinct row of both tables) and 56 for each seeker (at most one for
 each row), for each column, whatever the height of the hierarchies; with personal weights all threads share 8 bytes more
@@ -39,10 +39,10 @@ STAGE = "generalizing"
 LEAST_TASKS = 16
 
 COUNTED = 5_000_000
-"""Rows that are looked at to tell how many tuples there are, about: at 50 to 200 level vectors."""
+"""Rows that are looked at to estimate the number of tuples, about: at 50 to 200 level vectors."""
 
 BINS = 1024
-"""Of the utility that a row can spare, when its level vectors are counted."""
+"""Bins of the utility that a row can spare, when its level vectors are counted."""
 
 
 def solve(
@@ -73,18 +73,18 @@ def solve(
 
 
 def _best(tuples: Tuples, threads: int, progress: Progress) -> Best:
-    """The best of all tasks, in their order."""
+    """The best of all tasks. They are compared in their order, whichever thread is first."""
     tasks = list(_tasks(tuples.cube.n_levels))
     threads = max(1, min(threads, len(tasks), free_memory() // 2 // tuples.n_bytes()))
-    spaces: SimpleQueue[tuple[CubeScratch, Best]] = SimpleQueue()
+    idle: SimpleQueue[tuple[CubeScratch, Best]] = SimpleQueue()
     for _ in range(threads):
-        spaces.put((tuples.space(), tuples.best()))
+        idle.put((tuples.scratch(), tuples.best()))
 
     def work(fixed: Ints) -> Best:
-        space, best = spaces.get()
-        search(tuples.cube, tuples.aim, tuples.seeking, tuples.mode, space, best, fixed)
+        scratch, best = idle.get()
+        search(tuples.cube, tuples.aim, tuples.seeking, tuples.mode, scratch, best, fixed)
         found = first_line(best)
-        spaces.put((space, best))
+        idle.put((scratch, best))
         return found
 
     progress(STAGE, 0, len(tasks))
@@ -109,14 +109,14 @@ def _tasks(n_levels: Ints) -> Iterator[Ints]:
 # ---- what it would cost ---------------------------------------------------------------------------------
 
 
-def n_tuples(problem: LatticeProblem, objective: Objective) -> float:
-    r"""How many tuples (and seekers) the cube of all rows would make, about; infinite where keys would not fit 63 bits.
+def estimate_tuples(problem: LatticeProblem, objective: Objective) -> float:
+    r"""About how many tuples (and seekers) the cube of all rows would make; infinite where keys would not fit 63 bits.
 
     .. math:: \frac{S}{m} \sum_{(s, x)} V_s \frac{n(x)}{f(x)}
 
     m pairs are looked at: seekers s, evenly spread over all S of them, each with one of the V_s level vectors x at which
     it has enough utility, evenly spread over their lexicographic order. All rows are counted there: n(x) tuples are made,
-    f(x) seekers have enough utility. Each level vector is so counted once, whichever seekers it serves.
+    f(x) seekers have enough utility. So each level vector counts once, whichever seekers it serves.
     """
     if not problem.n:
         return 0.0
@@ -124,19 +124,19 @@ def n_tuples(problem: LatticeProblem, objective: Objective) -> float:
     if tuples is None:
         return math.inf
     n_seekers, total = len(tuples.at), 0.0
-    space, counted = tuples.space(lines=2), np.zeros(2, dtype=np.int64)
+    scratch, counted = tuples.scratch(lines=2), np.zeros(2, dtype=np.int64)
     m = min(max(COUNTED // len(tuples.key), 50), 200)
     for seeker, share in zip(_spread(m, math.sqrt(2)), _spread(m, math.sqrt(5)), strict=True):
         lost, budget = _losses(tuples, int(seeker * n_seekers))
-        ways = _ways(lost, budget)
-        vector = _vector(share * ways[0][budget], lost, ways, budget)
-        count_at(tuples.cube, tuples.seeking, tuples.mode, space, vector, counted)
-        total += ways[0][budget] * counted[0] / max(int(counted[1]), 1)
+        n_choices = _count_choices(lost, budget)
+        vector = _vector_at(share * n_choices[0][budget], lost, n_choices, budget)
+        count_at(tuples.cube, tuples.seeking, tuples.mode, scratch, vector, counted)
+        total += n_choices[0][budget] * counted[0] / max(int(counted[1]), 1)
     return n_seekers * float(total) / m
 
 
 def _spread(m: int, by: float) -> Iterator[float]:
-    """Shares of 1, evenly spread and in step with nothing."""
+    """Numbers from 0 to 1, evenly spread; those of different steps ``by`` do not repeat together."""
     return ((0.5 + by * j) % 1 for j in range(m))
 
 
@@ -159,34 +159,36 @@ def _losses(tuples: Tuples, seeker: int) -> tuple[tuple[tuple[int, ...], ...], i
 
 
 @lru_cache(maxsize=64)
-def _ways(lost: tuple[tuple[int, ...], ...], budget: int) -> list[NDArray[np.float64]]:
-    """By column and what may be lost from there on: the number of levels of it and all later columns that do.
+def _count_choices(lost: tuple[tuple[int, ...], ...], budget: int) -> list[NDArray[np.float64]]:
+    """How many choices of levels, of a column and all later ones, lose at most 0, 1, ... bins: a line for each column.
 
-    >>> [ways.tolist() for ways in _ways(((0, 1), (0, 1, 2)), 2)]
+    The last line is for no column at all.
+
+    >>> [n_choices.tolist() for n_choices in _count_choices(((0, 1), (0, 1, 2)), 2)]
     [[1.0, 3.0, 5.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
     """
-    ways = [np.ones(budget + 1)]
+    found = [np.ones(budget + 1)]
     for column in reversed(lost):
         here = np.zeros(budget + 1)
         for d in column:
             if d <= budget:
-                here[d:] += ways[-1][: budget + 1 - d]
-        ways.append(here)
-    return ways[::-1]
+                here[d:] += found[-1][: budget + 1 - d]
+        found.append(here)
+    return found[::-1]
 
 
-def _vector(
-    rank: float, lost: tuple[tuple[int, ...], ...], ways: list[NDArray[np.float64]], budget: int
+def _vector_at(
+    rank: float, lost: tuple[tuple[int, ...], ...], n_choices: list[NDArray[np.float64]], budget: int
 ) -> Ints:
     """The level vector of a rank in lexicographic order, of those that lose no more than the budget.
 
     >>> lost = ((0, 1), (0, 1, 2))
-    >>> [_vector(rank, lost, _ways(lost, 2), 2).tolist() for rank in range(5)]
+    >>> [_vector_at(rank, lost, _count_choices(lost, 2), 2).tolist() for rank in range(5)]
     [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
     """
     out = []
-    for column, rest in zip(lost, ways[1:], strict=True):
-        allowed = [(level, float(rest[budget - d])) for level, d in enumerate(column) if d <= budget]
+    for column, later in zip(lost, n_choices[1:], strict=True):
+        allowed = [(level, float(later[budget - d])) for level, d in enumerate(column) if d <= budget]
         level = allowed[-1][0]  # should a rank be rounded beyond the last
         for here, n in allowed:
             if rank < n:
@@ -198,4 +200,4 @@ def _vector(
     return np.array(out, dtype=np.int64)
 
 
-__all__ = ["n_tuples", "solve"]
+__all__ = ["estimate_tuples", "solve"]

@@ -1,7 +1,7 @@
-"""The neighbours of single rows, as all searches of the threshold form see them
+"""Search for the least risk of single rows, by the rows of the side table that are near them
 (:mod:`sfumato.methods.risk_utility.kernels.neighbours`).
 
-``search`` runs such a search for many rows. Rows know nothing of each other, so the answers depend neither on the number
+``search`` runs a search for many rows. Rows know nothing of each other, so the answers depend neither on the number
 of threads nor on which other rows are asked for.
 """
 
@@ -19,7 +19,15 @@ import numpy as np
 
 from sfumato.errors import InternalError
 from sfumato.machine import n_cores
-from sfumato.methods.risk_utility.kernels.neighbours import Near, NeighbourScratch, Steps, gather_near
+from sfumato.methods.risk_utility.kernels.neighbours import (
+    Measure,
+    Near,
+    NeighbourScratch,
+    RowProblem,
+    SideScan,
+    Steps,
+    gather_near,
+)
 from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Objective, Solution, Threshold
 from sfumato.progress import Progress
 
@@ -35,26 +43,34 @@ ROWS_AT_A_TIME = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """One row's steps and near vectors; ``stride`` is 1 if all near rows are among them."""
+    """One row and the rows near it; one in ``stride`` of these was looked at."""
 
     row: int
-    steps: Steps
-    near: Near
-    own: int
-    budget: int
+    problem: RowProblem
     stride: int
 
     @property
     def is_whole(self) -> bool:
+        """Are all near rows among them?"""
         return self.stride == 1
 
-    def loss_of(self, steps: Levels) -> int:
-        """The utility that a generalization loses."""
-        return int(self.steps.loss[np.arange(len(steps)), steps].sum())
+    def levels_of(self, steps: Levels) -> Levels:
+        """The levels of a generalization that is given by its steps."""
+        return self.problem.steps.level[np.arange(len(steps)), steps]
+
+    def steps_of(self, levels: Levels) -> Levels:
+        """The steps of a generalization that is given by its levels.
+
+        A level between those of two steps stands for the lower one's node.
+        """
+        steps = self.problem.steps
+        chains = zip(steps.level, steps.n.tolist(), levels.tolist(), strict=True)
+        found = [int(np.searchsorted(chain[:n], level, side="right")) - 1 for chain, n, level in chains]
+        return np.array(found, dtype=np.uint8)
 
 
-Search = Callable[[Neighbours, Any, Ints], bool]
-"""Writes the steps of a generalization, and the rows that it covers, its weight and its loss. Is it proved?"""
+RowSearch = Callable[[Neighbours, Levels], tuple[Measure, bool]]
+"""Writes the steps of a generalization of one row into its second argument: what it measures, and is it proved?"""
 
 
 # ---- the side table -------------------------------------------------------------------------------------
@@ -95,22 +111,25 @@ class SideColumns:
         return np.array([max(0, int(n).bit_length() - n_bits) for n in n_codes], dtype=np.int64)
 
     @cached_property
-    def columns(self) -> Any:
-        return np.ascontiguousarray((self.problem.side >> self.shift.astype(np.uint32)).T, dtype=self.dtype)
+    def as_scan(self) -> SideScan:
+        """As the kernel takes it."""
+        side = self.problem.side
+        column = np.ascontiguousarray((side >> self.shift.astype(np.uint32)).T, dtype=self.dtype)
+        return SideScan(column, self.shift, self.unit, side, self.problem.side_count)
 
 
-class Surroundings:
-    """A problem whose rows are asked for their neighbours, one after the other, by one thread.
+class NeighbourFinder:
+    """Finds the neighbours of a problem's rows, one row after the other, for one thread.
 
-    What it returns is its own room, overwritten when the next row is asked for.
+    What it returns is its own memory, overwritten when the next row is asked for.
     """
 
     def __init__(self, side: SideColumns, *, most_vectors: int = MOST_VECTORS) -> None:
         problem = side.problem
         n_columns, n_steps = problem.n_columns, int(problem.lattice.n_levels.max())
-        self.side, self.columns, self.shift = side, side.columns, side.shift
+        self.side = side
         most = max(2, min(most_vectors, len(problem.side) + 1))
-        self.space = NeighbourScratch(
+        self.scratch = NeighbourScratch(
             np.empty(BLOCK, dtype=side.dtype),
             np.empty(len(problem.side), dtype=np.int64),
             np.empty(1 << (2 * most - 1).bit_length(), dtype=np.int64),
@@ -120,22 +139,28 @@ class Surroundings:
             np.empty((n_columns, n_steps), dtype=np.uint8),
             *(np.empty((n_columns, n_steps), dtype=np.int64) for _ in range(4)),
         )
-        self.room = Near(
+        self.near = Near(
             np.empty((most, n_columns), dtype=np.uint8),
             np.empty(most, dtype=np.int64),
             np.empty(most, dtype=np.int64),
         )
 
-    def of(self, row: int, budget: int) -> Neighbours:
+    def find(self, row: int, budget: int) -> Neighbours:
         """The rows that generalizations of a row can cover at a loss of utility within the budget."""
         problem = self.side.problem
-        _, stride, n = gather_near(
-            problem.lattice, problem.rows, problem.factor, np.int64(row), self.columns, self.shift, problem.side,
-            problem.side_count, np.int64(budget), np.int64(self.side.unit), self.space, self.steps, self.room,
-        )  # fmt: skip
-        near = Near(self.room.vector[:n], self.room.n_rows[:n], self.room.loss[:n])
+        stride, n = gather_near(
+            problem.lattice,
+            problem.table_rows,
+            row,
+            self.side.as_scan,
+            budget,
+            self.scratch,
+            self.steps,
+            self.near,
+        )
+        near = Near(self.near.vector[:n], self.near.n_rows[:n], self.near.loss[:n])
         own = int(problem.own[row]) if stride == 1 else 1  # the row itself may not have been taken
-        return Neighbours(row, self.steps, near, own, budget, stride)
+        return Neighbours(row, RowProblem(self.steps, near, own, problem.floor, budget), stride)
 
 
 # ---- many rows ------------------------------------------------------------------------------------------
@@ -144,7 +169,7 @@ class Surroundings:
 def search(
     problem: LatticeProblem,
     objective: Objective,
-    one: Search,
+    search_row: RowSearch,
     *,
     which: Ints | None,
     threads: int | None,
@@ -156,52 +181,42 @@ def search(
         raise InternalError("This search is for the least risk with a utility at least as great as asked.")
     which = np.arange(problem.n) if which is None else which
     budget = problem.raw_utility[which] - problem.need(objective.at_least)[which]
-    levels = np.empty((len(which), problem.n_columns), dtype=np.uint8)
-    found = np.empty((len(which), 3), dtype=np.int64)
-    is_proved = np.zeros(len(which), dtype=np.bool_)
+    n = len(which)
+    levels = np.empty((n, problem.n_columns), dtype=np.uint8)
+    covered, weight, loss = (np.empty(n, dtype=np.int64) for _ in range(3))
+    is_proved = np.zeros(n, dtype=np.bool_)
     side = SideColumns(problem)
-    idle: SimpleQueue[Surroundings] = SimpleQueue()
+    idle: SimpleQueue[NeighbourFinder] = SimpleQueue()
     n_threads = threads or n_cores()
     for _ in range(n_threads):
-        idle.put(Surroundings(side, most_vectors=MOST_VECTORS))
+        idle.put(NeighbourFinder(side, most_vectors=MOST_VECTORS))
 
     def work(part: slice) -> int:
-        surroundings = idle.get()
+        finder = idle.get()
         for i in range(part.start, part.stop):
-            neighbours = surroundings.of(int(which[i]), int(budget[i]))
+            neighbours = finder.find(int(which[i]), int(budget[i]))
             steps = np.zeros(problem.n_columns, dtype=np.uint8)
-            is_proved[i] = one(neighbours, steps, found[i])
-            levels[i] = neighbours.steps.level[np.arange(problem.n_columns), steps]
+            (covered[i], weight[i], loss[i]), is_proved[i] = search_row(neighbours, steps)
+            levels[i] = neighbours.levels_of(steps)
             if not neighbours.is_whole:
-                found[i, 0] = problem.measures(which[i : i + 1], levels[i : i + 1])[0][0]
-        idle.put(surroundings)
+                covered[i] = problem.measure(which[i : i + 1], levels[i : i + 1]).covered[0]
+        idle.put(finder)
         return int(part.stop - part.start)
 
     done = 0
     with ThreadPoolExecutor(max_workers=n_threads) as pool:
         try:
-            for n in pool.map(work, _parts(len(which))):
-                done += n
-                progress(stage, done, len(which))
+            for n_more in pool.map(work, _parts(n)):
+                done += n_more
+                progress(stage, done, n)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    utility = problem.raw_utility[which] - found[:, 2]
-    return Solution(which, levels, found[:, 0].copy(), found[:, 1].copy(), utility, is_proved)
+    return Solution(which, levels, covered, weight, problem.raw_utility[which] - loss, is_proved)
 
 
 def _parts(n: int) -> Iterator[slice]:
     return (slice(first, last) for first, last in pairwise([*range(0, n, ROWS_AT_A_TIME), n]))
 
 
-def steps_of(neighbours: Neighbours, levels: Levels) -> Levels:
-    """The steps of a generalization that is given by its levels.
-
-    A level between those of two steps stands for the lower one's node.
-    """
-    chains = zip(neighbours.steps.level, neighbours.steps.n.tolist(), levels.tolist(), strict=True)
-    found = [int(np.searchsorted(chain[:n], level, side="right")) - 1 for chain, n, level in chains]
-    return np.array(found, dtype=np.uint8)
-
-
-__all__ = ["MOST_VECTORS", "Neighbours", "Search", "SideColumns", "Surroundings", "search", "steps_of"]
+__all__ = ["MOST_VECTORS", "NeighbourFinder", "Neighbours", "RowSearch", "SideColumns", "search"]

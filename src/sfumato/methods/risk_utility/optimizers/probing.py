@@ -16,16 +16,17 @@ utility u at least. So for them the threshold form is solved at several shares o
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from sfumato.methods.risk_utility.kernels.neighbours import Measure
 from sfumato.methods.risk_utility.kernels.probe import probe
 from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search
 from sfumato.methods.risk_utility.problem import (
     Ints,
     Lagrangian,
     LatticeProblem,
+    Levels,
     LogRisk,
     Objective,
     Solution,
@@ -56,29 +57,27 @@ def solve(
     """A generalization of each row; proved where it weighs nothing. Nothing in it is random."""
     del random
     if isinstance(objective, Threshold):
-        return _at_least(problem, objective, which, threads, progress)
-    found = [_at_least(problem, Threshold(share), which, threads, progress) for share in SHARES]
+        return _solve_threshold(problem, objective, which, threads, progress)
+    found = [_solve_threshold(problem, Threshold(share), which, threads, progress) for share in SHARES]
     return best_of(problem, objective, found)
 
 
-def _at_least(
+def _solve_threshold(
     problem: LatticeProblem, objective: Threshold, which: Ints | None, threads: int | None, progress: Progress
 ) -> Solution:
-    def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
-        probe_row(problem, neighbours, steps, state)
-        return bool(state[1] == 0)
+    def search_row(neighbours: Neighbours, steps: Levels) -> tuple[Measure, bool]:
+        found = probe_row(neighbours, steps)
+        return found, bool(found.weight == 0)
 
     return search(
-        problem, objective, one, which=which, threads=threads, progress=progress, stage="Joining rows"
+        problem, objective, search_row, which=which, threads=threads, progress=progress, stage="Joining rows"
     )
 
 
-def probe_row(problem: LatticeProblem, neighbours: Neighbours, steps: Any, state: Ints) -> None:
-    """Row-join probing of one row: writes its steps; rows covered, weight and utility lost."""
-    probe(
-        neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
-        np.int64(neighbours.budget), N_SEEDS, MOST_WORK, steps, state,
-    )  # fmt: skip
+def probe_row(neighbours: Neighbours, out: Levels) -> Measure:
+    """Row-join probing of one row: writes the steps of what it finds."""
+    found: Measure = probe(neighbours.problem, N_SEEDS, MOST_WORK, out)
+    return found
 
 
 def best_of(problem: LatticeProblem, objective: Lagrangian | LogRisk, solutions: list[Solution]) -> Solution:

@@ -1,6 +1,4 @@
-"""The rows of a problem as the cube sees them (:mod:`sfumato.methods.risk_utility.kernels.cube`): packed tuples, and
-who seeks what.
-"""
+"""The rows of a problem as tuples and seekers of the cube (:mod:`sfumato.methods.risk_utility.kernels.cube`)."""
 
 from __future__ import annotations
 
@@ -35,14 +33,14 @@ from sfumato.methods.risk_utility.problem import (
 )
 
 MOST_CLASSES = 64
-"""Rows of more kinds than that, by the utility that they need, seek one by one."""
+"""Where rows need more different utilities than that, each row is a seeker of its own."""
 
 KEY_BITS = 63
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
-    """Tuples of level 0, which are distinct rows of the table and of the side table, and seekers; what is best."""
+    """Tuples of level 0, which are the distinct rows of table and side table; the seekers; and what is best."""
 
     cube: Cube
     aim: Aim
@@ -61,29 +59,29 @@ class Tuples:
     def n_columns(self) -> int:
         return len(self.cube.n_levels)
 
-    def space(self, *, lines: int | None = None) -> CubeScratch:
-        """Where a thread works, with line 0 filled in."""
+    def scratch(self, *, lines: int | None = None) -> CubeScratch:
+        """Working memory of one thread, with line 0 filled in."""
         lines = self.n_columns + 1 if lines is None else lines
         n, s = len(self.key), len(self.at)
         merged, single = s * (self.mode != PLAIN), s * (self.mode == SINGLE)
 
-        def filled(dtype: type, first: Ints, width: int) -> NDArray[Any]:
+        def with_first(dtype: type, first: Ints, width: int) -> NDArray[Any]:
             out: NDArray[Any] = np.empty((lines, width), dtype=dtype)
             out[0] = first[:width]
             return out
 
         return CubeScratch(
-            key=filled(np.int64, self.key, n),
-            n_rows=filled(np.int32, self.count, n),
-            weight=filled(np.int64, self.weight, n),
-            utility=filled(np.int64, self.utility, n),
+            key=with_first(np.int64, self.key, n),
+            n_rows=with_first(np.int32, self.count, n),
+            weight=with_first(np.int64, self.weight, n),
+            utility=with_first(np.int64, self.utility, n),
             size=np.full(lines, n),
             table=np.empty(1 << (2 * n).bit_length(), dtype=np.int32),
             step=np.empty(n, dtype=np.uint32),
             through=np.empty(n, dtype=np.uint32),
-            at=filled(np.uint32, self.at, merged),
-            who=filled(np.uint32, self.who, merged),
-            own_weight=filled(np.int64, self.own_weight, single),
+            at=with_first(np.uint32, self.at, merged),
+            who=with_first(np.uint32, self.who, merged),
+            own_weight=with_first(np.int64, self.own_weight, single),
             n_seekers=np.full(lines, s),
             link=np.empty((lines, s), dtype=np.int32),
             step_link=np.empty(s, dtype=np.int32),
@@ -120,7 +118,7 @@ def first_line(best: Best) -> Best:
 def tuples_of(problem: LatticeProblem, objective: Objective, which: Ints) -> Tuples | None:
     """The tuples of a problem, and seekers for some of its rows; None where a tuple does not fit a key of 63 bits."""
     codes = np.concatenate([problem.rows[which], problem.side])
-    nodes = [_occurring(problem, a, codes[:, a]) for a in range(problem.n_columns)]
+    nodes = [_nodes_above(problem, a, codes[:, a]) for a in range(problem.n_columns)]
     bits = [(len(part) - 1).bit_length() for part in nodes]
     if sum(bits) > KEY_BITS or not _fits_levels(problem):
         return None
@@ -156,15 +154,14 @@ def _with_seekers(
     at: Ints,
     tuples: tuple[Cube, Ints, Ints, Ints, Ints],
 ) -> Tuples:
+    """The same tuples with their seekers: single rows, or rows that are alike merged."""
     cube, key, count, weight, utility = tuples
     aim, own = _aim(problem, objective), problem.own[which]
     need = problem.need(objective.at_least)[which] if isinstance(objective, Threshold) else np.zeros_like(own)
     classes, of_row = np.unique(np.stack([need, own], axis=1), axis=0, return_inverse=True)
     none = np.zeros(0, dtype=np.int64)
     if problem.is_personal or len(classes) > MOST_CLASSES:
-        order = np.argsort(
-            at, kind="stable"
-        )  # rows of a tuple side by side: nearly all memory is read in order
+        order = np.argsort(at, kind="stable")  # rows of a tuple side by side: memory is read in order
         lines = _weights(problem, which[order], cube)
         raw = lines[cube.line].sum(axis=0) + problem.floor
         seeking, every = Seeking(need[order], own[order], lines), np.arange(len(which))
@@ -186,7 +183,7 @@ def _aim(problem: LatticeProblem, objective: Objective) -> Aim:
     return Aim(LOG_RISK, float(objective.price), 0, *units)
 
 
-def _occurring(problem: LatticeProblem, a: int, codes: Codes) -> NDArray[np.int32]:
+def _nodes_above(problem: LatticeProblem, a: int, codes: Codes) -> NDArray[np.int32]:
     """The nodes of a column above some codes, themselves included, the root first."""
     lattice = problem.lattice
     n_levels = int(lattice.n_levels[a])

@@ -101,7 +101,7 @@ def solve(
         progress(STAGE, i, len(which))
         chains = chains_of(problem, row)
         c = int(need[row])
-        harmless = chains.least_weight_zero()
+        harmless = chains.best_weightless()
         if harmless is not None and chains.utility_of(harmless) >= c:
             levels[i], is_proved[i] = harmless, True
         elif random is not None and variant == PAPER:
@@ -199,8 +199,8 @@ class Chains:
         at = self.utility[np.arange(self.n_columns), self.needed].sum(axis=1) >= need
         return replace(self, needed=self.needed[at], count=self.count[at])
 
-    def least_weight_zero(self) -> Levels | None:
-        """Of the generalizations that weigh nothing the one of most utility."""
+    def best_weightless(self) -> Levels | None:
+        """The generalization of most utility that weighs nothing, if there is one."""
         harmless = self.weight == 0
         if self.floor or not np.all(harmless.any(axis=1)):
             return None
@@ -231,6 +231,7 @@ class Chains:
 
 
 def chains_of(problem: LatticeProblem, row: int) -> Chains:
+    """The generalizations of one row of a problem."""
     lattice, n_columns = problem.lattice, problem.n_columns
     n_levels = int(lattice.n_levels.max())
     utility = np.zeros((n_columns, n_levels), dtype=np.int64)
@@ -267,7 +268,7 @@ def chains_of(problem: LatticeProblem, row: int) -> Chains:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Relaxed:
+class Relaxation:
     """The solution of (5) at one bound on the weight: variables of the steps, and rows covered at them."""
 
     bound: float
@@ -275,7 +276,7 @@ class Relaxed:
     value: float
 
 
-def relaxations(chains: Chains, need: int, *, epsilon: float = EPSILON) -> Iterator[Relaxed]:
+def relaxations(chains: Chains, need: int, *, epsilon: float = EPSILON) -> Iterator[Relaxation]:
     """Solutions of (5) at all bounds tau_i = phi_l (1 + epsilon)^i that allow one, the greatest first.
 
     A solution that weighs no more than the next bound is that one's solution, too.
@@ -283,7 +284,7 @@ def relaxations(chains: Chains, need: int, *, epsilon: float = EPSILON) -> Itera
     least, greatest = chains.weight_bounds()
     n_bounds = math.ceil(math.log(greatest / least) / math.log1p(epsilon) - 1e-9)
     program = _Program(chains, need)
-    found: Relaxed | None = None
+    found: Relaxation | None = None
     for i in range(n_bounds, -1, -1):
         bound = least * (1 + epsilon) ** i
         if found is not None and program.weight_at(found.variables) <= bound:
@@ -320,7 +321,7 @@ class _Program:
     def weight_at(self, variables: Floats) -> float:
         return float(self.raw_weight + self.weight_slope @ variables)
 
-    def solve(self, bound: float) -> Relaxed | None:
+    def solve(self, bound: float) -> Relaxation | None:
         """None where no mixture of generalizations has the utility at this bound."""
         from scipy.optimize import linprog  # noqa: PLC0415 - an extra
 
@@ -332,11 +333,11 @@ class _Program:
         if found.status != 0:
             raise InternalError(f"A linear program of Algorithm 1 was not solved (status {found.status}).")
         variables = np.clip(np.round(found.x[: self.n_steps], _DIGITS), 0, 1)
-        return Relaxed(bound, variables, -float(found.fun) * self.count_scale + self.own)
+        return Relaxation(bound, variables, -float(found.fun) * self.count_scale + self.own)
 
 
 def _constraints(chains: Chains, utility_lost: Floats, weight_added: Floats) -> Any:
-    """The left sides, each at most its right side: rows, chains, then utility and weight.
+    """The left sides of the constraints, each at most its right side: groups of rows, chains, then utility and weight.
 
     A group of rows is covered no further than each of its levels holds; a level holds no further than the one below.
     """
@@ -357,7 +358,7 @@ def _constraints(chains: Chains, utility_lost: Floats, weight_added: Floats) -> 
     return coo_array((value, (at, of)), shape=(last + 2, n_steps + len(chains.count))).tocsr()
 
 
-# ---- from mixtures back to generalizations --------------------------------------------------------------
+# ---- rounding to generalizations -------------------------------------------------------------------------
 
 
 def level_sets(chains: Chains, variables: Floats) -> tuple[Levels, Floats]:
@@ -427,7 +428,7 @@ def _rank(chains: Chains, levels: Levels) -> tuple[Fraction, int, tuple[int, ...
 
 
 def _exchange(chains: Chains, levels: Levels, need: int) -> Levels:
-    """Lowers one column or none and raises another as far as the utility allows, while that is better."""
+    """Lower at most one column and raise another as far as the utility allows, while that is better."""
     while True:
         best = levels
         for other in _exchanges(chains, levels, need):
@@ -462,7 +463,7 @@ def _with(levels: Levels, column: int, level: int) -> Levels:
 
 __all__ = [
     "Chains",
-    "Relaxed",
+    "Relaxation",
     "chains_of",
     "is_accepted",
     "least_acceptance",

@@ -16,7 +16,7 @@ which is exact at the ends of its range; where a chord promises more than there 
 range is parted there.
 
 Capacities are rounded to whole numbers, so a cut proves g only up to ``SLACK`` units. All cuts that are no worse than the
-minimum by that much are listed (arcs with more room than that are in none of them) and compared in fractions.
+minimum by that much are listed (arcs that can carry more than that are in none of them) and compared in fractions.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.risk_utility.paper.kernels.bracket import covered_by
+from sfumato.methods.risk_utility.paper.kernels.bracket import Standing, count_covered
 from sfumato.methods.risk_utility.paper.kernels.flow import (
     ENDLESS,
     SINK,
     SOURCE,
     UNKNOWN,
+    Network,
     fill_star,
     push_flow,
     spread_side,
 )
-from sfumato.methods.risk_utility.paper.kernels.marginal import UTILITY, WEIGHT
+from sfumato.methods.risk_utility.paper.kernels.marginal import Ladder
 from sfumato.methods.risk_utility.problem import Lagrangian
 
 Ints = NDArray[np.int64]
@@ -65,16 +66,14 @@ FROM, TO = 0, 1
 class Bracket:
     """Where the best generalization of a row must lie, and the rows of the side table that it may cover.
 
-    ``ladder`` (columns, steps, 4), ``low`` and ``high`` are those of
-    :mod:`sfumato.methods.risk_utility.paper.kernels.marginal`; ``stands`` (columns, at least n) and ``count`` the
-    distinct ways in which rows stand, none below ``low`` or above ``high``.
+    ``low`` and ``high`` (columns,) are steps of the ladder. The first ``n`` rows of ``standing`` count; none of them
+    stands below ``low`` or above ``high``.
     """
 
-    ladder: Ints
+    ladder: Ladder
     low: Ints
     high: Ints
-    stands: NDArray[np.uint8]
-    count: Ints
+    standing: Standing
     n: int
     floor: int
     weight_unit: float
@@ -84,14 +83,9 @@ class Bracket:
         """Rows covered, weight, utility."""
         at = np.arange(len(steps)), steps
         is_high = np.array_equal(steps, self.high)
-        covered = int(
-            self.count[: self.n].sum() if is_high else covered_by(self.stands, self.count, self.n, steps)
-        )
-        return (
-            covered,
-            int(self.ladder[..., WEIGHT][at].sum()) + self.floor,
-            int(self.ladder[..., UTILITY][at].sum()),
-        )
+        count = self.standing.n_rows
+        covered = int(count[: self.n].sum() if is_high else count_covered(self.standing, self.n, steps))
+        return (covered, int(self.ladder.weight[at].sum()) + self.floor, int(self.ladder.utility[at].sum()))
 
     def worth(self, objective: Lagrangian, steps: Ints) -> Fraction:
         return worth_of(objective, *self.measure(steps), self.weight_unit, self.utility_unit)
@@ -129,7 +123,7 @@ def best_of(bracket: Bracket, objective: Lagrangian, steps: Ints) -> tuple[Ints,
     chords, is_proved = [(ends[0], ends[1])], True
     while chords:
         chord = chords.pop()
-        cut = graph.cut(objective, alpha, chord)
+        cut = graph.find_cut(objective, alpha, chord)
         found = bracket.worth(objective, cut.steps)
         if found > alpha:
             best, alpha = cut.steps, found
@@ -170,16 +164,15 @@ class _Graph:
         self.first = TO + 1 + np.cumsum(n_steps) - n_steps  # the node of the step above low
         self.n_steps = len(self.column)
         step = np.arange(self.n_steps) - (self.first - TO - 1)[self.column] + low[self.column] + 1
-        down = ladder[self.column, step - 1] - ladder[self.column, step]
-        self.weights, self.utilities = (
-            down[:, WEIGHT].astype(np.float64),
-            down[:, UTILITY] * bracket.utility_unit,
-        )
-        needs = bracket.stands[:, : bracket.n] > low[:, None]
+        here, below = (self.column, step), (self.column, step - 1)
+        self.weights = (ladder.weight[below] - ladder.weight[here]).astype(np.float64)
+        self.utilities = (ladder.utility[below] - ladder.utility[here]) * bracket.utility_unit
+        stands = bracket.standing.step
+        needs = stands[:, : bracket.n] > low[:, None]
         rows = np.flatnonzero(needs.any(axis=0))
-        self.supply = bracket.count[rows].astype(np.float64)
+        self.supply = bracket.standing.n_rows[rows].astype(np.float64)
         column, row = np.nonzero(needs[:, rows])
-        self._link(self.first[column] + bracket.stands[column, rows[row]] - low[column] - 1, row)
+        self._link(self.first[column] + stands[column, rows[row]] - low[column] - 1, row)
 
     def _link(self, step_of_need: Ints, row: Ints) -> None:
         """Arcs, in this order: steps to the sink, source to steps, pairs of steps, source to rows, endless ones."""
@@ -196,10 +189,11 @@ class _Graph:
             (rows[row], step_of_need),
         ]
         self.n_capacities = sum(len(tail) for tail, _ in ends[:4])
-        self.tail, self.head = (np.concatenate([end[i] for end in ends]).astype(np.int32) for i in (0, 1))
-        self.start = np.empty(TO + 2 + self.n_steps + len(rows), dtype=np.int64)
-        self.arcs = np.empty(2 * len(self.tail), dtype=np.int32)
-        fill_star(self.tail, self.head, self.start, self.arcs)
+        tail, head = (np.concatenate([end[i] for end in ends]).astype(np.int32) for i in (0, 1))
+        self.n_nodes = TO + 1 + self.n_steps + len(rows)
+        start, arcs = np.empty(self.n_nodes + 1, dtype=np.int64), np.empty(2 * len(tail), dtype=np.int32)
+        self.network = Network(tail, head, start, arcs)
+        fill_star(self.network)
 
     def _pairs(self) -> tuple[Ints, Ints]:
         """Steps of two columns that both give up weight for utility."""
@@ -222,7 +216,7 @@ class _Graph:
             out[at] = weight * from_here + utility * above
         return out
 
-    def cut(self, objective: Lagrangian, alpha: Fraction, chord: tuple[Fraction, Fraction]) -> _Cut:
+    def find_cut(self, objective: Lagrangian, alpha: Fraction, chord: tuple[Fraction, Fraction]) -> _Cut:
         """The least cut for one alpha and one range of utilities."""
         slope = slope_of(objective.power, *chord)
         _, weight, utility = self.bracket.measure(self.bracket.high)
@@ -239,15 +233,15 @@ class _Graph:
         loss, supply = spare * self.weights, float(price) * self.supply
         capacity = gain.sum() + loss.sum() + 2 * pairs.sum() + supply.sum()
         scale = CAPACITY / (capacity or 1.0)  # 0 where all of the bracket is alike
-        room = np.zeros((len(self.tail), 2), dtype=np.int64)
+        capacities = np.zeros((len(self.network.tail), 2), dtype=np.int64)
         finite = np.concatenate([np.maximum(gain - loss, 0), np.maximum(loss - gain, 0), pairs, supply])
-        room[: len(finite), 0] = np.rint(finite * scale)
-        room[len(finite) :, 0] = ENDLESS
+        capacities[: len(finite), 0] = np.rint(finite * scale)
+        capacities[len(finite) :, 0] = ENDLESS
         both_ways = slice(2 * self.n_steps, 2 * self.n_steps + len(pairs))
-        room[both_ways, 1] = room[both_ways, 0]
-        flat = room.reshape(-1)
-        push_flow(self.tail, self.head, self.start, self.arcs, FROM, TO, flat)
-        return _Cut(self, flat, price, alpha, chord, slope, objective.power, SLACK / scale)
+        capacities[both_ways, 1] = capacities[both_ways, 0]
+        residual = capacities.reshape(-1)
+        push_flow(self.network, FROM, TO, residual)
+        return _Cut(self, residual, price, alpha, chord, slope, objective.power, SLACK / scale)
 
 
 def slope_of(power: int, low: Fraction, high: Fraction) -> Fraction:
@@ -266,7 +260,7 @@ class _Cut:
     """A maximum flow, and what it proves."""
 
     graph: _Graph
-    room: Ints
+    residual: Ints
     price: Fraction
     alpha: Fraction
     chord: tuple[Fraction, Fraction]
@@ -280,8 +274,7 @@ class _Cut:
         return self.price * covered + weight * (chord - self.alpha)
 
     def _spread(self, side: NDArray[np.uint8], node: int, to: int, at_least: int) -> None:
-        graph = self.graph
-        spread_side(graph.tail, graph.head, graph.start, graph.arcs, self.room, at_least, node, to, side)
+        spread_side(self.graph.network, self.residual, at_least, node, to, side)
 
     def _steps(self, side: NDArray[np.uint8]) -> Ints:
         graph = self.graph
@@ -291,13 +284,13 @@ class _Cut:
     @cached_property
     def steps(self) -> Ints:
         """The least steps of a least cut."""
-        side = np.zeros(len(self.graph.start) - 1, dtype=np.uint8)
+        side = np.zeros(self.graph.n_nodes, dtype=np.uint8)
         self._spread(side, FROM, SOURCE, 0)
         return self._steps(side)
 
     def near(self) -> list[Ints]:
         """The steps of all cuts that are as good, as far as whole numbers tell; more than MOST_CUTS are not listed."""
-        side = np.zeros(len(self.graph.start) - 1, dtype=np.uint8)
+        side = np.zeros(self.graph.n_nodes, dtype=np.uint8)
         self._spread(side, FROM, SOURCE, SLACK)
         self._spread(side, TO, SINK, SLACK)
         open_, found = [side], list[Ints]()

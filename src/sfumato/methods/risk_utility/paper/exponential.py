@@ -189,7 +189,7 @@ class Generalizations:
         covered = _count_covered(problem, nodes) + problem.own[row]
         return cls(levels, covered, weight * problem.weight_unit, utility * problem.utility_unit)
 
-    def chosen(self, at: Ints) -> Levels:
+    def levels_at(self, at: Ints) -> Levels:
         """The levels of some of them, given by their places among all."""
         places = np.unravel_index(at, self.covered.shape)
         return np.stack([own[place] for own, place in zip(self.levels, places, strict=True)], axis=1).astype(
@@ -198,7 +198,7 @@ class Generalizations:
 
 
 def _count_covered(problem: LatticeProblem, nodes: list[Any]) -> Ints:
-    """|rho| of all of them: rows of the side table by the least places that cover them, then sums over all below."""
+    """|rho| of all of them: count rows of the side table at the least places that cover them, then add up."""
     lattice, shape = problem.lattice, [len(own) for own in nodes]
     least = []
     for a, own in enumerate(nodes):
@@ -266,7 +266,7 @@ def sample_by_enumeration(
         t = math.inf if given.t is None else given.t
         law = chances(problem, row, objective, found, t=t, working=given.working).ravel()
         n_possible = n if law.any() else 0
-        return found.chosen(random.choice(len(law), size=n_possible, p=law if n_possible else None))
+        return found.levels_at(random.choice(len(law), size=n_possible, p=law if n_possible else None))
 
     return sample
 

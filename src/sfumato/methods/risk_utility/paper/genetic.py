@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.methods.risk_utility.kernels.neighbours import Measure
 from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search
-from sfumato.methods.risk_utility.paper.kernels.genes import Members, evolve
-from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution
+from sfumato.methods.risk_utility.paper.kernels.genes import Evolution, Members, evolve
+from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Objective, Solution
 from sfumato.policy.options.risk_utility import PAPER, REPAIRED, GeneticOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random, secret
@@ -64,19 +65,27 @@ def solve(
     longest = int((problem.lattice.n_levels - 1).sum())
     n_pool = 2 * (n_members // 2) + n_members + max(1, n_members // IMMIGRANTS)
 
-    def one(neighbours: Neighbours, steps: Any, state: Ints) -> bool:
-        evolve(
-            neighbours.steps, neighbours.near, np.int64(neighbours.own), np.int64(problem.floor),
-            np.int64(neighbours.budget), n_generations, n_members if n_probes is None else n_probes, improved,
-            variant == PAPER, np.int64(problem.raw_utility[neighbours.row]), _counter(seed, neighbours.row),
-            _room(n_members, longest, problem.n_columns),
-            _room(n_pool, longest, problem.n_columns), steps, state,
-        )  # fmt: skip
-        return bool(state[1] == 0)
+    def search_row(neighbours: Neighbours, steps: Levels) -> tuple[Measure, bool]:
+        how = Evolution(
+            n_generations,
+            n_members if n_probes is None else n_probes,
+            improved,
+            variant == PAPER,
+            int(problem.raw_utility[neighbours.row]),
+        )
+        members, pool = (_no_members(n, longest, problem.n_columns) for n in (n_members, n_pool))
+        found = evolve(neighbours.problem, how, _counter(seed, neighbours.row), members, pool, steps)
+        return found, bool(found.weight == 0)
 
     return search(
-        problem, objective, one, which=which, threads=threads, progress=progress, stage="Genetic search",
-    )  # fmt: skip
+        problem,
+        objective,
+        search_row,
+        which=which,
+        threads=threads,
+        progress=progress,
+        stage="Genetic search",
+    )
 
 
 def solve_improved(problem: LatticeProblem, objective: Objective, **options: Any) -> Solution:
@@ -84,12 +93,12 @@ def solve_improved(problem: LatticeProblem, objective: Objective, **options: Any
     return solve(problem, objective, improved=True, **options)
 
 
-def _room(n_members: int, longest: int, n_columns: int) -> Members:
+def _no_members(n_members: int, longest: int, n_columns: int) -> Members:
     return Members(
         np.empty((n_members, longest), dtype=np.uint16),
         np.zeros(n_members, dtype=np.int64),
         np.empty((n_members, n_columns), dtype=np.uint8),
-        np.empty((n_members, 3), dtype=np.int64),
+        *(np.empty(n_members, dtype=np.int64) for _ in range(3)),
     )
 
 

@@ -97,7 +97,7 @@ class Polytope:
         of_column = np.arange(len(self.column)) - np.searchsorted(self.column, self.column)
         return np.asarray(1 - (of_column + 1) / (n + 1))
 
-    def rounded(self, points: Floats, random: Random) -> Ints:
+    def round_points(self, points: Floats, random: Random) -> Ints:
         """The flat place of a vertex for each point: the coordinates above a number that is drawn evenly."""
         return np.asarray(((points > random.random((len(points), 1))) * self.step).sum(axis=1))
 
@@ -130,7 +130,7 @@ def sample_by_walking(problem: LatticeProblem, objective: Lagrangian, walk: Walk
 
     def sample(row: int, n: int) -> Levels:
         body = Polytope.of(problem, row, objective)
-        return body.found.chosen(_places(problem, body, walk, n, random))
+        return body.found.levels_at(_places(problem, body, walk, n, random))
 
     return sample
 
@@ -149,15 +149,15 @@ def _places(problem: LatticeProblem, body: Polytope, walk: Walk, n: int, random:
         mine = np.flatnonzero(which == at)
         if len(mine):
             points = _walk(body, layer, np.tile(start, (len(mine), 1)), problem, walk, random)
-            out[mine] = _until_frequent(body, points, walk, random)
+            out[mine] = _round_until_frequent(body, points, walk, random)
     return out
 
 
-def _until_frequent(body: Polytope, points: Floats, walk: Walk, random: Random) -> Ints:
+def _round_until_frequent(body: Polytope, points: Floats, walk: Walk, random: Random) -> Ints:
     """Round until sigma t rows are covered: on average at least t are, so it ends."""
-    out = body.rounded(points, random)
+    out = body.round_points(points, random)
     while len(again := np.flatnonzero(body.covered[out] < walk.sigma * walk.t)):
-        out[again] = body.rounded(points[again], random)
+        out[again] = body.round_points(points[again], random)
     return out
 
 
@@ -182,13 +182,13 @@ def _start(body: Polytope, layer: Layer, t: int) -> Floats | None:
         one, other = body.vertices(hull[[left, right]])
         gap = body.weight[hull[right]] - body.weight[hull[left]]
         share = (weight - body.weight[hull[left]]) / gap if gap else 0.0
-        inside = _moved_inside(body, layer, (1 - share) * one + share * other, t)
+        inside = _move_inside(body, layer, (1 - share) * one + share * other, t)
         if inside is not None:
             return inside
     return None
 
 
-def _moved_inside(body: Polytope, layer: Layer, point: Floats, t: int) -> Floats | None:
+def _move_inside(body: Polytope, layer: Layer, point: Floats, t: int) -> Floats | None:
     """The point, moved towards the centre by as much as it may; None if that is not at all."""
     centre = body.centre()
     for halvings in range(1, 30):
@@ -219,6 +219,7 @@ def _upper_hull(x: Floats, y: Floats) -> Ints:
 
 
 def _is_below(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
+    """Does point b lie on or below the line from a to c?"""
     return bool((y[b] - y[a]) * (x[c] - x[a]) <= (y[c] - y[a]) * (x[b] - x[a]))
 
 
@@ -256,16 +257,16 @@ def _chord(body: Polytope, layer: Layer, points: Floats, direction: Floats, t: i
     weight, gain = (body.weight[0] + points @ body.rise)[:, None], (direction @ body.rise)[:, None]
     slack += [weight - layer.low, layer.high - weight]
     slope += [gain, -gain]
-    room, by = np.maximum(np.concatenate(slack, axis=1), 0.0), np.concatenate(slope, axis=1)
+    left, by = np.maximum(np.concatenate(slack, axis=1), 0.0), np.concatenate(slope, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.where(by < 0, room / -by, np.inf).min(axis=1)
-        begins = np.where(by > 0, room / by, np.inf).min(axis=1)
-    high = _covering(body, points, direction, ends, t)
-    low = -_covering(body, points, -direction, begins, t)
+        ends = np.where(by < 0, left / -by, np.inf).min(axis=1)
+        begins = np.where(by > 0, left / by, np.inf).min(axis=1)
+    high = _follow_covered(body, points, direction, ends, t)
+    low = -_follow_covered(body, points, -direction, begins, t)
     return low, high
 
 
-def _covering(body: Polytope, points: Floats, direction: Floats, end: Floats, t: int) -> Floats:
+def _follow_covered(body: Polytope, points: Floats, direction: Floats, end: Floats, t: int) -> Floats:
     """How far up to ``end`` at least t rows are covered: a concave function crosses t once on its way."""
     out = end.copy()
     far = np.flatnonzero(body.extension(body.covered, points + end[:, None] * direction) < t)

@@ -1,4 +1,4 @@
-"""Rows drawn at random, and boxes published only if enough of the drawn rows have them: truly private [LQS12].
+"""Draw rows at random, and publish the boxes that enough of them have: differentially private [LQS12].
 
 The box of a row is any function of the row and of a *public* side table: the best generalization that an optimizer
 finds. Each row is drawn with chance s, by itself. A box is published as often as it was drawn, if that is at least k0
@@ -62,6 +62,7 @@ def _boxes(problem: LatticeProblem, solution: Solution) -> tuple[Nodes, Ints]:
 
 
 def _frequent(nodes: Nodes, drawn: Ints, k0: int) -> DrawnBoxes:
+    """The boxes that were drawn at least k0 times."""
     is_published = drawn >= k0
     return DrawnBoxes(nodes[is_published], drawn[is_published])
 

@@ -14,10 +14,17 @@ import pyarrow as pa
 
 from sfumato.encoding.declared import encode_by_domains, tree_domains_of
 from sfumato.errors import InternalError
-from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.encode import check_leaf_weights, check_side
 from sfumato.methods.risk_utility.optimize import OptimizerChoice, choose_optimizer
 from sfumato.methods.risk_utility.private import draw
-from sfumato.methods.risk_utility.problem import LatticeProblem, Objective, lattice_of, problem_of
+from sfumato.methods.risk_utility.problem import (
+    LatticeProblem,
+    Objective,
+    lattice_of,
+    objective_of,
+    problem_of,
+)
+from sfumato.methods.risk_utility.publish import boxes_table, order_of
 from sfumato.methods.risk_utility.release import SideTable, check_names
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import EXACT, PrivateSampling, RiskUtilityOptions, declared_schema
@@ -32,7 +39,7 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class DrawnSample:
     """All that may be published. The policy has a hierarchy for every column, as it is declared."""
 
     policy: Policy
@@ -41,25 +48,25 @@ class Sampled:
 
 
 def plan_of(policy: Policy) -> Plan:
-    """The chance of a row to be drawn, and how many of a box must be: by the policy alone."""
+    """The chance that a row is drawn, and how often a box must be drawn to be published: by the policy alone."""
     _, private = _options(policy)
     return plan(private.epsilon, private.delta, private.sample)
 
 
-def prepared(policy: Policy, side: SideTable) -> Policy:
-    """The policy with all hierarchies; raises if it or the side table is not fit for use, before anything is drawn."""
+def prepare(policy: Policy, side: SideTable) -> Policy:
+    """The policy with all hierarchies. Raises before anything is drawn if it or the side table is not fit for use."""
     options, _ = _options(policy)
     policy = replace(policy, schema=declared_schema(policy.schema))
-    generalize.check_side(policy.schema, side.source)
+    check_side(policy.schema, side.source)
     check_names(policy)
     domains = tree_domains_of(policy.schema)
     for domain in domains:
-        generalize.check_leaf_weights(domain, options.weights)
+        check_leaf_weights(domain, options.weights)
     lattice_of(domains, options.utility, options.weights, floor=float(options.floor))
     return policy
 
 
-def drawn_from(
+def draw_release(
     source: Source,
     policy: Policy,
     side: SideTable,
@@ -67,8 +74,8 @@ def drawn_from(
     coins: Coins,
     threads: int | None = None,
     progress: Progress = no_progress,
-) -> Sampled:
-    """Draw rows of a table, and publish the boxes of those that are not alone; the policy is ``prepared``."""
+) -> DrawnSample:
+    """Draw rows of a table, and keep the boxes that enough of them have; the policy is one that :func:`prepare` made."""
     options, private = _options(policy)
     domains = tree_domains_of(policy.schema)
     progress("encoding", 0, 1)
@@ -84,13 +91,13 @@ def drawn_from(
         )
         for rows in (public, encode_by_domains(source, domains))
     )
-    objective, own = generalize.objective_of(options), plan_of(policy)
+    objective, own = objective_of(options), plan_of(policy)
     choice = choose_optimizer(like_public, objective, options.optimizer, for_any_rows=True)
     outlook = _outlook(like_public, objective, choice, own, threads)
     progress("generalizing", 0, 1)
-    found = _published(table, objective, choice, own, coins, threads)
     ledger = Ledger(private.epsilon)
     ledger.charge(Draw(ROWS, "", BERNOULLI, private.epsilon, own.s))
+    found = _draw_boxes(table, objective, choice, own, coins, threads)
     privacy = Privacy(
         private.epsilon,
         COMPOSITION,
@@ -103,8 +110,8 @@ def drawn_from(
         Sampling(own.s, own.k0, len(public), side.sha256, outlook),
     )
     nodes = found.rows() - table.lattice.root
-    rows = generalize.boxes_table(nodes[generalize.order_of(nodes, domains, policy)], domains, policy)
-    return Sampled(policy, rows, privacy)
+    rows = boxes_table(nodes[order_of(nodes, domains, policy)], domains, policy)
+    return DrawnSample(policy, rows, privacy)
 
 
 def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
@@ -114,7 +121,7 @@ def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
     return options, options.private
 
 
-def _published(
+def _draw_boxes(
     problem: LatticeProblem,
     objective: Objective,
     choice: OptimizerChoice,
@@ -122,6 +129,7 @@ def _published(
     coins: Coins,
     threads: int | None,
 ) -> draw.DrawnBoxes:
+    """The boxes that are published of a table, which may be empty."""
     if not problem.n:
         return draw.DrawnBoxes(np.empty((0, problem.n_columns), dtype=np.int64), np.empty(0, dtype=np.int64))
     return draw.draw(problem, choice.solve(problem, objective, threads=threads), own, coins)
@@ -130,11 +138,11 @@ def _published(
 def _outlook(
     like_public: LatticeProblem, objective: Objective, choice: OptimizerChoice, own: Plan, threads: int | None
 ) -> float | None:
-    """What can be published of a table like the side table; where that would take long, nobody knows."""
+    """The share of a table like the side table that can be published; None where it would take long to know."""
     if choice.optimizer != EXACT:
         return None
     solution = choice.solve(like_public, objective, threads=threads)
     return round(draw.outlook(like_public, solution, own), 4)
 
 
-__all__ = ["Sampled", "drawn_from", "plan_of", "prepared"]
+__all__ = ["DrawnSample", "draw_release", "plan_of", "prepare"]

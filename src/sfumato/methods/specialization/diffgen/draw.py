@@ -22,10 +22,9 @@ from sfumato.encoding.declared import cut_of
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
 from sfumato.methods.specialization.diffgen.paper import PaperChooser
-from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, BudgetPlan, specializations_for
-from sfumato.methods.specialization.diffgen.room import GridRoom
+from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, BudgetPlan, CellLimit, specializations_for
 from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
-from sfumato.methods.specialization.diffgen.tuned import Conditional, cell_counts, mesh_of
+from sfumato.methods.specialization.diffgen.tuned import ClassifiedRows, TunedCutter, mesh_of
 from sfumato.methods.specialization.loop import NO_NODE, CutGrid, Piece, push_down, specialize
 from sfumato.policy.options.diffgen import PAPER, SMOOTH, Cut, DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
@@ -66,30 +65,27 @@ def draw(
     progress: Progress = no_progress,
 ) -> DrawnCuts:
     """Draw cuts and counts of rows (codes of every domain, then the class), within ``memory`` bytes."""
-    ledger = Ledger(options.epsilon)
+    ledger, table = Ledger(options.epsilon), ClassifiedRows(rows, domains, n_classes)
     if options.cuts is not None:
         cuts = given_cuts(options.cuts, domains)
         share = ledger.unspent
     elif options.variant == PAPER:
-        cuts = _published_cuts(rows, domains, n_classes, options, mechanisms, ledger, spill, memory, progress)
+        cuts = _cut_as_published(table, options, mechanisms, ledger, spill, memory, progress)
         share = ledger.epsilon / 2
     else:
-        cuts = _tuned_cuts(rows, domains, n_classes, options, mechanisms, ledger, memory, progress)
+        cuts = _cut_as_tuned(table, options, mechanisms, ledger, memory, progress)
         share = ledger.unspent
     progress("counting", 0, 1)
-    exact = cell_counts(rows, mesh_of(cuts), n_classes)
+    exact = table.count_cells(mesh_of(cuts))
     ledger.charge(Draw(COUNTS, "", DISCRETE_LAPLACE, share, 1 / share))
     noisy = mechanisms.discrete_laplace(exact.ravel(), 1 / share).reshape(exact.shape)
-    is_published = options.cuts is None and options.variant == PAPER
-    return DrawnCuts(
-        CutGrid.of(cuts, domains), np.maximum(noisy, 0) if is_published else with_total(noisy), ledger
-    )
+    is_paper = options.cuts is None and options.variant == PAPER
+    counts = np.maximum(noisy, 0) if is_paper else with_total(noisy)
+    return DrawnCuts(CutGrid.of(cuts, domains), counts, ledger)
 
 
-def _published_cuts(
-    rows: Rows,
-    domains: Sequence[Domain],
-    n_classes: int,
+def _cut_as_published(
+    table: ClassifiedRows,
     options: DiffGenOptions,
     mechanisms: Mechanisms,
     ledger: Ledger,
@@ -97,12 +93,13 @@ def _published_cuts(
     memory: int | None,
     progress: Progress,
 ) -> AllCuts:
-    """By counts of columns alone, gathered in one pass."""
+    """The cuts of the variant paper, by counts of columns alone, gathered in one pass."""
+    domains = table.domains
     counts = ColumnCounts.gather(
-        rows,
+        table.rows,
         n_codes=[domain.n_codes for domain in domains],
         labels=[len(domains)],
-        n_classes=[n_classes],
+        n_classes=[table.n_classes],
         spill=spill,
         memory=memory or 1 << 62,
     )
@@ -110,9 +107,9 @@ def _published_cuts(
     chooser = PaperChooser(
         counts,
         domains,
-        InfoGain(n_classes) if options.score == "infogain" else Max(),
+        InfoGain(table.n_classes) if options.score == "infogain" else Max(),
         specializations=PAPER_SPECIALIZATIONS if h is None else h,
-        room=GridRoom([1] * len(domains), options.max_cells),
+        limit=CellLimit([1] * len(domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
         progress=progress,
@@ -120,36 +117,33 @@ def _published_cuts(
     return specialize(domains, chooser)
 
 
-def _tuned_cuts(
-    rows: Rows,
-    domains: Sequence[Domain],
-    n_classes: int,
+def _cut_as_tuned(
+    table: ClassifiedRows,
     options: DiffGenOptions,
     mechanisms: Mechanisms,
     ledger: Ledger,
     memory: int | None,
     progress: Progress,
 ) -> AllCuts:
+    """The cuts of the variant tuned, in passes over the rows."""
     h = options.specializations
     if h is None:
-        h = specializations_for(ledger.epsilon, _noisy_rows(rows, mechanisms, ledger))
-    cutter = Conditional(
-        rows,
-        domains,
-        n_classes,
+        h = specializations_for(ledger.epsilon, _noisy_rows(table.rows, mechanisms, ledger))
+    cutter = TunedCutter(
+        table,
         options.score or SMOOTH,
         plan=BudgetPlan.of(ledger.unspent, h),
-        room=GridRoom([1] * len(domains), options.max_cells),
+        limit=CellLimit([1] * len(table.domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
         memory=memory,
         progress=progress,
     )
-    return push_down(domains, cutter)
+    return push_down(table.domains, cutter)
 
 
 def _noisy_rows(rows: Rows, mechanisms: Mechanisms, ledger: Ledger) -> int:
-    """About how many rows there are: how many itself is as secret as any other count."""
+    """A noisy number of rows: the exact one is as secret as any other count."""
     share = ROW_COUNT * ledger.epsilon
     exact = np.array([sum(len(block.rows) for block in rows.blocks(payload=False))], dtype=np.int64)
     ledger.charge(Draw(ROWS, "", DISCRETE_LAPLACE, share, 1 / share))
@@ -184,7 +178,8 @@ def _given_cut(a: int, domain: Domain, given: Cut | None) -> tuple[Piece, ...]:
 def with_total(noisy: Ints) -> Ints:
     """Counts without negative ones that add up, class by class, to what the noisy ones add up to.
 
-    As much is taken off all of them as the negative ones would add: the nearest such counts by squares [DSSC08].
+    The same number is taken off all of them, as much as clipping negative ones would add; these are the nearest such
+    counts by least squares [DSSC08].
 
     >>> with_total(np.array([[9, -1], [-4, 5], [1, 0]])).T.tolist()
     [[6, 0, 0], [0, 4, 0]]

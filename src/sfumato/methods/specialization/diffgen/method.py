@@ -10,7 +10,7 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import InputError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.diffgen import release
-from sfumato.methods.specialization.diffgen.release import Drawn
+from sfumato.methods.specialization.diffgen.release import DrawnCounts
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.privacy import mechanisms
@@ -54,7 +54,7 @@ class DiffGen:
         randomness = mechanisms.secret() if chance.number is None else mechanisms.seeded(chance.number)
         extras.charge(options.epsilon)
         memory = None if engine.spill is None else engine.memory
-        drawn = release.drawn_from(
+        drawn = release.draw_release(
             source, policy, chance=randomness, spill=engine.spill, memory=memory, progress=progress
         )
         progress("publishing", 0, 1)
@@ -69,7 +69,7 @@ class DiffGen:
 METHOD: Method = DiffGen()
 
 
-def _write(drawn: Drawn, policy: Policy, spill: Spill, file_format: str) -> FiledRows:
+def _write(drawn: DrawnCounts, policy: Policy, spill: Spill, file_format: str) -> FiledRows:
     """The rows of counts in a file."""
     path = spill.path("release").with_suffix(f".{file_format}")
     with TableWriter(path) as writer:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.column_counts import ColumnCounts
-from sfumato.methods.specialization.diffgen.room import GridRoom
+from sfumato.methods.specialization.diffgen.plan import CellLimit
 from sfumato.methods.specialization.diffgen.scores import CandidateScore, Ints
 from sfumato.methods.specialization.loop import Candidate, Piece
 from sfumato.privacy.ledger import Draw, Ledger
@@ -27,8 +27,10 @@ SPLIT_POINT, SPECIALIZATION = "split point", "specialization"
 
 
 class PaperChooser:
-    """The chooser of the paper. What one iteration may cost and does not, stays unspent: the split points of new
-    pieces where a hierarchy was specialized, or where nothing will be specialized any more.
+    """The chooser of the paper.
+
+    Each iteration may draw split points of new pieces. Where it does not, because a hierarchy was specialized or nothing
+    will be specialized any more, that share stays unspent.
     """
 
     def __init__(
@@ -38,13 +40,13 @@ class PaperChooser:
         score: CandidateScore,
         *,
         specializations: int,
-        room: GridRoom,
+        limit: CellLimit,
         ledger: Ledger,
         mechanisms: Mechanisms,
         progress: Progress = no_progress,
     ) -> None:
         self.counts, self.domains, self.score = counts, domains, score
-        self.specializations, self.room, self.progress = specializations, room, progress
+        self.specializations, self.limit, self.progress = specializations, limit, progress
         self.ledger, self.mechanisms = ledger, mechanisms
         n_ordered = sum(isinstance(domain, OrderedDomain) for domain in domains)
         self.share = share_of_draw(ledger.epsilon, n_ordered, specializations)
@@ -56,7 +58,7 @@ class PaperChooser:
         """Pieces of disjoint rows whose split points have been charged together."""
 
     def threshold(self, piece: Piece) -> int | None:
-        """Drawn from all points of the grid between which there is a step [MCFY11, equations 6 and 7]."""
+        """Drawn from all points of the grid but the last [MCFY11, equations 6 and 7]; None if there is no such point."""
         if not self._has_threshold(piece):
             return None
         if piece not in self.paid:
@@ -72,11 +74,11 @@ class PaperChooser:
         self.scores[number] = int(self.score.of(np.diff(ends, axis=0, prepend=0)[None])[0])
 
     def choose(self) -> int | None:
-        """Drawn from the candidates for whose parts there is room [MCFY11, equation 5]."""
+        """Drawn from the candidates whose parts are within the limit of cells [MCFY11, equation 5]."""
         self.progress("specializing", self.n_taken, self.specializations)
         if self.n_taken == self.specializations:
             return None
-        admitted = [n for n, one in self.open.items() if self.room.admits(one.piece.axis, len(one.parts))]
+        admitted = [n for n, one in self.open.items() if self.limit.admits(one.piece.axis, len(one.parts))]
         if not admitted:
             return None
         self._charge(SPECIALIZATION)
@@ -85,14 +87,14 @@ class PaperChooser:
 
     def take(self, number: int, candidate: Candidate) -> None:
         del self.open[number], self.scores[number]
-        self.room.take(candidate)
+        self.limit.take(candidate)
         self.n_taken += 1
         self.paid = tuple(part for part in candidate.parts if self._has_threshold(part))
         if self.paid:
             self._charge(SPLIT_POINT, candidate.piece)
 
     def _has_threshold(self, piece: Piece) -> bool:
-        """Can it be divided, and will anybody ask?"""
+        """Can a piece be divided at a threshold, and may it still be specialized?"""
         is_ordered = isinstance(self.domains[piece.axis], OrderedDomain)
         return is_ordered and piece.high - piece.low > 1 and self.n_taken < self.specializations
 
@@ -111,7 +113,7 @@ class PaperChooser:
 
 
 def share_of_draw(epsilon: Fraction, n_ordered: int, specializations: int) -> Fraction:
-    """Epsilon' [MCFY11, Algorithm 1, line 3]; where nothing is to be drawn, it does not matter.
+    """The share of one draw, epsilon' [MCFY11, Algorithm 1, line 3]; of no use where nothing is to be drawn.
 
     >>> share_of_draw(Fraction(1), 6, 10)
     Fraction(1, 52)

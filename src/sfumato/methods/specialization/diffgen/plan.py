@@ -1,20 +1,28 @@
-"""How the tuned variant divides epsilon, and how far it goes. The figures are those of docs/decisions/0013-diffgen.md."""
+"""What is settled before anything is drawn: how epsilon is divided, and how many cells a grid may have.
+
+The figures of the tuned variant are those of docs/decisions/0013-diffgen.md.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato.methods.specialization.loop import Candidate
+
 ROW_COUNT = Fraction(1, 100)
-"""Of epsilon, for a noisy number of rows: how many specializations are worth their cost depends on little else."""
+"""Share of epsilon for a noisy number of rows: how many specializations are worth their cost depends on little else."""
 
 SELECTION = Fraction(7, 10)
-"""Of what is left, for specializations; counts have the rest."""
+"""Share of what is left for specializations; the counts have the remainder."""
 
 CELL_PENALTY = Fraction(1, 5)
 """Rows that a candidate's score loses for each new cell, by the scale of the noise in it."""
 
 FEWEST, MOST = 3, 20
+"""Specializations, where a policy does not say how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +61,31 @@ def specializations_for(epsilon: Fraction, n_rows: int) -> int:
     while h < MOST and x**8 >= 10 ** (2 * (h + 9) - 1):
         h += 1
     return h
+
+
+class CellLimit:
+    """The most cells that a grid may have, and the pieces of each axis so far. Both are public.
+
+    >>> limit = CellLimit([1, 3], most=7)
+    >>> limit.admits(0, 2), limit.admits(0, 3)
+    (True, False)
+    """
+
+    def __init__(self, n_pieces: Sequence[int], most: int) -> None:
+        self.n_pieces, self.most = list(n_pieces), most
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.n_pieces)
+
+    def admits(self, axis: int, n_parts: int) -> bool:
+        """Would the grid still be within the limit if a piece of this axis were divided into so many parts?"""
+        return self.n_cells + self.n_new(axis, n_parts) <= self.most
+
+    def n_new(self, axis: int, n_parts: int) -> int:
+        """How many more cells that would make."""
+        return self.n_cells // self.n_pieces[axis] * (n_parts - 1)
+
+    def take(self, candidate: Candidate) -> None:
+        """Its piece has been divided."""
+        self.n_pieces[candidate.piece.axis] += len(candidate.parts) - 1

@@ -33,8 +33,8 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """All that may be published: the cuts as a recoding, the counts (cells, classes) and what they cost."""
+class DrawnCounts:
+    """All that may be published: the cuts as a recoding, the counts (cells, classes), and what they cost."""
 
     recoding: Cuts
     lines: GridLines
@@ -52,7 +52,7 @@ class Drawn:
         return self.lines.tables(self.counts)
 
 
-def drawn_from(
+def draw_release(
     source: Source,
     policy: Policy,
     *,
@@ -60,10 +60,10 @@ def drawn_from(
     spill: Spill | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
-) -> Drawn:
-    """Draw cuts and counts of a table; its rows are in memory, or where there is a ``spill`` in files of it.
+) -> DrawnCounts:
+    """Draw cuts and counts of a table by the mechanisms of ``chance``.
 
-    All that is random is drawn by ``chance``.
+    Its rows are held in memory, or in files of ``spill`` if there is one.
     """
     options = policy.options_for(DiffGenOptions)
     progress("encoding", 0, 1)
@@ -72,7 +72,7 @@ def drawn_from(
         rows: Rows = table
     else:
         table = DeclaredRows(source, policy, memory=memory)
-        rows = _kept(table, spill, memory)
+        rows = _keep_rows(table, spill, memory)
     found = draw(
         rows,
         table.domains,
@@ -96,10 +96,10 @@ def drawn_from(
         chance.statement,
         public_of(policy),
     )
-    return Drawn(recoding, GridLines.of(recoding, policy), found.counts, privacy)
+    return DrawnCounts(recoding, GridLines.of(recoding, policy), found.counts, privacy)
 
 
-def _kept(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
-    """The rows, encoded once and then read from a file."""
+def _keep_rows(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
+    """Rows that are encoded once, and then read from a file."""
     layout = RowLayout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
     return KeptRows(rows, PartWriter(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

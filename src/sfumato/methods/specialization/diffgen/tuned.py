@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
-from sfumato.methods.specialization.diffgen.plan import BudgetPlan
-from sfumato.methods.specialization.diffgen.room import GridRoom
+from sfumato.methods.specialization.diffgen.plan import BudgetPlan, CellLimit
 from sfumato.methods.specialization.kernels.purity import (
     BITS,
     GINI,
     MAX,
+    PieceBins,
     add_bin_counts,
     add_cell_counts,
     add_gains,
@@ -51,41 +51,56 @@ SENSITIVITY = {"max": Fraction(1), "gini": Fraction(2 << BITS), "smooth": Fracti
 """By how much one row changes the purity of a grid, always in one direction."""
 
 MOST_PENALTY = 1 << 62
-"""Of a candidate, for its new cells: with less it could hardly be taken less often, and more is no 64-bit integer."""
+"""The most that a candidate can lose for its new cells: a larger one would not fit 64 bits, and changes nothing."""
 
 BYTES = 256 << 20
-"""For counts of bins by cell, unless it is said how much there is."""
+"""Memory for counts of bins by cell, unless the caller says how much there is."""
 
 
-class Conditional:
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifiedRows:
+    """Rows of codes, one of each domain, then the class."""
+
+    rows: Rows
+    domains: Sequence[Domain]
+    n_classes: int
+
+    def count_cells(self, mesh: Mesh) -> Ints:
+        """The rows (cells, classes) of every cell of a mesh, in one pass."""
+        out = np.zeros((math.prod(mesh.size), self.n_classes), dtype=np.int64)
+        for block in self.rows.blocks(payload=False):
+            add_cell_counts(block.rows, mesh.cells(block.rows)[:, 0], out)
+        return out
+
+
+class TunedCutter:
     """The cutter of the tuned variant; ``plan`` says how often, and at what cost."""
 
     def __init__(
         self,
-        rows: Rows,
-        domains: Sequence[Domain],
-        n_classes: int,
+        table: ClassifiedRows,
         score: str,
         *,
         plan: BudgetPlan,
-        room: GridRoom,
+        limit: CellLimit,
         ledger: Ledger,
         mechanisms: Mechanisms,
         memory: int | None = None,
         progress: Progress = no_progress,
     ) -> None:
-        self.rows, self.domains, self.n_classes, self.score = rows, domains, n_classes, score
-        self.plan, self.room = plan, room
+        self.table, self.domains, self.n_classes = table, table.domains, table.n_classes
+        self.score = score
+        self.plan, self.limit = plan, limit
         self.ledger, self.mechanisms = ledger, mechanisms
         self.memory, self.progress = memory or BYTES, progress
-        self.cuts: list[list[Piece]] = [[] for _ in domains]
+        self.cuts: list[list[Piece]] = [[] for _ in table.domains]
         self.n_taken = 0
 
     def offer(self, piece: Piece) -> None:
         self.cuts[piece.axis] = sorted([*self.cuts[piece.axis], piece])
 
     def choose(self) -> Candidate | None:
-        """Drawn by permute-and-flip from all thresholds and nodes for whose parts there is room."""
+        """Drawn by permute-and-flip from all thresholds and nodes whose parts are within the limit of cells."""
         self.progress("specializing", self.n_taken, self.plan.specializations)
         if self.n_taken == self.plan.specializations:
             return None
@@ -102,21 +117,23 @@ class Conditional:
         which, candidate = entries[chosen].tolist()
         taken: Candidate = nodes[which].candidate(candidate)
         self.cuts[taken.piece.axis].remove(taken.piece)
-        self.room.take(taken)
+        self.limit.take(taken)
         self.n_taken += 1
         return taken
 
     def _nodes(self, cut: Sequence[Piece]) -> list[Node]:
         """The pieces of a cut that can be divided."""
         found = [node for i, piece in enumerate(cut) if (node := Node.of(piece, i, self.domains)) is not None]
-        return [node for node in found if self.room.admits(node.piece.axis, node.n_parts)]
+        return [node for node in found if self.limit.admits(node.piece.axis, node.n_parts)]
 
     def _scores(self, nodes: Sequence[Node]) -> Ints:
         """What each candidate gains, less what the noise in its new cells costs: a public number."""
         penalties = [
             min(
                 int(
-                    UNIT[self.score] * self.plan.cell_penalty * self.room.n_new(node.piece.axis, node.n_parts)
+                    UNIT[self.score]
+                    * self.plan.cell_penalty
+                    * self.limit.n_new(node.piece.axis, node.n_parts)
                 ),
                 MOST_PENALTY,
             )
@@ -132,34 +149,29 @@ class Conditional:
     def _gains(self, nodes: Sequence[Node]) -> Ints:
         """What each candidate of each node adds to the purity of the grid, one after the other."""
         mesh = mesh_of(self.cuts)
-        counted = np.flatnonzero(cell_counts(self.rows, mesh, self.n_classes).any(axis=1))
+        counted = np.flatnonzero(self.table.count_cells(mesh).any(axis=1))
         place = mesh.places(counted.astype(np.uint64)[:, None])
         first = np.cumsum([0, *(domain.n_codes for domain in self.domains)])[:-1]
         bin_of_code, begin = self._bins(nodes, first)
         n_candidates = np.array([node.n_candidates for node in nodes])
-        start = np.cumsum(n_candidates) - n_candidates
+        pieces = PieceBins(
+            begin[:-1],
+            begin[1:],
+            np.array([node.is_tree for node in nodes]),
+            np.array([node.piece.axis for node in nodes]),
+            np.array([node.place for node in nodes]),
+            np.cumsum(n_candidates) - n_candidates,
+        )
         gains = np.zeros(int(n_candidates.sum()), dtype=np.int64)
         step = max(1, self.memory // (4 * int(begin[-1]) * self.n_classes))
         for low in range(0, len(counted), step):
             cells = slice(low, low + step)
-            number = np.full(self.room.n_cells, -1, dtype=np.int32)
+            number = np.full(self.limit.n_cells, -1, dtype=np.int32)
             number[counted[cells]] = np.arange(len(counted[cells]))
             out = np.zeros((int(begin[-1]), len(counted[cells]), self.n_classes), dtype=np.uint32)
-            for block in self.rows.blocks(payload=False):
+            for block in self.table.rows.blocks(payload=False):
                 add_bin_counts(block.rows, mesh.cells(block.rows)[:, 0], number, first, bin_of_code, out)
-            add_gains(
-                out,
-                begin[:-1],
-                begin[1:],
-                np.array([node.is_tree for node in nodes]),
-                place[cells],
-                np.array([node.piece.axis for node in nodes]),
-                np.array([node.place for node in nodes]),
-                self._score(),
-                _most_rows(self.n_classes),
-                start,
-                gains,
-            )
+            add_gains(out, place[cells], pieces, self._score(), _most_rows(self.n_classes), gains)
         return gains
 
     def _bins(self, nodes: Sequence[Node], first: Ints) -> tuple[NDArray[np.int32], Ints]:
@@ -259,11 +271,3 @@ def _equal_ends(low: int, high: int) -> Ints:
 def mesh_of(cuts: Sequence[Sequence[Piece]]) -> Mesh:
     """The cells between cuts, numbered in the order of their pieces, the first axis slowest."""
     return Mesh.of([np.array([piece.high for piece in cut]) for cut in cuts])
-
-
-def cell_counts(rows: Rows, mesh: Mesh, n_classes: int) -> Ints:
-    """The rows (cells, classes) of every cell of a mesh, in one pass; the class is the last column."""
-    out = np.zeros((int(np.prod(mesh.size)), n_classes), dtype=np.int64)
-    for block in rows.blocks(payload=False):
-        add_cell_counts(block.rows, mesh.cells(block.rows)[:, 0], out)
-    return out

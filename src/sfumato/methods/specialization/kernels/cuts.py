@@ -1,8 +1,8 @@
 """Shared cuts: what a specialization gains on its own axis, and what becomes of the groups of the grid.
 
-Gains come from *entries*, the counts of one axis: (value, class, number of rows), in the order of values and
-classes; those of a value are never torn apart. Value and class are one key, see ``CLASS_BITS``. A gain is a sum of
-whole numbers (x log2 x in fixed point, see ``kernels.information``), so it depends on counts alone.
+Gains come from :class:`AxisEntries`, the counts of one axis. They are looked at in several portions, so what is known so
+far is handed over from call to call (:class:`ThresholdScan`, :class:`PartScan`). A gain is a sum of whole numbers (F(x)
+is x log2 x in fixed point, see ``kernels.information``), so it depends on counts alone.
 
 Rows stand group by group in one array of row numbers, and a group is a slice of it; splitting a piece of a cut
 touches only the groups that lie in it.
@@ -10,13 +10,94 @@ touches only the groups that lie in it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.information import information
 
 CLASS_BITS = 32
 """A key is (code << CLASS_BITS) + class; the classes of all targets are numbered together."""
+
+CLASS_MASK = (1 << CLASS_BITS) - 1
+
+
+class AxisEntries(NamedTuple):
+    """Counts of one axis, by code and class; those of a code are never torn apart."""
+
+    key: NDArray[np.uint64]  # (entries,) ascending, see CLASS_BITS
+    n_rows: NDArray[np.int64]  # (entries,)
+
+
+class Sides(NamedTuple):
+    """The rows on either side of a threshold, and the information in them."""
+
+    left: NDArray[np.int64]  # (classes,) rows
+    right: NDArray[np.int64]  # (classes,) rows
+    in_left: NDArray[np.float64]  # (targets,) sum_c F(n_c) on the left
+    in_right: NDArray[np.float64]  # (targets,) the same on the right
+    in_all: NDArray[np.float64]  # (targets,) sum_c F(n_c) - F(n) of all rows
+
+
+class ThresholdScan(NamedTuple):
+    """How far a scan for the best threshold has come."""
+
+    n_left: int  # rows of the codes so far
+    last: int  # the last code that goes left at the best threshold so far; -1: none yet
+    larger: int  # rows of the larger side there
+    gain: float
+
+
+class PartCounts(NamedTuple):
+    """The part of a candidate that is being counted, and the information in those before it."""
+
+    rows: NDArray[np.int64]  # (classes,) of the part
+    listed: NDArray[np.int64]  # (classes,) the classes that it has
+    information: NDArray[np.float64]  # (targets,) of all parts so far
+
+
+class PartScan(NamedTuple):
+    """How far a scan of parts has come."""
+
+    part: int  # the part that is being counted,
+    n_classes: int  # how many classes it has
+    n_rows: int  # and rows
+    largest: int  # rows of the largest part before it,
+    smallest: int  # of the smallest that has rows
+    n_filled: int  # and how many have rows
+
+
+class GroupSlices(NamedTuple):
+    """Groups of rows: group g is ``rows[start[g] : end[g]]``."""
+
+    rows: NDArray[np.uint32]  # (n,) row numbers, group by group
+    start: NDArray[np.int64]  # (n,)
+    end: NDArray[np.int64]  # (n,)
+    group: NDArray[np.int64]  # (n,) the group of each row number
+    touched: NDArray[np.int64]  # (n,) the groups that lie in the piece that was split last
+
+
+class OfferedParts(NamedTuple):
+    """The candidate that each code lies in, and which part of it, for the codes of all axes one after the other."""
+
+    first: NDArray[np.int64]  # (axes + 1,) where code 0 of an axis stands in the next two
+    candidate: NDArray[np.int64]  # (codes,) -1: in none
+    part: NDArray[np.int64]  # (codes,)
+
+
+class CellTables(NamedTuple):
+    """How codes become cell numbers: by list for short axes, by search among the pieces for others."""
+
+    first: NDArray[np.int64]  # (axes + 1,) where the pieces of each axis begin in the next two
+    ends: NDArray[np.int64]  # (pieces of all axes,) the code that ends each
+    value: NDArray[np.uint64]  # (pieces of all axes,) what it adds to the number of a cell
+    start: NDArray[np.int64]  # (axes,) where code 0 stands among ``listed``; -1: it has to be searched for
+    listed: NDArray[np.uint64]  # (codes of short axes,) what each adds
+    word: NDArray[
+        np.int64
+    ]  # (axes,) to which word of the number; -1: the axis has one piece and adds nothing
 
 
 @kernel
@@ -37,43 +118,46 @@ def add_counts(codes, labels, start, out):
 
 
 @kernel
-def fill_whole(counts, target, n, table, out):
-    """The information in all rows of a piece, by target: (sum_c F(n_c), the same less F(n)).
+def fill_whole(counts, target, n, table, in_classes, in_all):
+    """The information in all rows of a piece, by target.
 
-    counts  (classes,) int64              IN
-    target  (classes,) int64: whose it is IN
-    n       rows                          IN
-    out     (2, targets) float64          OUT
+    counts      (classes,) int64                             IN
+    target      (classes,) int64: whose it is                IN
+    n           rows                                         IN
+    table       of ``information``                           IN
+    in_classes  (targets,) float64: sum_c F(n_c)             OUT
+    in_all      (targets,) float64: the same less F(n)       OUT
     """
-    out[:] = 0.0
+    in_classes[:] = 0.0
     for c in range(counts.shape[0]):
-        out[0, target[c]] += information(counts[c], table)
-    for t in range(out.shape[1]):
-        out[1, t] = out[0, t] - information(n, table)
+        in_classes[target[c]] += information(counts[c], table)
+    for t in range(in_classes.shape[0]):
+        in_all[t] = in_classes[t] - information(n, table)
 
 
 @kernel
-def scan_thresholds(key, count, target, weight, table, left, right, inside, found, highest):
+def scan_thresholds(entries, target, weight, table, n, sides, scan):
     """Go on looking for the best threshold: the greatest gain; ties by balance, then the lower threshold.
 
-    key, count      (m,) uint64, int64: entries                                             IN
-    target, weight  (classes,), (targets,)                                                  IN
-    left, right     (classes,) int64: rows on either side                                   IN+OUT
-    inside          (3, targets) float64: sum_c F(n_c) left, right; information in all      IN+OUT
-    found           (4,) int64: rows left, rows in all, the last code that goes left (-1: none yet), larger part
-                                                                                            IN+OUT
-    highest         (1,) float64: the gain there                                            IN+OUT
+    entries  AxisEntries, the next ones                    IN
+    target   (classes,) int64: whose it is             IN
+    weight   (targets,) float64                        IN
+    table    of ``information``                        IN
+    n        rows in all                               IN
+    sides    Sides                                     IN+OUT
+    scan     ThresholdScan; returned as it is then     IN
     """
-    i, n_left, n = np.int64(0), found[0], found[1]
+    key, count, i = entries.key, entries.n_rows, np.int64(0)
+    n_left, last, larger, highest = scan.n_left, scan.last, scan.larger, scan.gain
     while i < key.shape[0]:
         code = np.int64(key[i] >> np.uint64(CLASS_BITS))
         while i < key.shape[0] and np.int64(key[i] >> np.uint64(CLASS_BITS)) == code:
-            c, x = np.int64(key[i] & np.uint64(0xFFFFFFFF)), count[i]
-            t = target[c]
-            inside[0, t] += information(left[c] + x, table) - information(left[c], table)
-            inside[1, t] += information(right[c] - x, table) - information(right[c], table)
-            left[c] += x
-            right[c] -= x
+            c, x = np.int64(key[i] & np.uint64(CLASS_MASK)), count[i]
+            t, on_left, on_right = target[c], sides.left[c], sides.right[c]
+            sides.in_left[t] += information(on_left + x, table) - information(on_left, table)
+            sides.in_right[t] += information(on_right - x, table) - information(on_right, table)
+            sides.left[c] += x
+            sides.right[c] -= x
             if t == 0:
                 n_left += x
             i += 1
@@ -81,76 +165,77 @@ def scan_thresholds(key, count, target, weight, table, left, right, inside, foun
             break
         gain = 0.0
         for t in range(weight.shape[0]):
-            parts = inside[0, t] - information(n_left, table) + inside[1, t] - information(n - n_left, table)
-            gain += weight[t] * (parts - inside[2, t])
-        larger = max(n_left, n - n_left)
-        if found[2] < 0 or gain > highest[0] or (gain == highest[0] and larger < found[3]):
-            found[2], found[3], highest[0] = code, larger, gain
-    found[0] = n_left
+            on_left = sides.in_left[t] - information(n_left, table)
+            gain += weight[t] * (
+                on_left + sides.in_right[t] - information(n - n_left, table) - sides.in_all[t]
+            )
+        larger_here = max(n_left, n - n_left)
+        if last < 0 or gain > highest or (gain == highest and larger_here < larger):
+            last, larger, highest = code, larger_here, gain
+    return ThresholdScan(n_left, last, larger, highest)
 
 
 @inner
-def end_part(total, part, listed, found, table):
-    """The part under way has ended: its information is complete."""
-    if found[2] > 0:
-        for t in range(total.shape[0]):
-            total[t] -= information(found[2], table)
-        found[3] = max(found[3], found[2])
-        found[4] = min(found[4], found[2])
-        found[5] += 1
-    for j in range(found[1]):
-        part[listed[j]] = 0
-    found[1] = 0
-    found[2] = 0
+def end_part(scan, counts, table):
+    """The part that was counted has ended: its information is complete, and nothing is counted of the next."""
+    largest, smallest, n_filled = scan.largest, scan.smallest, scan.n_filled
+    if scan.n_rows > 0:
+        for t in range(counts.information.shape[0]):
+            counts.information[t] -= information(scan.n_rows, table)
+        largest, smallest = max(largest, scan.n_rows), min(smallest, scan.n_rows)
+        n_filled += 1
+    for j in range(scan.n_classes):
+        counts.rows[counts.listed[j]] = 0
+    return PartScan(scan.part, np.int64(0), np.int64(0), largest, smallest, n_filled)
 
 
 @kernel
-def scan_parts(key, count, ends, is_last, target, table, part, listed, total, found):
+def scan_parts(entries, ends, is_last, target, table, counts, scan):
     """Go on adding up the information inside parts, sum_c F(n_c) - F(n) each.
 
-    key, count  (m,) uint64, int64: entries                                                 IN
-    ends        (parts,) int64: the codes that end the parts                                IN
-    is_last     are these the last entries?                                                 IN
-    part        (classes,) int64: rows in the part under way                                IN+OUT
-    listed      (classes,) int64: classes that it has                                       IN+OUT
-    total       (targets,) float64                                                          IN+OUT
-    found       (6,) int64: the part under way, its classes, its rows; the largest part, the smallest, how
-                many have rows                                                              IN+OUT
+    entries  AxisEntries, the next ones                         IN
+    ends     (parts,) int64: the codes that end the parts   IN
+    is_last  are these the last entries?                    IN
+    target   (classes,) int64: whose it is                  IN
+    table    of ``information``                             IN
+    counts   PartCounts                                     IN+OUT
+    scan     PartScan; returned as it is then               IN
     """
-    for i in range(key.shape[0]):
-        code = np.int64(key[i] >> np.uint64(CLASS_BITS))
-        if code >= ends[found[0]]:
-            end_part(total, part, listed, found, table)
-            while code >= ends[found[0]]:
-                found[0] += 1
-        c, x = np.int64(key[i] & np.uint64(0xFFFFFFFF)), count[i]
-        t = target[c]
-        if part[c] == 0:
-            listed[found[1]] = c
-            found[1] += 1
-        total[t] += information(part[c] + x, table) - information(part[c], table)
-        part[c] += x
+    for i in range(entries.key.shape[0]):
+        code = np.int64(entries.key[i] >> np.uint64(CLASS_BITS))
+        part, n_classes, n_rows = scan.part, scan.n_classes, scan.n_rows
+        if code >= ends[part]:
+            scan = end_part(scan, counts, table)
+            n_classes, n_rows = scan.n_classes, scan.n_rows
+            while code >= ends[part]:
+                part += 1
+        c, x = np.int64(entries.key[i] & np.uint64(CLASS_MASK)), entries.n_rows[i]
+        t, before = target[c], counts.rows[c]
+        if before == 0:
+            counts.listed[n_classes] = c
+            n_classes += 1
+        counts.information[t] += information(before + x, table) - information(before, table)
+        counts.rows[c] += x
         if t == 0:
-            found[2] += x
-    if is_last:
-        end_part(total, part, listed, found, table)
+            n_rows += x
+        scan = PartScan(part, n_classes, n_rows, scan.largest, scan.smallest, scan.n_filled)
+    return end_part(scan, counts, table) if is_last else scan
 
 
 # ---- groups ----------------------------------------------------------------------------------------
 
 
 @kernel
-def split_groups(inside, codes, part, n_parts, n_groups, rows, start, end, group, touched):
-    """Divide each group that lies in a piece into its parts: (groups now, how many lie in that piece).
+def split_groups(inside, codes, part, n_parts, n_groups, groups):
+    """Divide each group that lies in a piece into its parts: (groups now, how many of them are touched).
 
     inside     (m,) uint32: the row numbers that lie in the piece            IN
     codes      (n,) uint32: codes of the axis of the split, by row number    IN
     part       (codes,) int64: the part of the piece that each code is in    IN
-    rows       (n,) uint32: row numbers, group by group                      IN+OUT
-    start, end (n,) int64: group g is rows[start[g] : end[g]]                IN+OUT
-    group      (n,) int64: the group of each row number                      IN+OUT
-    touched    (n,) int64: the groups that lie in the piece now              OUT
+    n_parts, n_groups                                                        IN
+    groups     GroupSlices                                                   IN+OUT
     """
+    rows, start, end, group, touched = groups
     n_touched = np.int64(0)
     for row in inside:  # each group once: its first row stands for it
         if rows[start[group[row]]] == row:
@@ -188,20 +273,20 @@ def split_groups(inside, codes, part, n_parts, n_groups, rows, start, end, group
 
 
 @kernel
-def lower_least(codes, weight, first, candidate, part, most_parts, rows, start, end, touched, least):
+def lower_least(codes, weight, offered, most_parts, groups, n_touched, least):
     """Lower ``least`` of each candidate to the smallest part that it would make of a touched group.
 
-    codes      (axes, n) uint32, by row number                                              IN
-    weight     (n,) int64: how many rows each stands for; empty: for itself                 IN
-    first      (axes + 1,) int64: where code 0 of an axis stands in the next two            IN
-    candidate  (codes of all axes,) int64: the candidate that a code is in, -1 if none      IN
-    part       (codes of all axes,) int64: which part of it                                 IN
-    most_parts                           that any candidate has                             IN
-    rows, start, end, touched            as ``split_groups`` leaves them                    IN
-    least      (candidates,) int64                                                          IN+OUT
+    codes       (axes, n) uint32, by row number                               IN
+    weight      (n,) int64: how many rows each stands for; empty: for itself  IN
+    offered     OfferedParts                                                  IN
+    most_parts  that any candidate has                                        IN
+    groups      GroupSlices, of which the first ``n_touched`` are touched     IN
+    least       (candidates,) int64                                           IN+OUT
     """
+    first, candidate, part = offered
+    rows, start, end = groups.rows, groups.start, groups.end
     count = np.zeros(most_parts, dtype=np.int64)
-    for g in touched:
+    for g in groups.touched[:n_touched]:
         for a in range(codes.shape[0]):
             here = candidate[first[a] + codes[a, rows[start[g]]]]
             if here < 0:
@@ -221,18 +306,14 @@ def lower_least(codes, weight, first, candidate, part, most_parts, rows, start, 
 
 
 @kernel
-def fill_cells(rows, first, ends, value, start, listed, word, out):
+def fill_cells(rows, tables, out):
     """The cell of each row.
 
-    rows    (n, axes or more) uint32: codes                                                          IN
-    first   (axes + 1,) int64: where the pieces of each axis begin in the next two                   IN
-    ends    (pieces of all axes,) int64: the code that ends each                                     IN
-    value   (pieces of all axes,) uint64: what it adds to the number of a cell                       IN
-    start   (axes,) int64: where code 0 stands among ``listed``; -1: it has to be looked for         IN
-    listed  (codes of some axes,) uint64: what each adds                                             IN
-    word    (axes,) int64: to which word of the number; -1: the axis has one piece and adds nothing  IN
-    out     (n, words) uint64, zero                                                                  OUT
+    rows    (n, axes or more) uint32: codes   IN
+    tables  CellTables                        IN
+    out     (n, words) uint64, zero           OUT
     """
+    first, ends, value, start, listed, word = tables
     for a in range(word.shape[0]):
         if word[a] < 0:
             continue
@@ -254,6 +335,7 @@ def fill_cells(rows, first, ends, value, start, listed, word, out):
 
 @inner
 def is_same(key, k, cells, i):
+    """Is cell number ``i`` the one that stands at place ``k``?"""
     for w in range(key.shape[1]):  # noqa: SIM110 - numba knows no all()
         if key[k, w] != cells[i, w]:
             return False
@@ -262,7 +344,7 @@ def is_same(key, k, cells, i):
 
 @kernel
 def add_cells(cells, hashes, weight, begin, slot, key, n_cells, out):
-    """Add rows to the cells of a grid: (cells held now, how many of ``cells`` were added before there was no room).
+    """Add rows to the cells of a grid: (cells held now, how many of ``cells`` were added before memory was full).
 
     cells   (m, words) uint64: cell numbers                                      IN
     hashes  (m,) uint64                                                          IN

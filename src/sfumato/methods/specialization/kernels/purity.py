@@ -7,9 +7,24 @@ same for all candidates.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
+
+
+class PieceBins(NamedTuple):
+    """The pieces that candidates divide, their bins, and where their candidates stand among all."""
+
+    begin: NDArray[np.int64]  # (pieces,) the first bin of each
+    end: NDArray[np.int64]  # (pieces,) the bin after its last
+    is_tree: NDArray[np.bool_]  # (pieces,) all bins at once, or a threshold after any but the last
+    axis: NDArray[np.int64]  # (pieces,)
+    place: NDArray[np.int64]  # (pieces,) which piece of its axis it is
+    start: NDArray[np.int64]  # (pieces,) its first candidate
+
 
 MAX, GINI = -1, -2
 """Purity of a cell: rows of its most frequent class; or less its Gini impurity, times its rows. Any other score is a
@@ -75,7 +90,7 @@ def impurity(counts):
 
 
 @inner
-def smoothed(counts, a):
+def smooth_max(counts, a):
     """Max over shares q of classes of sum_c q_c n_c + n (1 - sum_c q_c^2) a / 16; orders ``counts``.
 
     At the best q the m most frequent classes have shares above 0. With s the sum of their counts and s2 that of
@@ -109,7 +124,7 @@ def purity(counts, score, most, work):
     if score == GINI:
         return -impurity(work)
     if score >= 0:
-        return smoothed(work, score)
+        return smooth_max(work, score)
     highest = np.int64(0)
     for c in range(work.shape[0]):
         highest = max(highest, work[c])
@@ -117,19 +132,17 @@ def purity(counts, score, most, work):
 
 
 @kernel
-def add_gains(counts, begin, end, is_tree, place, axis, piece, score, most, start, out):
+def add_gains(counts, place, pieces, score, most, out):
     """Add what each candidate would gain in these cells.
 
-    counts       (bins, cells, classes) uint32                                            IN
-    begin, end   (pieces,) int64: the bins of each piece                                  IN
-    is_tree      (pieces,) bool: all bins at once, or a threshold after any but the last  IN
-    place        (cells, axes) int64: the piece of each axis that a cell lies in          IN
-    axis, piece  (pieces,) int64: which piece of which axis it is                         IN
-    score        MAX, GINI or a number of 16ths                                           IN
-    most         rows of a class in a cell that count, see ``purity``                     IN
-    start        (pieces,) int64: where the candidates of each piece begin                IN
-    out          (candidates,) int64                                                      IN+OUT
+    counts  (bins, cells, classes) uint32                                    IN
+    place   (cells, axes) int64: the piece of each axis that a cell lies in  IN
+    pieces  PieceBins                                                        IN
+    score   MAX, GINI or a number of 16ths                                   IN
+    most    rows of a class in a cell that count, see ``purity``             IN
+    out     (candidates,) int64                                              IN+OUT
     """
+    begin, end, is_tree, axis, piece, start = pieces
     n_cells, n_classes = counts.shape[1], counts.shape[2]
     whole = np.zeros(n_classes, dtype=np.int64)
     left = np.zeros(n_classes, dtype=np.int64)

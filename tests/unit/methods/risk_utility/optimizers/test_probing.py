@@ -13,7 +13,7 @@ from tradeoff_cases import check_search, log_risks, problems, shares, thresholds
 
 from sfumato.methods.risk_utility.optimizers import neighbours as near
 from sfumato.methods.risk_utility.optimizers import probing
-from sfumato.methods.risk_utility.optimizers.neighbours import SideColumns, Surroundings
+from sfumato.methods.risk_utility.optimizers.neighbours import NeighbourFinder, SideColumns
 from sfumato.methods.risk_utility.problem import Lagrangian, Threshold
 
 
@@ -38,11 +38,11 @@ def covers(problem, node, code):
 
 
 def found_near(problem, row, budget, **options):
-    neighbours = Surroundings(SideColumns(problem), **options).of(row, budget)
-    columns = np.arange(problem.n_columns)
-    vectors = [tuple(neighbours.steps.level[columns, vector].tolist()) for vector in neighbours.near.vector]
+    neighbours = NeighbourFinder(SideColumns(problem), **options).find(row, budget)
+    near = neighbours.problem.near
+    vectors = [tuple(neighbours.levels_of(vector).tolist()) for vector in near.vector]
     assert len(set(vectors)) == len(vectors)
-    return dict(zip(vectors, neighbours.near.n_rows.tolist(), strict=True)), neighbours.stride
+    return dict(zip(vectors, near.n_rows.tolist(), strict=True)), neighbours.stride
 
 
 @given(problems(), shares)

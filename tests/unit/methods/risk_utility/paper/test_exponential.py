@@ -52,7 +52,7 @@ def tiny(floor=1.0):
 def test_all_generalizations_of_a_row_are_what_the_definition_says(problem, data):
     row = data.draw(st.integers(0, problem.n - 1))
     found = Generalizations.of(problem, row)
-    levels = found.chosen(np.arange(found.covered.size))
+    levels = found.levels_at(np.arange(found.covered.size))
     assert sorted(map(tuple, levels.tolist())) == sorted(naive.generalizations(problem, row))
     for at, own in enumerate(levels.tolist()):
         covered, weight, utility = naive.measure(problem, row, own)

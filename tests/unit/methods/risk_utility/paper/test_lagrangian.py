@@ -17,10 +17,12 @@ from lagrangian_cases import table as skewed_columns
 from tradeoff_cases import problems, table
 
 from sfumato.errors import InternalError
+from sfumato.methods.risk_utility.kernels.lattice import SideRows
 from sfumato.methods.risk_utility.optimizers import exact
 from sfumato.methods.risk_utility.paper.cut import MOST_CUTS, Bracket, best_of, worth_of
 from sfumato.methods.risk_utility.paper.kernels import bracket, flow, marginal
-from sfumato.methods.risk_utility.paper.kernels.marginal import COUNT, LEVEL, UTILITY, WEIGHT
+from sfumato.methods.risk_utility.paper.kernels.bracket import Standing
+from sfumato.methods.risk_utility.paper.kernels.marginal import BoundScratch, Ladder
 from sfumato.methods.risk_utility.paper.lagrangian import (
     STAGES,
     Stages,
@@ -139,11 +141,11 @@ def test_cuts_on_more_columns_agree_with_the_cube(model, floor, power, some):
 def test_more_cuts_alike_than_are_looked_at_prove_nothing():
     """All steps of a bracket are alike: no capacity tells them apart."""
     n_columns = 9
-    ladder = np.zeros((n_columns, 2, 4), dtype=np.int64)
-    ladder[:, :, WEIGHT] = 1
+    same = np.zeros((n_columns, 2), dtype=np.int64)
+    ladder = Ladder(np.full(n_columns, 2), level=same, n_rows=same, weight=same + 1, utility=same)
     alike = Bracket(
         ladder, np.zeros(n_columns, dtype=np.int64), np.ones(n_columns, dtype=np.int64),
-        np.zeros((n_columns, 1), dtype=np.uint8), np.ones(1, dtype=np.int64), 1, 0, 1.0, 1.0,
+        Standing(np.zeros((n_columns, 1), dtype=np.uint8), np.ones(1, dtype=np.int64)), 1, 0, 1.0, 1.0,
     )  # fmt: skip
     assert 2**n_columns > MOST_CUTS
     steps, is_proved = best_of(alike, Lagrangian(Fraction(1)), alike.high)
@@ -228,21 +230,22 @@ def test_a_maximum_flow_is_a_minimum_cut_and_near_ones_are_closed_under_roomy_ar
         if 0 in cut and 1 not in cut
     }
     start, arcs = np.empty(n + 1, dtype=np.int64), np.empty(len(room), dtype=np.int32)
-    flow.fill_star(tail, head, start, arcs)
+    network = flow.Network(tail, head, start, arcs)
+    flow.fill_star(network)
     left = room.copy()
-    pushed = flow.push_flow(tail, head, start, arcs, 0, 1, left)
+    pushed = flow.push_flow(network, 0, 1, left)
     assert pushed == min(cuts.values())
     assert np.all(left >= 0)
     assert np.array_equal(left[::2] + left[1::2], room[::2] + room[1::2])
     side = np.zeros(n, dtype=np.uint8)
-    flow.spread_side(tail, head, start, arcs, left, slack, 0, flow.SOURCE, side)
-    flow.spread_side(tail, head, start, arcs, left, slack, 1, flow.SINK, side)
+    flow.spread_side(network, left, slack, 0, flow.SOURCE, side)
+    flow.spread_side(network, left, slack, 1, flow.SINK, side)
     for cut, capacity in cuts.items():
         if capacity <= pushed + slack:
             assert all(node in cut for node in np.flatnonzero(side == flow.SOURCE))
             assert all(node not in cut for node in np.flatnonzero(side == flow.SINK))
     least = np.zeros(n, dtype=np.uint8)
-    flow.spread_side(tail, head, start, arcs, left, 0, 0, flow.SOURCE, least)
+    flow.spread_side(network, left, 0, 0, flow.SOURCE, least)
     best = [cut for cut, capacity in cuts.items() if capacity == pushed]
     assert frozenset(np.flatnonzero(least == flow.SOURCE).tolist()) == frozenset.intersection(*best)
 
@@ -253,10 +256,12 @@ def ladders(case: LatticeProblem, row: int):
         column = case.side[:, np.searchsorted(case.lattice.root, node, side="right") - 1]
         node_count.append(int(case.side_count[(low <= column) & (column < high)].sum()))
     node_count = np.array(node_count)
-    size = np.empty(case.n_columns, dtype=np.int64)
-    ladder = np.empty((case.n_columns, int(case.lattice.n_levels.max()), 4), dtype=np.int64)
-    bracket.fill_ladder(case.lattice, node_count, case.rows, case.factor, case.own, row, size, ladder)
-    return size, ladder
+    shape = case.n_columns, int(case.lattice.n_levels.max())
+    ladder = Ladder(
+        np.empty(case.n_columns, dtype=np.int64), *(np.empty(shape, dtype=np.int64) for _ in range(4))
+    )
+    marginal.fill_ladder(case.lattice, node_count, case.table_rows, row, ladder)
+    return ladder.size, ladder
 
 
 @given(problems(floor=True), st.data())
@@ -267,13 +272,13 @@ def test_a_ladder_leaves_out_only_steps_that_are_never_best(case, data):
     for power, price in ((1, Fraction(1, 7)), (2, Fraction(5))):
         levels = naive.best(case, Lagrangian(price, power), row)[2]
         for a, level in enumerate(levels):
-            assert level in ladder[a, : size[a], LEVEL]
-    top = [int(ladder[a, size[a] - 1, LEVEL]) for a in range(case.n_columns)]
+            assert level in ladder.level[a, : size[a]]
+    top = [int(ladder.level[a, size[a] - 1]) for a in range(case.n_columns)]
     assert naive.measure(case, row, top)[0] == case.n_side + case.own[row]
     for a in range(case.n_columns):
         for step in range(size[a]):
-            alone = [int(ladder[a, step, LEVEL]) if b == a else top[b] for b in range(case.n_columns)]
-            assert naive.measure(case, row, alone)[0] == ladder[a, step, COUNT]
+            alone = [int(ladder.level[a, step]) if b == a else top[b] for b in range(case.n_columns)]
+            assert naive.measure(case, row, alone)[0] == ladder.n_rows[a, step]
 
 
 @given(problems(floor=True), st.data())
@@ -282,22 +287,21 @@ def test_the_bounds_of_single_columns_hold_for_every_generalization(case, data):
     row = data.draw(st.integers(0, case.n - 1))
     size, ladder = ladders(case, row)
     low, high = np.zeros_like(size), size - 1
-    lightest, scratch = np.empty(marginal.N_BINS), np.empty(marginal.N_BINS)
-    most = np.zeros(marginal.N_BINS, dtype=np.int64)
-    width, last = marginal.fill_bounds(
-        ladder, low, high, np.int64(case.floor), np.empty_like(low), scratch, lightest, most
+    n_bins = marginal.N_BINS
+    bounds = BoundScratch(
+        np.empty(n_bins), np.zeros(n_bins, dtype=np.int64), np.empty(n_bins), np.empty_like(low)
     )
+    width, last = marginal.fill_bounds(ladder, low, high, case.floor, bounds)
     least = np.full(last + 1, np.inf)
     for steps in itertools.product(*(range(n) for n in size)):
-        levels = [int(ladder[a, step, LEVEL]) for a, step in enumerate(steps)]
+        levels = [int(ladder.level[a, step]) for a, step in enumerate(steps)]
         covered, weight, _ = naive.measure(case, row, levels)
         b = sum(
-            int(ladder[a, 0, UTILITY] - ladder[a, step, UTILITY]) // int(width)
-            for a, step in enumerate(steps)
+            int(ladder.utility[a, 0] - ladder.utility[a, step]) // int(width) for a, step in enumerate(steps)
         )
         least[b] = min(least[b], weight)
-        assert covered <= most[b]
-    assert np.array_equal(lightest[: last + 1], least)  # the knapsack is exact
+        assert covered <= bounds.most[b]
+    assert np.array_equal(bounds.lightest[: last + 1], least)  # the knapsack is exact
 
 
 @given(interior(max_rows=20), st.data())
@@ -308,21 +312,18 @@ def test_rows_stand_where_they_are_first_covered(drawn, data):
     size, ladder = ladders(case, row)
     high = np.array([data.draw(st.integers(0, int(n) - 1)) for n in size])
     n_side = len(case.side)
-    stands, count = (
-        np.empty((case.n_columns, n_side + 1), dtype=np.uint8),
-        np.empty(n_side + 1, dtype=np.int64),
+    standing = Standing(
+        np.empty((case.n_columns, n_side + 1), dtype=np.uint8), np.empty(n_side + 1, dtype=np.int64)
     )
-    n = bracket.fill_standing(
-        case.lattice, np.ascontiguousarray(case.side.T), case.side_count, case.rows, row, case.own[row], ladder, high,
-        stands, count,
-    )  # fmt: skip
+    side = SideRows(np.ascontiguousarray(case.side.T), case.side_count)
+    n = bracket.fill_standing(case.lattice, side, case.table_rows, row, ladder, high, standing)
     for merged in (False, True):
-        n = bracket.fill_distinct(stands, count, n) if merged else n
+        n = bracket.merge_alike(standing, n) if merged else n
         for steps in itertools.product(*(range(top + 1) for top in high)):
-            levels = [int(ladder[a, step, LEVEL]) for a, step in enumerate(steps)]
-            found = bracket.covered_by(stands, count, n, np.array(steps))
+            levels = [int(ladder.level[a, step]) for a, step in enumerate(steps)]
+            found = bracket.count_covered(standing, n, np.array(steps))
             assert found == naive.measure(case, row, levels)[0]
-    assert len({tuple(column) for column in stands[:, :n].T.tolist()}) == n
+    assert len({tuple(column) for column in standing.step[:, :n].T.tolist()}) == n
 
 
 # ---- Adult ----------------------------------------------------------------------------------------------

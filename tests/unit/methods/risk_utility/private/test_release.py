@@ -23,7 +23,7 @@ from sfumato.methods.risk_utility import optimize
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.paper import lagrangian
 from sfumato.methods.risk_utility.private import release as private_sampling
-from sfumato.methods.risk_utility.private.release import drawn_from, prepared
+from sfumato.methods.risk_utility.private.release import draw_release, prepare
 from sfumato.methods.risk_utility.problem import LatticeProblem
 from sfumato.methods.risk_utility.release import SideTable
 from sfumato.policy.document import Policy
@@ -49,7 +49,7 @@ def published(table, policy=None, *, seed=None, coins=None, side=SIDE):
     table_of_others = SideTable(open_table(side))
     chance = coins or (mechanisms.secret_coins() if seed is None else mechanisms.seeded(seed))
     source = open_table(table, may_be_empty=True, any_text=True)
-    return drawn_from(source, prepared(policy, table_of_others), table_of_others, coins=chance)
+    return draw_release(source, prepare(policy, table_of_others), table_of_others, coins=chance)
 
 
 def boxes(rows: pa.Table):

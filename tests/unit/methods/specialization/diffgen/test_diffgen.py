@@ -13,14 +13,14 @@ from sfumato.encoding.batches import Block
 from sfumato.encoding.domain import OrderedDomain, TreeDomain
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.methods.specialization.diffgen.draw import given_cuts, with_total
-from sfumato.methods.specialization.diffgen.plan import BudgetPlan
-from sfumato.methods.specialization.diffgen.room import GridRoom
+from sfumato.methods.specialization.diffgen.plan import BudgetPlan, CellLimit
 from sfumato.methods.specialization.diffgen.tuned import (
     MASS,
     MOST_PENALTY,
     MOST_THRESHOLDS,
-    Conditional,
+    ClassifiedRows,
     Node,
+    TunedCutter,
     _most_rows,
 )
 from sfumato.methods.specialization.kernels.purity import add_bin_counts
@@ -166,11 +166,11 @@ def test_one_code_cannot_be_divided():
 
 
 def test_room_counts_cells():
-    room = GridRoom([1, 2, 3], 12)
-    assert room.n_cells == 6
-    assert room.admits(0, 2)
-    assert not room.admits(0, 3)
-    assert room.admits(2, 4)
+    limit = CellLimit([1, 2, 3], 12)
+    assert limit.n_cells == 6
+    assert limit.admits(0, 2)
+    assert not limit.admits(0, 3)
+    assert limit.admits(2, 4)
 
 
 def test_given_cuts_are_where_the_owner_says():
@@ -218,9 +218,9 @@ def test_the_least_epsilon_and_the_largest_grid_are_drawn_as_any_other():
     given = DiffGenOptions(Fraction(1, 10**9), specializations=20)
     found = draw(people(100), DOMAINS, 2, given, mechanisms.seeded(1))
     assert found.ledger.unspent == 0
-    room = GridRoom([1000, 1, 100, 1], 10**6)
-    cutter = Conditional(
-        people(10), DOMAINS, 2, "smooth", plan=BudgetPlan.of(given.epsilon, 20), room=room,
+    limit = CellLimit([1000, 1, 100, 1], 10**6)
+    cutter = TunedCutter(
+        ClassifiedRows(people(10), DOMAINS, 2), "smooth", plan=BudgetPlan.of(given.epsilon, 20), limit=limit,
         ledger=Ledger(given.epsilon), mechanisms=mechanisms.seeded(1),
     )  # fmt: skip
     cutter._gains = lambda nodes: np.zeros(len(nodes), dtype=np.int64)

@@ -6,85 +6,89 @@ worth less at x, too: ``high`` comes down; ``low`` goes up in the same way. Step
 :mod:`sfumato.methods.risk_utility.paper.kernels.marginal`.
 
 A row of the side table *stands* at the least step of each ladder whose node covers it. It is covered by x if it stands
-nowhere above x.
+nowhere above x. Rows that stand nowhere above ``high`` are kept at the front of :class:`Standing`: the first ``n``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.risk_utility.kernels.lattice import node_at
 from sfumato.methods.risk_utility.paper.kernels.marginal import (
-    COUNT,
-    LEVEL,
     MARGIN,
     N_BINS,
-    UTILITY,
-    WEIGHT,
     bin_width,
-    climb,
+    bound_scratch,
     ends_are_best,
     total,
     value,
 )
 
+
+class Standing(NamedTuple):
+    """Where rows of the side table stand, and how many rows stand alike."""
+
+    step: NDArray[np.uint8]  # (columns, at least n)
+    n_rows: NDArray[np.int64]  # (at least n,)
+
+
 # ---- the rows that count --------------------------------------------------------------------------------
 
 
 @kernel
-def fill_ladder(lattice, node_count, rows, factor, own, row, size, ladder):
-    """The ladders of one row: size (columns,) int64, ladder (columns, steps, 4) int64   OUT."""
-    climb(lattice, node_count, rows, factor, own, row, size, ladder)
-
-
-@kernel
-def fill_standing(lattice, side, side_count, rows, row, own, ladder, high, stands, count):
+def fill_standing(lattice, side, rows, row, ladder, high, out):
     """Where the rows of the side table stand, without those above ``high`` somewhere. Returns how many are left.
 
-    side        (columns, distinct rows of the side table)            uint32  IN
-    side_count  (distinct rows of the side table,)                    int64   IN
-    rows        (rows, columns) codes; ``row`` is the one looked at   uint32  IN
-    own         1 if the side table lacks it: it stands lowest        int64   IN
-    ladder      (columns, steps, 4); high (columns,)                  int64   IN
-    stands      (columns, distinct rows and one more)                 uint8   OUT
-    count       (distinct rows and one more,)                         int64   OUT
+    A row that the side table lacks is added: it stands lowest.
+
+    lattice  Lattice                                                  IN
+    side     SideRows, its codes column by column                     IN
+    rows     TableRows; ``row`` is the one looked at                  IN
+    ladder   Ladder                                                   IN
+    high     (columns,)                                        int64  IN
+    out      Standing, for the distinct rows and one more             OUT
     """
-    n_columns, n = side.shape
+    codes, own = side.code, rows.own[row]
+    n_columns, n = codes.shape
     alive = np.arange(n)
     step_of = np.empty(lattice.high.max(), dtype=np.uint8)
     for a in range(n_columns):
-        top = node_at(lattice, a, rows[row, a], ladder[a, high[a], LEVEL])
+        top = node_at(lattice, a, rows.code[row, a], ladder.level[a, high[a]])
         low, end = lattice.low[top], lattice.high[top]
         if low == lattice.low[lattice.root[a]] and end == lattice.high[lattice.root[a]]:
             continue
         m = 0
         for j in range(n):
             alive[m] = alive[j]
-            m += low <= side[a, alive[j]] < end
+            m += low <= codes[a, alive[j]] < end
         n = m
     for a in range(n_columns):
         for step in range(high[a], -1, -1):
-            node = node_at(lattice, a, rows[row, a], ladder[a, step, LEVEL])
+            node = node_at(lattice, a, rows.code[row, a], ladder.level[a, step])
             step_of[lattice.low[node] : lattice.high[node]] = step
         for j in range(n):
-            stands[a, j] = step_of[side[a, alive[j]]]
+            out.step[a, j] = step_of[codes[a, alive[j]]]
         if own:
-            stands[a, n] = 0
+            out.step[a, n] = 0
     for j in range(n):
-        count[j] = side_count[alive[j]]
+        out.n_rows[j] = side.n_rows[alive[j]]
     if own:
-        count[n] = own
+        out.n_rows[n] = own
     return n + (1 if own else 0)
 
 
 @inner
-def fill_counts(stands, count, n, ladder, high):
+def count_steps(standing, n, ladder, high):
     """Count, at each step of each ladder, the rows that stand no higher there; all stand below ``high``.
 
     Four histograms in turn: one sum need not wait for the last one.
     """
-    lanes = np.empty((4, ladder.shape[1]), dtype=np.int64)
+    stands, count = standing.step, standing.n_rows
+    lanes = np.empty((4, ladder.n_rows.shape[1]), dtype=np.int64)
     for a in range(stands.shape[0]):
         lanes[:] = 0
         for j in range(0, n - n % 4, 4):
@@ -97,21 +101,22 @@ def fill_counts(stands, count, n, ladder, high):
         below = np.int64(0)
         for step in range(high[a] + 1):
             below += lanes[0, step] + lanes[1, step] + lanes[2, step] + lanes[3, step]
-            ladder[a, step, COUNT] = below
+            ladder.n_rows[a, step] = below
 
 
 @inner
-def drop_above(stands, count, n, ladder, old, high):
+def drop_above(standing, n, ladder, old, high):
     """Keep the rows that stand nowhere above ``high``, in place, and count the others no more; returns their number.
 
     ``old`` is where ``high`` was; from there down rows are counted.
     """
+    stands, count = standing.step, standing.n_rows
     is_above = np.zeros(n, dtype=np.uint8)
     for a in range(stands.shape[0]):
         if high[a] < old[a]:
             for j in range(n):
                 is_above[j] |= stands[a, j] > high[a]
-    lost = np.zeros(ladder.shape[1], dtype=np.int64)
+    lost = np.zeros(ladder.n_rows.shape[1], dtype=np.int64)
     for a in range(stands.shape[0]):
         lost[:] = 0
         m = 0
@@ -124,7 +129,7 @@ def drop_above(stands, count, n, ladder, old, high):
         below = np.int64(0)
         for step in range(high[a] + 1):
             below += lost[step]
-            ladder[a, step, COUNT] -= below
+            ladder.n_rows[a, step] -= below
     m = 0
     for j in range(n):
         count[m] = count[j]
@@ -136,27 +141,27 @@ def drop_above(stands, count, n, ladder, old, high):
 
 
 @inner
-def descend(ladder, low, high, weight, utility, price, unit, power, out):
+def descend(terms, ladder, low, high, out):
     """The least best step of each column when all others stand at ``high``, where rows are counted below it.
 
     A step that covers the same of these rows at the same weight as a higher one is at least as good wherever the others
-    stand.
+    stand. Has any column moved?
     """
     moved = False
+    weight, utility = total(ladder.weight, high) + terms.floor, total(ladder.utility, high)
     for a in range(len(high)):
         out[a] = high[a]
         best = -np.inf
         for step in range(high[a], low[a] - 1, -1):
             found = value(
-                price,
-                ladder[a, step, COUNT],
-                weight + ladder[a, step, WEIGHT] - ladder[a, high[a], WEIGHT],
-                (utility + ladder[a, step, UTILITY] - ladder[a, high[a], UTILITY]) * unit,
-                power,
+                terms,
+                ladder.n_rows[a, step],
+                weight + ladder.weight[a, step] - ladder.weight[a, high[a]],
+                utility + ladder.utility[a, step] - ladder.utility[a, high[a]],
             )
             is_alike = (
-                ladder[a, step, COUNT] == ladder[a, out[a], COUNT]
-                and ladder[a, step, WEIGHT] == ladder[a, out[a], WEIGHT]
+                ladder.n_rows[a, step] == ladder.n_rows[a, out[a]]
+                and ladder.weight[a, step] == ladder.weight[a, out[a]]
             )
             if found > best * (1 + MARGIN) or is_alike:
                 best = max(best, found)
@@ -166,48 +171,50 @@ def descend(ladder, low, high, weight, utility, price, unit, power, out):
 
 
 @kernel
-def fill_first_high(ladder, floor, price, unit, power, high):
-    """The first way down, which needs the counts of single columns only; high (columns,) int64   IN+OUT."""
+def lower_high_by_columns(terms, ladder, high):
+    """Bring ``high`` down once, by the counts of single columns only.
+
+    terms   Terms              IN
+    ladder  Ladder             IN
+    high    (columns,)  int64  IN+OUT
+    """
     low, out = np.zeros_like(high), np.empty_like(high)
-    weight, utility = total(ladder, high, WEIGHT) + floor, total(ladder, high, UTILITY)
-    moved = descend(ladder, low, high, weight, utility, price, unit, power, out)
+    descend(terms, ladder, low, high, out)
     high[:] = out
-    return moved
 
 
 @kernel
-def fill_high(stands, count, n, ladder, low, floor, price, unit, power, high):
+def lower_high(terms, standing, n, ladder, low, high):
     """Bring ``high`` down as far as it goes. Returns how many rows are left below it.
 
-    stands  (columns, n)                                 uint8   IN+OUT
-    count   (n,)                                         int64   IN+OUT
-    ladder  (columns, steps, 4), with counts below high  int64   IN+OUT
-    low     (columns,)                                   int64   IN
-    high    (columns,)                                   int64   IN+OUT
+    terms     Terms                                          IN
+    standing  Standing, of which the first ``n`` rows count  IN+OUT
+    ladder    Ladder, then with counts of rows below high    IN+OUT
+    low       (columns,)                              int64  IN
+    high      (columns,)                              int64  IN+OUT
     """
     out = np.empty_like(high)
-    fill_counts(stands, count, n, ladder, high)
-    while True:
-        weight, utility = total(ladder, high, WEIGHT) + floor, total(ladder, high, UTILITY)
-        if not descend(ladder, low, high, weight, utility, price, unit, power, out):
-            return n
-        n = drop_above(stands, count, n, ladder, high, out)
+    count_steps(standing, n, ladder, high)
+    while descend(terms, ladder, low, high, out):
+        n = drop_above(standing, n, ladder, high, out)
         high[:] = out
+    return n
 
 
 @kernel
-def fill_low(stands, count, n, ladder, high, floor, price, unit, power, low):
-    """Bring ``low`` up as far as it goes; then let no row stand below it. Returns how many rows it covers.
+def raise_low(terms, standing, n, ladder, high, low):
+    """Bring ``low`` up as far as it goes; then let no row stand below it.
 
-    stands  (columns, n)                                 uint8   IN+OUT
-    count   (n,)                                         int64   IN
-    ladder  (columns, steps, 4)                          int64   IN
-    high    (columns,)                                   int64   IN
-    low     (columns,)                                   int64   IN+OUT
+    terms     Terms                                          IN
+    standing  Standing, of which the first ``n`` rows count  IN+OUT
+    ladder    Ladder                                         IN
+    high      (columns,)                              int64  IN
+    low       (columns,)                              int64  IN+OUT
     """
+    stands, count = standing.step, standing.n_rows
     n_columns = stands.shape[0]
     n_above, where = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
-    more = np.empty((n_columns, ladder.shape[1]), dtype=np.int64)
+    more = np.empty((n_columns, ladder.n_rows.shape[1]), dtype=np.int64)
     moved = True
     while moved:
         n_above[:], more[:], covered = 0, 0, np.int64(0)
@@ -221,40 +228,45 @@ def fill_low(stands, count, n, ladder, high, floor, price, unit, power, low):
                 covered += count[j]
             elif n_above[j] == 1:
                 more[where[j], stands[where[j], j]] += count[j]
-        moved = rise(ladder, more, covered, high, floor, price, unit, power, low)
+        moved = ascend(terms, ladder, more, covered, high, low)
     for a in range(n_columns):
         for j in range(n):
             stands[a, j] = max(stands[a, j], low[a])
-    return covered
 
 
 @inner
-def rise(ladder, more, covered, high, floor, price, unit, power, low):
-    """The greatest best step of each column when all others stand at ``low``: that is where ``low`` goes."""
+def ascend(terms, ladder, more, covered, high, low):
+    """The greatest best step of each column when all others stand at ``low``: that is where ``low`` goes. Has it moved?
+
+    more  (columns, steps) rows that are covered from this step on, and by no other column  int64  IN
+    """
     moved = False
-    weight, utility = total(ladder, low, WEIGHT) + floor, total(ladder, low, UTILITY)
+    weight, utility = total(ladder.weight, low) + terms.floor, total(ladder.utility, low)
     for a in range(len(low)):
-        first = low[a]
-        best, found = value(price, covered, weight, utility * unit, power), covered
+        first, n_covered = low[a], covered
+        best = value(terms, covered, weight, utility)
         for step in range(first + 1, high[a] + 1):
-            found += more[a, step]
-            worth = value(
-                price,
-                found,
-                weight + ladder[a, step, WEIGHT] - ladder[a, first, WEIGHT],
-                (utility + ladder[a, step, UTILITY] - ladder[a, first, UTILITY]) * unit,
-                power,
+            n_covered += more[a, step]
+            found = value(
+                terms,
+                n_covered,
+                weight + ladder.weight[a, step] - ladder.weight[a, first],
+                utility + ladder.utility[a, step] - ladder.utility[a, first],
             )
-            if worth > best * (1 + MARGIN):
-                best = worth
+            if found > best * (1 + MARGIN):
+                best = found
                 low[a] = step
         moved |= low[a] > first
     return moved
 
 
 @kernel
-def fill_distinct(stands, count, n):
-    """Merge rows that stand alike, in place, by open addressing; returns how many are left. Those after count nothing."""
+def merge_alike(standing, n):
+    """Merge rows that stand alike, in place, by open addressing; returns how many are left. Those after count nothing.
+
+    standing  Standing, of which the first ``n`` rows count  IN+OUT
+    """
+    stands, count = standing.step, standing.n_rows
     size = 16
     while size < 2 * n:
         size *= 2
@@ -290,8 +302,9 @@ def fill_distinct(stands, count, n):
 
 
 @kernel
-def covered_by(stands, count, n, at):
-    """The rows that stand nowhere above some steps."""
+def count_covered(standing, n, at):
+    """The rows, of the first ``n``, that stand nowhere above some steps (columns,)."""
+    stands, count = standing.step, standing.n_rows
     alive = np.arange(n)
     for a in range(len(at)):
         m = 0
@@ -309,17 +322,24 @@ def covered_by(stands, count, n, at):
 
 
 @kernel
-def ends_are_best_nearby(stands, count, n, ladder, low, high, floor, price, unit, power, best):
+def ends_are_best_nearby(terms, standing, n, ladder, low, high, best):
     """The bound of single columns again, with the rows below ``high`` only and with N(s).
 
     N(s) is the number of rows whose least common generalization with the row loses at most s: what loses s covers no
-    other. stands (columns, n) uint8, count (n,) int64, ladder (columns, steps, 4), low, high (columns,) int64   IN.
+    other.
+
+    terms      Terms                                          IN
+    standing   Standing, of which the first ``n`` rows count  IN
+    ladder     Ladder                                         IN
+    low, high  (columns,)                              int64  IN
+    best       the value of the better end           float64  IN
     """
+    stands, count = standing.step, standing.n_rows
     width = bin_width(ladder, low, high)
-    loss, bins = np.zeros(n, dtype=np.uint16), np.zeros(ladder.shape[1], dtype=np.uint16)
+    loss, bins = np.zeros(n, dtype=np.uint16), np.zeros(ladder.n_rows.shape[1], dtype=np.uint16)
     for a in range(stands.shape[0]):
         for step in range(low[a], high[a] + 1):
-            bins[step] = (ladder[a, low[a], UTILITY] - ladder[a, step, UTILITY]) // width
+            bins[step] = (ladder.utility[a, low[a]] - ladder.utility[a, step]) // width
         for j in range(n):
             loss[j] += bins[max(stands[a, j], low[a])]
     near = np.zeros(N_BINS, dtype=np.int64)
@@ -327,12 +347,11 @@ def ends_are_best_nearby(stands, count, n, ladder, low, high, floor, price, unit
         near[loss[j]] += count[j]
     for b in range(1, N_BINS):
         near[b] += near[b - 1]
-    return ends_are_best(ladder, low, high, floor, near, price, unit, power, best, np.empty(N_BINS), np.empty(N_BINS),
-                         np.empty(N_BINS, dtype=np.int64), np.empty_like(low))  # fmt: skip
+    return ends_are_best(terms, ladder, low, high, near, best, bound_scratch(len(low)))
 
 
 @kernel
-def high_is_best(stands, count, n, ladder, low, high, slope, spare, weight, price):
+def high_is_best(terms, standing, n, ladder, low, high, slope, spare):
     r"""Is ``high`` better than everything else in the bracket? A transport of rows to columns proves it.
 
     Let x = high, :math:`\alpha = f(x)`, :math:`\beta = \alpha - u(low)^\kappa` (``spare``) and ``slope`` that of the
@@ -344,15 +363,16 @@ def high_is_best(stands, count, n, ladder, low, high, slope, spare, weight, pric
     spare, then f(y) < f(x) for every other y of the bracket: it loses the rows that serve the columns in which it is
     lower. Greedy, the scarcest column first; that it fails says nothing.
     """
-    n_columns = len(low)
-    demand = np.zeros(ladder.shape[:2])
+    stands, count, n_columns = standing.step, standing.n_rows, len(low)
+    weight, price = total(ladder.weight, high) + terms.floor, terms.price
+    demand = np.zeros(ladder.n_rows.shape)
     scarcity = np.full(n_columns, -np.inf)
     for a in range(n_columns):
         for step in range(low[a], high[a]):
-            gain = slope * weight * (ladder[a, step, UTILITY] - ladder[a, high[a], UTILITY]) / price
-            cost = spare * (ladder[a, step, WEIGHT] - ladder[a, high[a], WEIGHT]) / price
-            demand[a, step] = gain - cost + MARGIN * (ladder[a, high[a], COUNT] + gain + cost)
-            supply = ladder[a, high[a], COUNT] - ladder[a, step, COUNT]
+            gain = slope * weight * (ladder.utility[a, step] - ladder.utility[a, high[a]]) / price
+            cost = spare * (ladder.weight[a, step] - ladder.weight[a, high[a]]) / price
+            demand[a, step] = gain - cost + MARGIN * (ladder.n_rows[a, high[a]] + gain + cost)
+            supply = ladder.n_rows[a, high[a]] - ladder.n_rows[a, step]
             if demand[a, step] > supply:
                 return False
             if demand[a, step] > 0:
@@ -391,13 +411,13 @@ def coprime(n):
 
 
 __all__ = [
-    "covered_by",
+    "Standing",
+    "count_covered",
     "ends_are_best_nearby",
-    "fill_distinct",
-    "fill_first_high",
-    "fill_high",
-    "fill_ladder",
-    "fill_low",
     "fill_standing",
     "high_is_best",
+    "lower_high",
+    "lower_high_by_columns",
+    "merge_alike",
+    "raise_low",
 ]

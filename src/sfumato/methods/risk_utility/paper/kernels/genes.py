@@ -14,8 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.risk_utility.kernels.neighbours import copy_to, transpose_vectors
-from sfumato.methods.risk_utility.kernels.probe import fill_nearest, is_better, join, measure, room_for
+from sfumato.methods.risk_utility.kernels.neighbours import Measure, copy_to, covers, is_better, measure
+from sfumato.methods.risk_utility.kernels.probe import fill_nearest, join, probe_scratch
+
+
+class Evolution(NamedTuple):
+    """How the search of one row goes."""
+
+    n_generations: int
+    n_probes: int  # members that begin as paths of their own
+    is_improved: bool  # no two members at one node, mutation anywhere, near rows joined to begin with
+    is_printed: bool  # parents by utility, first feasible nodes
+    whole: int  # the utility of the row as it is
 
 
 class Members(NamedTuple):
@@ -24,12 +34,14 @@ class Members(NamedTuple):
     gene: NDArray[np.uint16]  # (members, longest path) columns
     n_genes: NDArray[np.int64]  # (members,)
     node: NDArray[np.uint8]  # (members, columns) the steps of the node that the path leads to
-    state: NDArray[np.int64]  # (members, 3) rows covered, weight, utility lost
+    covered: NDArray[np.int64]  # (members,) of that node; this and the next two are its Measure
+    weight: NDArray[np.int64]  # (members,)
+    loss: NDArray[np.int64]  # (members,)
 
 
 @inner
 def _below(counter, n):
-    """A whole number from 0 to n - 1; the counter, never 0, moves on.
+    """A random whole number from 0 to n - 1; the counter, never 0, moves on.
 
     counter  (1,)  uint64  IN+OUT
     """
@@ -129,7 +141,7 @@ def fill_mutant(steps, genes, is_anywhere, counter, out):
 
 
 @kernel
-def fill_crossed(genes, others, out):
+def fill_crossover(genes, others, out):
     """The first half of a path and the second half of another: its length.
 
     genes   (length,) columns            uint16  IN
@@ -145,21 +157,18 @@ def fill_crossed(genes, others, out):
 
 
 @inner
-def _settle(steps, near, own, floor, budget, genes, is_printed, counter, members, i):
-    """Member ``i`` is where these genes lead to; its rows, weight and loss are counted."""
+def _set_member(problem, genes, is_printed, counter, members, i):
+    """Member ``i`` becomes what these genes lead to; its node is measured."""
+    node, vector, n_rows = members.node[i], problem.near.vector, problem.near.n_rows
     members.n_genes[i] = fill_path(
-        steps, budget, genes, is_printed, counter, members.node[i], members.gene[i]
+        problem.steps, problem.budget, genes, is_printed, counter, node, members.gene[i]
     )
-    node = members.node[i]
-    covered = own
-    for j in range(len(near.n_rows)):
-        a = 0
-        while a < len(node) and near.vector[j, a] <= node[a]:
-            a += 1
-        if a == len(node):
-            covered += near.n_rows[j]
-    weight, loss = measure(steps, floor, node)
-    members.state[i, 0], members.state[i, 1], members.state[i, 2] = covered, weight, loss
+    covered = np.int64(problem.own)
+    for j in range(len(n_rows)):
+        if covers(node, vector, j):
+            covered += n_rows[j]
+    found = measure(problem, covered, node)
+    members.covered[i], members.weight[i], members.loss[i] = found.covered, found.weight, found.loss
 
 
 @inner
@@ -168,12 +177,12 @@ def _fill_order(members, n, out):
 
     out  (n,)  int64  OUT
     """
-    state = members.state
+    covered, weight, loss = members.covered, members.weight, members.loss
     for i in range(n):
-        at = i
+        at, one = i, Measure(covered[i], weight[i], loss[i])
         while at > 0:
             j = out[at - 1]
-            if not is_better(state[i, 0], state[i, 1], state[i, 2], state[j, 0], state[j, 1], state[j, 2]):
+            if not is_better(one, Measure(covered[j], weight[j], loss[j])):
                 break
             out[at] = j
             at -= 1
@@ -192,7 +201,7 @@ def _draw_rank(counter, n):
 
 
 @kernel
-def by_utility(counter, members, n, whole):
+def draw_by_utility(counter, members, n, whole):
     """One of the first n members, each with a chance in direct proportion to its utility (section 2.5, Selection).
 
     counter  (1,) of random numbers           uint64  IN+OUT
@@ -202,21 +211,21 @@ def by_utility(counter, members, n, whole):
     """
     total = 0.0
     for i in range(n):
-        total += np.float64(whole - members.state[i, 2])
+        total += np.float64(whole - members.loss[i])
     if total <= 0.0:
         return _below(counter, n)
     drawn = np.float64(_below(counter, np.int64(1) << 53)) / np.float64(np.int64(1) << 53) * total
     for i in range(n - 1):
-        drawn -= np.float64(whole - members.state[i, 2])
+        drawn -= np.float64(whole - members.loss[i])
         if drawn < 0.0:
             return i
     return n - 1
 
 
 @inner
-def _parent(counter, members, n, is_printed, whole):
+def _draw_parent(counter, members, n, is_printed, whole):
     """A member that has children: by the rank of its risk, or as printed."""
-    return by_utility(counter, members, n, whole) if is_printed else _draw_rank(counter, n)
+    return draw_by_utility(counter, members, n, whole) if is_printed else _draw_rank(counter, n)
 
 
 @inner
@@ -241,17 +250,17 @@ def _survive(members, order, n_members, is_distinct, out):
     kept, n = 0, len(order)
     if is_distinct:
         late = 0
-        rest = np.empty(n, np.int64)
+        repeated = np.empty(n, np.int64)
         for f in range(n):
             i = order[f]
             if _is_repeated(members, order, kept, i):
-                rest[late] = i
+                repeated[late] = i
                 late += 1
             else:
                 order[kept] = i
                 kept += 1
         for f in range(late):
-            order[kept + f] = rest[f]
+            order[kept + f] = repeated[f]
     for f in range(n_members):
         i, length = order[f], members.n_genes[order[f]]
         out.n_genes[f] = length
@@ -259,13 +268,12 @@ def _survive(members, order, n_members, is_distinct, out):
             out.gene[f, at] = members.gene[i, at]
         for a in range(members.node.shape[1]):
             out.node[f, a] = members.node[i, a]
-        for m in range(3):
-            out.state[f, m] = members.state[i, m]
+        out.covered[f], out.weight[f], out.loss[f] = members.covered[i], members.weight[i], members.loss[i]
 
 
 @inner
-def _fill_way_down(steps, node, counter, out):
-    """The columns on the way from the top to a node, in random order: how many."""
+def _fill_path_to(steps, node, counter, out):
+    """The columns to be specialized from the top down to a node, in random order: how many."""
     n = 0
     for a in range(len(node)):
         for _ in range(node[a], steps.n[a] - 1):
@@ -277,98 +285,79 @@ def _fill_way_down(steps, node, counter, out):
 
 
 @inner
-def _join_seeds(steps, near, own, floor, budget, n_seeds, counter, genes, members):
+def _join_seeds(problem, n_seeds, counter, genes, members):
     """The first members are nearest rows with others joined to them: how many."""
+    near = problem.near
     seeds, x = np.empty(n_seeds, np.int64), np.empty(near.vector.shape[1], np.uint8)
     n_seeds = fill_nearest(near, seeds)
-    across, room = transpose_vectors(near.vector), room_for(steps, near)
+    scratch = probe_scratch(problem)
     for i in range(n_seeds):
         copy_to(near.vector[seeds[i]], x)
-        join(steps, near, across, budget, room, x)
-        length = _fill_way_down(steps, x, counter, genes)
-        _settle(steps, near, own, floor, budget, genes[:length], False, counter, members, i)
+        join(problem, scratch, x)
+        length = _fill_path_to(problem.steps, x, counter, genes)
+        _set_member(problem, genes[:length], False, counter, members, i)
     return n_seeds
 
 
+@inner
+def _fill_children(problem, how, counter, members, genes, pool):
+    """Half as many children as members by mutation, as many by crossover, and immigrants at the end of the pool."""
+    n = len(members.n_genes)
+    n_half = n // 2
+    for i in range(n, n + n_half):
+        parent = _draw_parent(counter, members, n, how.is_printed, how.whole)
+        length = members.n_genes[parent]
+        fill_mutant(problem.steps, members.gene[parent, :length], how.is_improved, counter, genes)
+        _set_member(problem, genes[:length], how.is_printed, counter, pool, i)
+    for i in range(n + n_half, n + 2 * n_half, 2):
+        one = _draw_parent(counter, members, n, how.is_printed, how.whole)
+        two = _draw_parent(counter, members, n, how.is_printed, how.whole)
+        for child in range(min(2, n + 2 * n_half - i)):
+            length = fill_crossover(
+                members.gene[one, : members.n_genes[one]], members.gene[two, : members.n_genes[two]], genes
+            )
+            _set_member(problem, genes[:length], how.is_printed, counter, pool, i + child)
+            one, two = two, one
+    for i in range(n + 2 * n_half, len(pool.n_genes)):
+        _set_member(problem, genes[:0], how.is_printed, counter, pool, i)
+
+
 @kernel
-def evolve(
-    steps,
-    near,
-    own,
-    floor,
-    budget,
-    n_generations,
-    n_probes,
-    is_improved,
-    is_printed,
-    whole,
-    counter,
-    members,
-    pool,
-    out,
-    out_state,
-):
-    """The genetic search of one row: Algorithm 2.
+def evolve(problem, how, counter, members, pool, out):
+    """The genetic search of one row, Algorithm 2: the measure of the best node.
 
     In each generation half as many members as there are come from mutations, as many from crossovers, and a tenth are
     immigrants, random paths; the best of all of them survive. Parents are taken by the rank of their risk; as printed,
     by their utility.
 
-    steps          Steps
-    near           Near
-    own            1 if the row counts itself                            int64   IN
-    floor          added to every weight                                 int64   IN
-    budget         the utility that may be lost                          int64   IN
-    n_generations  how many                                              int64   IN
-    n_probes       members that begin as paths of their own              int64   IN
-    is_improved    members distinct, mutation anywhere, joined rows      bool    IN
-    is_printed     parents by utility, first feasible nodes              bool    IN
-    whole          the utility of the row as it is                       int64   IN
-    counter        (1,) of random numbers                                uint64  IN+OUT
-    members        the population: Members                               ROOM
-    pool           it and its children: Members                          ROOM
-    out            (columns,) steps of the best node                     uint8   OUT
-    out_state      (3,) rows covered, weight, utility lost               int64   OUT
+    problem  RowProblem                              IN
+    how      Evolution                               IN
+    counter  (1,) of random numbers           uint64 IN+OUT
+    members  Members, the population                 SCRATCH
+    pool     Members, it and its children            SCRATCH
+    out      (columns,) steps of the best node uint8 OUT
     """
-    n = len(members.n_genes)
-    n_half, n_all = n // 2, len(pool.n_genes)
+    n, n_all = len(members.n_genes), len(pool.n_genes)
     genes = np.empty(2 * pool.gene.shape[1], np.uint16)
     order = np.empty(n_all, np.int64)
     first = 0
-    if is_improved:
-        first = _join_seeds(steps, near, own, floor, budget, n_half, counter, genes, pool)
+    if how.is_improved:
+        first = _join_seeds(problem, n // 2, counter, genes, pool)
     for i in range(first, n):
-        length = pool.n_genes[0] if i >= n_probes else 0
+        length = pool.n_genes[0] if i >= how.n_probes else 0
         genes[:length] = pool.gene[0, :length]
-        _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i)
+        _set_member(problem, genes[:length], how.is_printed, counter, pool, i)
     _fill_order(pool, n, order)
-    _survive(pool, order[:n], n, is_improved, members)
-    for _ in range(n_generations):
+    _survive(pool, order[:n], n, how.is_improved, members)
+    for _ in range(how.n_generations):
         for i in range(n):
             order[i] = i
         _survive(members, order[:n], n, False, pool)
-        for i in range(n, n + n_half):
-            parent = _parent(counter, members, n, is_printed, whole)
-            length = members.n_genes[parent]
-            fill_mutant(steps, members.gene[parent, :length], is_improved, counter, genes)
-            _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i)
-        for i in range(n + n_half, n + 2 * n_half, 2):
-            one = _parent(counter, members, n, is_printed, whole)
-            two = _parent(counter, members, n, is_printed, whole)
-            for child in range(min(2, n + 2 * n_half - i)):
-                length = fill_crossed(
-                    members.gene[one, : members.n_genes[one]],
-                    members.gene[two, : members.n_genes[two]],
-                    genes,
-                )
-                _settle(steps, near, own, floor, budget, genes[:length], is_printed, counter, pool, i + child)
-                one, two = two, one
-        for i in range(n + 2 * n_half, n_all):
-            _settle(steps, near, own, floor, budget, genes[:0], is_printed, counter, pool, i)
+        _fill_children(problem, how, counter, members, genes, pool)
         _fill_order(pool, n_all, order)
-        _survive(pool, order, n, is_improved, members)
+        _survive(pool, order, n, how.is_improved, members)
     copy_to(members.node[0], out)
-    copy_to(members.state[0], out_state)
+    return Measure(members.covered[0], members.weight[0], members.loss[0])
 
 
-__all__ = ["Members", "by_utility", "evolve", "fill_crossed", "fill_mutant", "fill_path"]
+__all__ = ["Evolution", "Members", "draw_by_utility", "evolve", "fill_crossover", "fill_mutant", "fill_path"]

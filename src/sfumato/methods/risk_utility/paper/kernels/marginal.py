@@ -1,23 +1,22 @@
 """What the counts of single columns prove of the Lagrangian of one row, without reading a row of the side table.
 
-The *ladder* of a column are the nodes that a row may stand for there, the least general first: (columns, steps, 4) with
-the level, the rows of the side table below the node, its weight and its utility. A step that another one of its ladder
-beats whatever the other columns do is left out: one that covers the same rows at the same weight as a step below it,
-and one that has less utility than none and more weight than the step above it. The greatest levels that are left cover
-every row; the best generalization (least levels among equals) is never one of those left out.
+The *ladder* of a column are the nodes that a row may stand for there, its *steps*, the least general first. A step that
+another one of its ladder beats whatever the other columns do is left out: one that covers the same rows at the same
+weight as a step below it, and one that has no more utility than the step above it and more weight. The greatest levels
+that are left cover every row; the best generalization (least levels among equals) is never one of those left out.
 
 A *bracket* are the steps from ``low`` to ``high`` of each ladder.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.risk_utility.kernels.lattice import node_at, weight_at
-
-LEVEL, COUNT, WEIGHT, UTILITY = 0, 1, 2, 3
-"""What stands at a step of a ladder."""
 
 LOW, HIGH, TIED, OPEN = 0, 1, 2, 3
 """What is proved: the lowest of the bracket is best, its highest, one of the two, or nothing."""
@@ -29,71 +28,130 @@ N_BINS = 512
 """Losses of utility are counted in bins, downwards, if there are more of them."""
 
 
-@inner
-def value(price, covered, weight, utility, power):
-    """The Lagrangian, price covered / weight + utility ^ power, where the price is by a unit of weight."""
-    worth = 1.0
-    for _ in range(power):
-        worth *= utility
-    return price * covered / weight + worth
+class Ladder(NamedTuple):
+    """The ladders of all columns of one row: what stands at each step."""
+
+    size: NDArray[np.int64]  # (columns,) how many steps
+    level: NDArray[np.int64]  # (columns, steps) as are the next three
+    n_rows: NDArray[np.int64]  # of the side table below the node
+    weight: NDArray[np.int64]
+    utility: NDArray[np.int64]
+
+
+class Terms(NamedTuple):
+    """The numbers of the Lagrangian, price covered / weight + (unit utility) ^ power."""
+
+    price: float  # lambda by a unit of weight
+    unit: float  # of utility
+    power: int  # kappa
+    floor: int  # added to every weight
+
+
+class LadderEnds(NamedTuple):
+    """The two ends of the ladders of some rows, the low one first, and whether one of them is the best of its row."""
+
+    proved: NDArray[np.int64]  # (rows,) LOW, HIGH, TIED or OPEN
+    level: NDArray[np.uint8]  # (rows, 2, columns)
+    covered: NDArray[np.int64]  # (rows, 2)
+    weight: NDArray[np.int64]  # (rows, 2)
+    utility: NDArray[np.int64]  # (rows, 2)
+
+
+class BoundScratch(NamedTuple):
+    """Bounds of generalizations by the bins of their loss, and working memory for them."""
+
+    lightest: NDArray[
+        np.float64
+    ]  # (N_BINS,) the least weight of exactly that loss, infinite where there is none
+    most: NDArray[np.int64]  # (N_BINS,) no such loss covers more rows
+    sums: NDArray[np.float64]  # (N_BINS,) scratch
+    at: NDArray[np.int64]  # (columns,) scratch
 
 
 @inner
-def climb(lattice, node_count, rows, factor, own, row, size, ladder):
-    """The ladders of one row; size (columns,) int64, ladder (columns, steps, 4) int64   OUT."""
-    for a in range(rows.shape[1]):
+def value(terms, covered, weight, utility):
+    """The Lagrangian of a generalization; utility in units of the problem."""
+    power, u = 1.0, utility * terms.unit
+    for _ in range(terms.power):
+        power *= u
+    return terms.price * covered / weight + power
+
+
+@kernel
+def fill_ladder(lattice, node_count, rows, row, out):
+    """The ladders of one row.
+
+    lattice     Lattice                                                IN
+    node_count  (nodes,) rows of the side table below each node int64  IN
+    rows        TableRows; ``row`` is the one looked at                IN
+    out         Ladder                                                 OUT
+    """
+    for a in range(rows.code.shape[1]):
         n, last = 0, np.int64(-1)
         for level in range(lattice.n_levels[a]):
-            node = node_at(lattice, a, rows[row, a], level)
+            node = node_at(lattice, a, rows.code[row, a], level)
             if node == last:
                 continue
             last = node
-            count = node_count[node] + own[row]
-            weight, utility = weight_at(lattice, factor, row, a, node), lattice.utility[node]
-            if n and ladder[a, n - 1, COUNT] == count and ladder[a, n - 1, WEIGHT] == weight:
+            count = node_count[node] + rows.own[row]
+            weight, utility = weight_at(lattice, rows.factor, row, a, node), lattice.utility[node]
+            if n and out.n_rows[a, n - 1] == count and out.weight[a, n - 1] == weight:
                 continue
-            while n and ladder[a, n - 1, UTILITY] == utility and ladder[a, n - 1, WEIGHT] > weight:
+            while n and out.utility[a, n - 1] == utility and out.weight[a, n - 1] > weight:
                 n -= 1
-            ladder[a, n, LEVEL], ladder[a, n, COUNT] = level, count
-            ladder[a, n, WEIGHT], ladder[a, n, UTILITY] = weight, utility
+            out.level[a, n], out.n_rows[a, n], out.weight[a, n], out.utility[a, n] = (
+                level,
+                count,
+                weight,
+                utility,
+            )
             n += 1
-        size[a] = n
+        out.size[a] = n
 
 
 @inner
-def total(ladder, at, what):
-    """The sum, over columns, of what stands at steps."""
+def total(values, at):
+    """The sum of (columns, steps) values at a step of each column."""
     found = np.int64(0)
     for a in range(len(at)):
-        found += ladder[a, at[a], what]
+        found += values[a, at[a]]
     return found
+
+
+@inner
+def bound_scratch(n_columns):
+    """Working memory for :func:`ends_are_best`."""
+    return BoundScratch(
+        np.empty(N_BINS), np.empty(N_BINS, np.int64), np.empty(N_BINS), np.empty(n_columns, np.int64)
+    )
 
 
 @inner
 def bin_width(ladder, low, high):
     """Units of utility in a bin of losses."""
-    loss = total(ladder, low, UTILITY) - total(ladder, high, UTILITY)
+    loss = total(ladder.utility, low) - total(ladder.utility, high)
     return max(np.int64(1), -(-loss // np.int64(N_BINS - 1)))
 
 
 @inner
-def fill_lightest(ladder, low, high, width, floor, out, scratch):
+def fill_lightest(ladder, low, high, width, floor, bounds):
     """The least weight of all choices of steps whose losses fill exactly so many bins; infinite where none do.
 
-    A knapsack, column by column. Sums of weights are whole numbers below 2^53, so that floats hold them exactly.
-    out, scratch (N_BINS,) float64   OUT; the greatest number of bins is returned.
+    A knapsack, column by column. Sums of weights are whole numbers below 2^53, so that floats hold them exactly. The
+    greatest number of bins is returned.
     """
+    out, scratch = bounds.lightest, bounds.sums
     last = np.int64(0)
     out[0] = floor
     for a in range(len(low)):
-        first = ladder[a, low[a], UTILITY]
-        extra = (first - ladder[a, high[a], UTILITY]) // width
+        first = ladder.utility[a, low[a]]
+        extra = (first - ladder.utility[a, high[a]]) // width
         for b in range(last + 1):
-            scratch[b] = out[b] + ladder[a, low[a], WEIGHT]
+            scratch[b] = out[b] + ladder.weight[a, low[a]]
         for b in range(last + 1, last + extra + 1):
             scratch[b] = np.inf
         for step in range(low[a] + 1, high[a] + 1):
-            shift, weight = (first - ladder[a, step, UTILITY]) // width, ladder[a, step, WEIGHT]
+            shift, weight = (first - ladder.utility[a, step]) // width, ladder.weight[a, step]
             for b in range(last + 1):
                 scratch[b + shift] = min(scratch[b + shift], out[b] + weight)
         last += extra
@@ -103,12 +161,13 @@ def fill_lightest(ladder, low, high, width, floor, out, scratch):
 
 
 @inner
-def fill_most_covered(ladder, low, high, width, last, at, out):
+def fill_most_covered(ladder, low, high, width, last, bounds):
     """The most rows that single columns allow at a loss of at most so many bins.
 
     rho(x) is at most the least count of a column at x, and a larger least count needs a step up in every column that has
-    the least. out (N_BINS,) int64   OUT, at (columns,) int64 scratch.
+    the least.
     """
+    at, out = bounds.at, bounds.most
     for a in range(len(low)):
         at[a] = low[a]
     loss = np.int64(0)
@@ -116,14 +175,14 @@ def fill_most_covered(ladder, low, high, width, last, at, out):
     while True:
         scarce = 0
         for a in range(len(low)):
-            if ladder[a, at[a], COUNT] < ladder[scarce, at[scarce], COUNT]:
+            if ladder.n_rows[a, at[a]] < ladder.n_rows[scarce, at[scarce]]:
                 scarce = a
-        most = ladder[scarce, at[scarce], COUNT]
+        most = ladder.n_rows[scarce, at[scarce]]
         if at[scarce] == high[scarce]:
             break
-        before = (ladder[scarce, low[scarce], UTILITY] - ladder[scarce, at[scarce], UTILITY]) // width
+        before = (ladder.utility[scarce, low[scarce]] - ladder.utility[scarce, at[scarce]]) // width
         at[scarce] += 1
-        after = (ladder[scarce, low[scarce], UTILITY] - ladder[scarce, at[scarce], UTILITY]) // width
+        after = (ladder.utility[scarce, low[scarce]] - ladder.utility[scarce, at[scarce]]) // width
         loss += after - before
         while b < loss:
             out[b] = most
@@ -134,23 +193,22 @@ def fill_most_covered(ladder, low, high, width, last, at, out):
 
 
 @kernel
-def fill_bounds(ladder, low, high, floor, at, scratch, lightest, most):
+def fill_bounds(ladder, low, high, floor, out):
     """What generalizations within a bracket weigh and cover, by the bins of their loss. Returns width and last bin.
 
-    ladder         (columns, steps, 4); low, high (columns,)       int64    IN
-    floor          added to every weight                           int64    IN
-    at, scratch    (columns,) int64, (N_BINS,) float64             scratch
-    lightest       (N_BINS,) the least weight of exactly that loss float64  OUT
-    most           (N_BINS,) no such loss covers more rows         int64    OUT
+    ladder     Ladder                                IN
+    low, high  (columns,)                     int64  IN
+    floor      added to every weight          int64  IN
+    out        BoundScratch                          OUT
     """
     width = bin_width(ladder, low, high)
-    last = fill_lightest(ladder, low, high, width, floor, lightest, scratch)
-    fill_most_covered(ladder, low, high, width, last, at, most)
+    last = fill_lightest(ladder, low, high, width, floor, out)
+    fill_most_covered(ladder, low, high, width, last, out)
     return width, last
 
 
 @inner
-def ends_are_best(ladder, low, high, floor, near, price, unit, power, best, lightest, scratch, most, at):
+def ends_are_best(terms, ladder, low, high, near, best, bounds):
     r"""Is every choice within the bracket, but for its two ends, worth less than ``best``?
 
     For all x of binned loss b, with :math:`\Phi_{min}(b)` by the knapsack and R(b) the most rows covered,
@@ -159,27 +217,27 @@ def ends_are_best(ladder, low, high, floor, near, price, unit, power, best, ligh
 
     ``near`` (bins or 0,) int64 are the rows of the side table whose own loss is at most b: what is covered is among them.
     """
-    width, last = fill_bounds(ladder, low, high, floor, at, scratch, lightest, most)
-    raw = total(ladder, low, UTILITY)
+    width, last = fill_bounds(ladder, low, high, terms.floor, bounds)
+    raw = total(ladder.utility, low)
     least, first, final, below_top = np.int64(-1), last, np.int64(0), np.int64(0)
     for a in range(len(low)):
         if low[a] == high[a]:
             continue
-        lowest, highest = ladder[a, low[a], UTILITY], ladder[a, high[a], UTILITY]
-        step = lowest - ladder[a, low[a] + 1, UTILITY]
+        lowest, highest = ladder.utility[a, low[a]], ladder.utility[a, high[a]]
+        step = lowest - ladder.utility[a, low[a] + 1]
         least = step if least < 0 else min(least, step)
         first = min(first, step // width)
-        final = max(final, last - (lowest - highest) // width
-                    + (lowest - ladder[a, high[a] - 1, UTILITY]) // width)  # fmt: skip
-        below_top = max(below_top, ladder[a, high[a] - 1, COUNT])
+        below = (lowest - ladder.utility[a, high[a] - 1]) // width
+        final = max(final, last - (lowest - highest) // width + below)
+        below_top = max(below_top, ladder.n_rows[a, high[a] - 1])
     for b in range(first, final + 1):
-        if lightest[b] == np.inf:
+        if bounds.lightest[b] == np.inf:
             continue
-        covered = min(most[b], below_top)
+        covered = min(bounds.most[b], below_top)
         if len(near):
             covered = min(covered, near[b])
-        utility = (raw - max(b * width, least)) * unit
-        if value(price, covered, lightest[b], utility, power) > best * (1 - MARGIN):
+        utility = raw - max(b * width, least)
+        if value(terms, covered, bounds.lightest[b], utility) > best * (1 - MARGIN):
             return False
     return True
 
@@ -192,51 +250,49 @@ def better_end(low_value, high_value):
 
 
 @kernel
-def fill_ends(
-    lattice, node_count, rows, factor, own, raw_count, floor, price, unit, power, which, out, levels
-):
+def fill_ends(terms, lattice, node_count, rows, raw_count, which, out):
     """Rows whose best generalization is one of the two ends of their ladders, proved by counts of single columns.
 
-    node_count  (nodes,) rows of the side table below each node         int64    IN
-    rows        (rows, columns) codes                                   uint32   IN
-    factor      (rows or 0, columns) personal factors                   float64  IN
-    own         (rows,) 1 where the side table lacks the row            int64    IN
-    raw_count   (which,) rows of the side table that equal it, and own  int64    IN
-    floor       added to every weight                                   int64    IN
-    price       lambda by a unit of weight                              float64  IN
-    unit        of utility                                              float64  IN
-    power       kappa                                                   int64    IN
-    which       (which,) the rows to look at                            int64    IN
-    out         (which, 7): LOW, HIGH, TIED or OPEN; then what the low  int64    OUT
-                end and the high end cover, weigh and are worth
-    levels      (which, 2, columns) of the two ends                     uint8    OUT
+    terms       Terms                                                          IN
+    lattice     Lattice                                                        IN
+    node_count  (nodes,) rows of the side table below each node         int64  IN
+    rows        TableRows                                                      IN
+    raw_count   (which,) rows of the side table that equal it, and own  int64  IN
+    which       (which,) the rows to look at                            int64  IN
+    out         LadderEnds                                                           OUT
     """
-    n_columns = rows.shape[1]
-    size, at = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
+    n_columns, n_steps = rows.code.shape[1], lattice.n_levels.max()
     low, high = np.zeros(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
-    ladder = np.empty((n_columns, lattice.n_levels.max(), 4), dtype=np.int64)
-    lightest, scratch = np.empty(N_BINS), np.empty(N_BINS)
-    most, near = np.empty(N_BINS, dtype=np.int64), np.empty(0, dtype=np.int64)
+    ladder = Ladder(
+        np.empty(n_columns, np.int64),
+        np.empty((n_columns, n_steps), np.int64),
+        np.empty((n_columns, n_steps), np.int64),
+        np.empty((n_columns, n_steps), np.int64),
+        np.empty((n_columns, n_steps), np.int64),
+    )
+    bounds, near = bound_scratch(n_columns), np.empty(0, dtype=np.int64)
     for i in range(len(which)):
-        climb(lattice, node_count, rows, factor, own, which[i], size, ladder)
-        is_raw, is_one, covered = True, True, ladder[0, size[0] - 1, COUNT]
+        fill_ladder(lattice, node_count, rows, which[i], ladder)
+        is_raw, is_one = True, True
         for a in range(n_columns):
-            high[a] = size[a] - 1
-            is_raw &= ladder[a, 0, LEVEL] == 0
-            is_one &= size[a] == 1
-            levels[i, 0, a], levels[i, 1, a] = ladder[a, 0, LEVEL], ladder[a, high[a], LEVEL]
-        out[i, 1], out[i, 4] = raw_count[i], covered
-        out[i, 2], out[i, 5] = total(ladder, low, WEIGHT) + floor, total(ladder, high, WEIGHT) + floor
-        out[i, 3], out[i, 6] = total(ladder, low, UTILITY), total(ladder, high, UTILITY)
-        low_value = value(price, out[i, 1], out[i, 2], out[i, 3] * unit, power)
-        high_value = value(price, out[i, 4], out[i, 5], out[i, 6] * unit, power)
+            high[a] = ladder.size[a] - 1
+            is_raw &= ladder.level[a, 0] == 0
+            is_one &= ladder.size[a] == 1
+            out.level[i, 0, a], out.level[i, 1, a] = ladder.level[a, 0], ladder.level[a, high[a]]
+        out.covered[i, 0], out.covered[i, 1] = raw_count[i], ladder.n_rows[0, high[0]]
+        for end in range(2):
+            at = high if end else low
+            out.weight[i, end] = total(ladder.weight, at) + terms.floor
+            out.utility[i, end] = total(ladder.utility, at)
+        low_value = value(terms, out.covered[i, 0], out.weight[i, 0], out.utility[i, 0])
+        high_value = value(terms, out.covered[i, 1], out.weight[i, 1], out.utility[i, 1])
+        best = max(low_value, high_value)
         if is_one:
-            out[i, 0] = HIGH
-        elif is_raw and ends_are_best(ladder, low, high, floor, near, price, unit, power, max(low_value, high_value),
-                                      lightest, scratch, most, at):  # fmt: skip
-            out[i, 0] = better_end(low_value, high_value)
+            out.proved[i] = HIGH
+        elif is_raw and ends_are_best(terms, ladder, low, high, near, best, bounds):
+            out.proved[i] = better_end(low_value, high_value)
         else:
-            out[i, 0] = OPEN
+            out.proved[i] = OPEN
 
 
 @kernel
@@ -266,23 +322,23 @@ def fill_equal(side, side_count, rows, which, out):
 
 
 __all__ = [
-    "COUNT",
     "HIGH",
-    "LEVEL",
     "LOW",
     "MARGIN",
     "N_BINS",
     "OPEN",
     "TIED",
-    "UTILITY",
-    "WEIGHT",
-    "better_end",
+    "BoundScratch",
+    "Ladder",
+    "LadderEnds",
+    "Terms",
     "bin_width",
-    "climb",
+    "bound_scratch",
     "ends_are_best",
     "fill_bounds",
     "fill_ends",
     "fill_equal",
+    "fill_ladder",
     "total",
     "value",
 ]

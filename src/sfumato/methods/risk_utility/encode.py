@@ -1,22 +1,15 @@
-"""From a table and a policy to rows that are each generalized for themselves.
+"""A table and a side table as a problem: one domain for each column, codes, personal weights.
 
-1. The table and the side table become codes of one domain per column (:func:`encode_tables`).
-2. These make a :class:`LatticeProblem`.
-3. The levels that an optimizer finds become published cells (:func:`publish_rows`).
-
-No row leaves in the order in which it came.
-
-What the release is judged by must follow from its own policy, so that policy is *closed* (:func:`close_policy`): a
+What the release is checked by must follow from its own policy, so that policy is *closed* (:func:`close_policy`): a
 number or date without a hierarchy gets one, and without bounds the range of both tables
 (docs/decisions/0014-risk-utility.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,34 +19,14 @@ from sfumato.encoding.cells import cells_by_value, values_of
 from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.encoding.encoders import codes_in, tree_domain
 from sfumato.encoding.extent import Extent, with_bounds
-from sfumato.errors import InputError, InternalError, PolicyError, TableError, number_of, of_side_table
-from sfumato.methods.risk_utility.problem import (
-    GREATEST_COUNT,
-    Lagrangian,
-    LatticeProblem,
-    Levels,
-    LogRisk,
-    Objective,
-    Threshold,
-    problem_of,
-)
+from sfumato.errors import InputError, PolicyError, TableError, number_of, of_side_table
+from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem, problem_of
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.declarations import (
-    DAYS_TO_YEARS,
-    Balanced,
-    Dates,
-    Declaration,
-    Intervals,
-    Mask,
-    NumberRanges,
-)
+from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced, Dates, Declaration, Intervals, Mask
 from sfumato.policy.hierarchy.files import ROOT
-from sfumato.policy.options.risk_utility import LAGRANGIAN, THRESHOLD, Absolute, RiskUtilityOptions, Weights
-from sfumato.policy.output import Output, bound_names
+from sfumato.policy.options.risk_utility import THRESHOLD, Absolute, RiskUtilityOptions, Weights
 from sfumato.policy.schema import Attribute, Kind, Schema
-from sfumato.randomness import Random
-from sfumato.recoding.axis import TreeAxis
-from sfumato.recoding.recoder import is_text, pass_on, tree_column
+from sfumato.recoding.recoder import is_text
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
@@ -80,22 +53,7 @@ class Encoded:
         return tuple(domain.attribute.name for domain in self.domains if domain.has_missing)
 
 
-def objective_of(options: RiskUtilityOptions) -> Objective:
-    """What the options ask for.
-
-    >>> objective_of(RiskUtilityOptions())
-    Threshold(at_least=Fraction(3, 5))
-    """
-    if options.objective == THRESHOLD:
-        return Threshold(options.utility_at_least)
-    if options.price is None:
-        raise InternalError(f"The objective {options.objective} has no price.")
-    if options.objective == LAGRANGIAN:
-        return Lagrangian(options.price, options.kappa)
-    return LogRisk(options.price)
-
-
-# ---- what is public: one hierarchy per column --------------------------------------------------------------
+# ---- closing the policy ------------------------------------------------------------------------------------
 
 
 def close_policy(policy: Policy, source: Source, side: Source | None = None) -> Policy:
@@ -104,7 +62,7 @@ def close_policy(policy: Policy, source: Source, side: Source | None = None) -> 
 
 
 def close_schema(schema: Schema, source: Source, side: Source | None = None) -> Schema:
-    """Columns without a hierarchy get one, and numbers and dates without bounds the range of both table_cells.
+    """Columns without a hierarchy get one, and numbers and dates without bounds the range of both tables.
 
     >>> from sfumato.table.opening import open_table
     >>> ages = open_table(pa.table({"age": [23, 41]}))
@@ -181,7 +139,7 @@ def encode_tables(
         domains.append(domain)
         columns.append(codes)
         others.append(side_codes)
-    factor = _factors(source, schema, options)
+    factor = _factors_of(source, schema, options)
     problem = problem_of(
         domains,
         np.stack(columns, axis=1),
@@ -197,6 +155,7 @@ def encode_tables(
 
 
 def check_side(schema: Schema, side: Source | None) -> None:
+    """Raise if a side table lacks a quasi-identifier, or has more rows than can be counted."""
     if side is None:
         return
     lacking = [attribute.name for attribute in schema.quasi_identifiers if attribute.name not in side.names]
@@ -215,7 +174,7 @@ def _encode_both(
 ) -> tuple[TreeDomain, Codes, Codes]:
     """One domain of a column for both tables, and the codes of each."""
     cells, others = _cells_of_both(attribute, source, side)
-    _check_told_apart(attribute, cells)
+    _check_not_generalized(attribute, cells)
     values = values_of(cells, attribute)
     if attribute.kind is Kind.CATEGORY and others is not None:
         attribute.build_hierarchy(values)  # whatever is wrong with one table is said of that table
@@ -236,8 +195,8 @@ def _encode_both(
         return domain, codes, codes_in(domain, others)
 
 
-def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
-    """Raise if a value that the policy does not list looks as if it were generalized: nobody could tell whether it is."""
+def _check_not_generalized(attribute: Attribute, cells: pa.DictionaryArray) -> None:
+    """Raise if a value that the policy does not list looks like a generalized one: nobody could tell them apart."""
     if attribute.kind is not Kind.CATEGORY or not attribute.declaration.is_open(attribute):
         return
     is_mask = isinstance(attribute.hierarchy, Mask)
@@ -255,14 +214,13 @@ def _check_told_apart(attribute: Attribute, cells: pa.DictionaryArray) -> None:
 def _cells_of_both(
     attribute: Attribute, source: Source, side: Source | None
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray | None]:
+    """The cells of a column in both tables; numbers and the like that are categories are spelled alike."""
     column = source.column(attribute.name)
     if side is None:
         return cells_by_value(column, attribute), None
     other = side.column(attribute.name)
     if attribute.kind is Kind.CATEGORY and column.type == other.type and not is_text(column.type):
-        both = cells_by_value(
-            pa.chunked_array(column.chunks + other.chunks), attribute
-        )  # spelled as one column is
+        both = cells_by_value(pa.chunked_array(column.chunks + other.chunks), attribute)
         return both.slice(0, len(column)), both.slice(len(column))
     with of_side_table():
         others = cells_by_value(other, attribute)
@@ -273,6 +231,7 @@ def _cells_of_both(
 
 
 def check_leaf_weights(domain: TreeDomain, weights: Weights) -> None:
+    """Raise if weights are given to labels that are no values of the column."""
     given = weights.attributes.get(domain.attribute.name)
     if not isinstance(given, Mapping):
         return
@@ -285,7 +244,7 @@ def check_leaf_weights(domain: TreeDomain, weights: Weights) -> None:
         )
 
 
-def _factors(source: Source, schema: Schema, options: RiskUtilityOptions) -> Floats | None:
+def _factors_of(source: Source, schema: Schema, options: RiskUtilityOptions) -> Floats | None:
     """The personal factors (rows, quasi-identifiers) of all rows, None if weights are not personal."""
     weights = options.weights
     if weights.column is None:
@@ -299,7 +258,7 @@ def _factors(source: Source, schema: Schema, options: RiskUtilityOptions) -> Flo
     else:
         found = np.ones((source.n_rows, len(names)))
         for quasi, name in weights.columns():
-            numbers = _numbers(source, schema[name])
+            numbers = _read_factors(source, schema[name])
             if quasi is None:
                 found *= numbers[:, None]
             else:
@@ -336,6 +295,7 @@ def _check_reachable(problem: LatticeProblem, options: RiskUtilityOptions) -> No
 
 
 def _broadcast(given: Floats, shape: tuple[int, int]) -> Floats:
+    """A number for each row and quasi-identifier, of what a function gave."""
     try:
         return np.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
     except ValueError:
@@ -344,7 +304,7 @@ def _broadcast(given: Floats, shape: tuple[int, int]) -> Floats:
         ) from None
 
 
-def _numbers(source: Source, attribute: Attribute) -> Floats:
+def _read_factors(source: Source, attribute: Attribute) -> Floats:
     """A column of personal weights: numbers of at least 0, none missing."""
     cells = table_cells.numbers(source.column(attribute.name), attribute)
     if cells.null_count:
@@ -362,154 +322,4 @@ def _numbers(source: Source, attribute: Attribute) -> Floats:
     return numbers
 
 
-# ---- published rows ----------------------------------------------------------------------------------------
-
-
-def bounds_of(schema: Schema, output: Output) -> tuple[str, ...]:
-    """The quasi-identifiers of a closed policy whose two bounds are published: numbers and dates by a rule.
-
-    >>> closed = Schema.of(age={"role": "quasi-identifier", "kind": "number", "hierarchy": {"balanced": 2}})
-    >>> bounds_of(closed, Output.BOTH), bounds_of(closed, Output.LABELS)
-    (('age',), ())
-    """
-    if not output.has_bounds:
-        return ()
-    return tuple(
-        attribute.name
-        for attribute in schema.quasi_identifiers
-        if attribute.kind is not Kind.CATEGORY and attribute.declaration.is_rule
-    )
-
-
-def publish_rows(
-    source: Source, policy: Policy, found: Encoded, levels: Levels, random: Random | None = None
-) -> pa.Table:
-    """The rows with the generalizations that ``levels`` (rows of the problem, columns) are, in random order.
-
-    Without ``random`` they stay in their own order: that is for rows that are not published.
-    """
-    order = np.arange(source.n_rows) if random is None else random.permutation(source.n_rows)
-    at = found.problem.of_row[order]
-    nodes = found.problem.nodes_of(np.arange(found.problem.n), levels) - found.problem.lattice.root
-    quasi = {domain.attribute.name: a for a, domain in enumerate(found.domains)}
-    with_bounds_ = bounds_of(found.schema, policy.output)
-    columns: dict[str, Any] = {}
-    for name in source.names:
-        if name in quasi:
-            a = quasi[name]
-            columns |= generalize_column(
-                found.domains[a],
-                nodes[:, a],
-                lambda values: values[at],
-                labels=policy.output.has_labels or name not in with_bounds_,
-                bounds=name in with_bounds_,
-            )
-        elif policy.schema[name].role.is_published:
-            columns[name] = pass_on(source.column(name), name).combine_chunks().take(pa.array(order))
-    return pa.table(columns)
-
-
-def boxes_table(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> pa.Table:
-    """Rows of boxes alone: one node (rows, columns) of each hierarchy. The policy is closed."""
-    columns: dict[str, pa.Array] = {}
-    for a, domain in enumerate(domains):
-        columns |= _cells_of_nodes(domain, nodes[:, a], policy)
-    return pa.table(columns)
-
-
-def order_of(nodes: NDArray[np.int64], domains: Sequence[TreeDomain], policy: Policy) -> NDArray[np.int64]:
-    """The order of boxes by their cells: a cell stands where the first node does that is published as it is.
-
-    Rows that look alike so stand together, though they may be of different nodes: a label may stand at several.
-    """
-    keys = []
-    for a, domain in enumerate(domains):
-        every = _cells_of_nodes(domain, np.arange(domain.hierarchy.n_nodes), policy)
-        place: dict[tuple[Any, ...], int] = {}
-        cells = zip(*(own.to_pylist() for own in every.values()), strict=True)
-        first = np.array([place.setdefault(cell, node) for node, cell in enumerate(cells)])
-        keys.append(first[nodes[:, a]])
-    return np.lexsort(keys[::-1])
-
-
-def _cells_of_nodes(domain: TreeDomain, nodes: NDArray[np.int64], policy: Policy) -> dict[str, pa.Array]:
-    has_bounds = domain.attribute.name in bounds_of(policy.schema, policy.output)
-    has_labels = policy.output.has_labels or not has_bounds
-    return generalize_column(domain, nodes, lambda values: values, labels=has_labels, bounds=has_bounds)
-
-
-def generalize_column(
-    domain: TreeDomain,
-    nodes: NDArray[np.int64],
-    expand: Callable[[NDArray[Any]], NDArray[Any]],
-    *,
-    labels: bool,
-    bounds: bool,
-) -> dict[str, pa.Array]:
-    """The published cells of nodes of one column: label, two bounds, or all three."""
-    name = domain.attribute.name
-    out: dict[str, pa.Array] = {}
-    if labels:
-        kept, new = domain.hierarchy.prune(np.unique(nodes))  # what nobody shows stands nowhere
-        out |= tree_column(TreeAxis(domain.attribute, kept, domain.has_missing), expand(new[nodes]))
-    if bounds:
-        low, high = node_bounds(domain)
-        at = pa.array(expand(nodes))
-        out |= zip(bound_names(name), (low.take(at), high.take(at)), strict=True)
-    return out
-
-
-def node_bounds(domain: TreeDomain) -> tuple[pa.Array, pa.Array]:
-    """The first and the last value of each node of a hierarchy that is made by a rule.
-
-    As other methods have it, no low end where missing belongs to the node, and none at all of missing alone.
-
-    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, bounds=(0, 3), hierarchy={"balanced": 2})
-    >>> low, high = node_bounds(TreeDomain(age, age.build_hierarchy(()), has_missing=False))
-    >>> low.to_pylist(), high.to_pylist()
-    ([0, 0, 0, 1, 2, 2, 3], [3, 1, 0, 1, 3, 2, 3])
-    """
-    tree = domain.hierarchy
-    first, last = _leaf_ends(domain)
-    n = len(first)
-    is_missing = tree.low >= n
-    no_low = is_missing | (tree.high > n)
-    lows = first[np.minimum(tree.low, n - 1)]
-    highs = last[np.minimum(tree.high, n) - 1]
-    kind = pa.date32() if domain.attribute.kind is Kind.DATE else None
-    low, high = pa.array(lows, mask=no_low), pa.array(highs, mask=is_missing)
-    return (low.cast(kind), high.cast(kind)) if kind else (low, high)
-
-
-def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and last value of each leaf but missing; int32 days of a date, whole numbers where all are."""
-    attribute = domain.attribute
-    if attribute.kind is Kind.DATE:
-        first, last = map(int, attribute.bounds or (0, 0))
-        days = np.arange(first, last + 1)
-        leaf = attribute.locate(domain.hierarchy, days.astype("datetime64[D]"))
-        starts = np.flatnonzero(np.diff(leaf, prepend=-1))
-        return days[starts].astype(np.int32), (np.append(days[starts[1:]], last + 1) - 1).astype(np.int32)
-    assert isinstance(attribute.hierarchy, NumberRanges)
-    grid = attribute.hierarchy.make_grid(attribute)
-    lows, highs = (grid.edges, grid.edges) if grid.step is not None else (grid.edges[:-1], grid.edges[1:])
-    if np.all(grid.edges == np.rint(grid.edges)):
-        return lows.astype(np.int64), highs.astype(np.int64)
-    return lows, highs
-
-
-__all__ = [
-    "Encoded",
-    "bounds_of",
-    "boxes_table",
-    "check_leaf_weights",
-    "check_side",
-    "close_policy",
-    "close_schema",
-    "encode_tables",
-    "generalize_column",
-    "node_bounds",
-    "objective_of",
-    "order_of",
-    "publish_rows",
-]
+__all__ = ["Encoded", "check_leaf_weights", "check_side", "close_policy", "close_schema", "encode_tables"]

@@ -11,7 +11,8 @@ import pytest
 
 from sfumato import publish
 from sfumato.errors import InputError, PolicyError, TableError
-from sfumato.methods.risk_utility import generalize
+from sfumato.methods.risk_utility.encode import Encoded, close_policy, encode_tables
+from sfumato.methods.risk_utility.publish import publish_rows
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Balanced, Dates
 from sfumato.policy.options.risk_utility import RiskUtilityOptions, Weights
@@ -29,11 +30,11 @@ def source(**columns) -> Source:
     return opening.open_table(pa.table(columns))
 
 
-def encoded(schema, table, side=None, **options) -> generalize.Encoded:
-    return generalize.encode_tables(table, schema, RiskUtilityOptions(**options), side)
+def encoded(schema, table, side=None, **options) -> Encoded:
+    return encode_tables(table, schema, RiskUtilityOptions(**options), side)
 
 
-def labels(found: generalize.Encoded, a: int = 0) -> list:
+def labels(found: Encoded, a: int = 0) -> list:
     """The leaf that each row of the table is, by its label."""
     tree = found.domains[a].hierarchy
     codes = found.problem.rows[found.problem.of_row, a]
@@ -116,9 +117,9 @@ def test_a_column_that_is_missing_everywhere_works():
 def test_the_closed_policy_encodes_as_the_open_one():
     policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, method: risk-utility}")
     table, side = source(age=[20, 23]), source(age=[18, 25])
-    closed = generalize.close_policy(policy, table, side)
+    closed = close_policy(policy, table, side)
     assert Policy.from_dict(closed.as_dict()) == closed
-    assert generalize.close_policy(closed, table, side) == closed
+    assert close_policy(closed, table, side) == closed
     one, other = (encoded(each.schema, table, side) for each in (policy, closed))
     np.testing.assert_array_equal(one.problem.rows, other.problem.rows)
     assert one.domains[0].hierarchy == other.domains[0].hierarchy
@@ -233,7 +234,7 @@ def published(text: str, table: Source, level: int) -> pa.Table:
     policy = Policy.parse(text)
     found = encoded(policy.schema, table)
     levels = np.minimum(level, found.problem.top())[None].repeat(found.problem.n, axis=0)
-    return generalize.publish_rows(table, policy, found, levels, seeded(1))
+    return publish_rows(table, policy, found, levels, seeded(1))
 
 
 AGES = (
