@@ -19,6 +19,7 @@ from tradeoff_cases import lagrangians, log_risks, problems, thresholds
 from sfumato import publish
 from sfumato.cli.promises import promises
 from sfumato.errors import InputError, PaperCannotPublish, PolicyError, TableError
+from sfumato.evaluation.result import Evaluation
 from sfumato.methods.risk_utility import optimize
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.paper import lagrangian
@@ -214,8 +215,9 @@ def test_weights_that_count_for_nothing_are_an_error_before_anything_is_charged(
 
 
 def test_an_evaluation_is_refused():
+    evaluation = Evaluation(people.policy().as_dict(), {}, (), {}, ())
     with pytest.raises(InputError, match="holds no evaluation"):
-        publish(people.people(), people.policy(), side_table=SIDE, evaluation=object())
+        publish(people.people(), people.policy(), side_table=SIDE, evaluation=evaluation)
 
 
 def test_numbers_that_make_the_release_useless_are_said_by_the_side_table_alone():
