@@ -156,7 +156,7 @@ def fill_crossover(genes, others, out):
     return n + len(others) - first
 
 
-@inner
+@inner(borrows=True)
 def _set_member(problem, genes, is_printed, counter, members, i):
     """Member ``i`` becomes what these genes lead to; its node is measured."""
     node, vector, n_rows = members.node[i], problem.near.vector, problem.near.n_rows
@@ -171,7 +171,7 @@ def _set_member(problem, genes, is_printed, counter, members, i):
     members.covered[i], members.weight[i], members.loss[i] = found.covered, found.weight, found.loss
 
 
-@inner
+@inner(borrows=True)
 def _fill_order(members, n, out):
     """The first n members, best first; of equals the older.
 
