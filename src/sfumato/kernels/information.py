@@ -96,18 +96,24 @@ def logarithm(x):
 
 @inner(borrows=True)
 def compute_information(x):
-    """X log2 x in fixed point, for x up to 2^36."""
+    """Compute x log2 x in fixed point, for x up to 2^36."""
     if x < 2:
         return np.int64(0)
+    return scale(np.int64(x), logarithm(np.int64(x)))
+
+
+@inner(borrows=True)
+def scale(x, log):
+    """The product of x and a logarithm, rounded to fixed point."""
     beyond = LOG_POINT - DIGITS
-    high, low = product(np.int64(x), logarithm(np.int64(x)))
+    high, low = product(x, log)
     low += np.int64(1) << (beyond - 1)
     return (high << (62 - beyond)) + (low >> beyond)
 
 
 @inner(borrows=True)
 def information(x, table):
-    """X log2 x in fixed point, looked up if the table has it: a whole number, exact as a float up to 3 * 10^8."""
+    """The same, looked up if the table has it: a whole number, exact as a float up to 3 * 10^8."""
     if x < table.shape[0]:
         return table[x]
     return float(compute_information(x))
@@ -115,13 +121,13 @@ def information(x, table):
 
 @kernel(borrows=True)
 def fill_information(counts, out):
-    """X log2 x in fixed point of each count; both (n,)."""
+    """The information of each count; both (n,)."""
     for i in range(counts.shape[0]):
         out[i] = compute_information(counts[i])
 
 
 def information_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """X log2 x of each count, in fixed point.
+    """The information of each count: x log2 x in fixed point.
 
     >>> information_of(np.array([0, 1, 2, 3, 1024])) / FIXED_POINT
     array([0.00000000e+00, 0.00000000e+00, 2.00000000e+00, 4.75488758e+00,
@@ -132,6 +138,18 @@ def information_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
+@kernel
+def fill_table(out):
+    """The table of x log2 x for x = 0, 1, ...; the logarithm of an even number is that of its half, and 1."""
+    logs = np.zeros(out.shape[0], dtype=np.int64)
+    out[:2] = 0.0
+    for x in range(np.int64(2), out.shape[0]):
+        logs[x] = logarithm(x) if x & 1 else logs[x >> 1] + (np.int64(1) << LOG_POINT)
+        out[x] = scale(x, logs[x])
+
+
 def information_table(n: int) -> NDArray[np.float64]:
     """Table of x log2 x for x = 0..n, in fixed point."""
-    return information_of(np.arange(n + 1)).astype(np.float64)
+    out = np.empty(n + 1)
+    fill_table(out)
+    return out

@@ -7,6 +7,8 @@ balance (the smaller largest part), attribute, threshold, so that the answer dep
 A score is a fixed expression of exact integers. For labels it is the sum over parts of
 sum_c F(n_c) - F(n), F(x) = x log2 x in fixed point: minus the entropy times the rows. For numbers it is
 the sum over parts of n (mean of the part - mean of the node)^2: the squared error that the split takes away.
+
+It is long because all of that is one idea, which must not stand in two places: count, score, compare, test.
 """
 
 from __future__ import annotations
