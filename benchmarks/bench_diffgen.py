@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,8 @@ def main() -> None:
 
     seconds = {}
     for h in (4, 15):
-        taken, (drawn, noise) = clocked(lambda h=h: read_and_draw(path, asked("paper", h)), options.repeats)
-        published, _ = clocked(lambda h=h: whole(path, folder, asked("paper", h)), options.repeats)
+        taken, (drawn, noise) = clocked(partial(read_and_draw, path, asked("paper", h)), options.repeats)
+        published, _ = clocked(partial(whole, path, folder, asked("paper", h)), options.repeats)
         seconds[h] = taken - noise, taken, published
         tell(
             variant="paper",
@@ -182,8 +183,7 @@ def main() -> None:
         pq.write_table(largest.slice(0, n), folder / "part.parquet")
         for variant, h in (("paper", 15), ("tuned", 8)):
             taken, (_, noise) = clocked(
-                lambda h=h, variant=variant: read_and_draw(folder / "part.parquet", asked(variant, h)),
-                options.repeats,
+                partial(read_and_draw, folder / "part.parquet", asked(variant, h)), options.repeats
             )
             tell(
                 variant=variant, h=h, of_rows=n, microseconds_per_row=round(1e6 * (taken - noise) / n, 3),

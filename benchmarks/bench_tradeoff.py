@@ -108,9 +108,7 @@ def bench_adult(results: Results, repeats: int) -> None:
         ("Lagrangian, lambda = lambda_0", floored, Lagrangian(price), ""),
     ):
         exact.solve(problem, objective, threads=1)
-        taken, found = fastest(
-            lambda problem=problem, objective=objective: exact.solve(problem, objective, threads=1), repeats
-        )
+        taken, found = fastest(partial(exact.solve, problem, objective, threads=1), repeats)
         results.tell(
             f"Adult, exact, {what}, all rows",
             taken,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,15 @@ def to_goal(
     taken = 0.0
     for n_generations in GENERATIONS:
         taken, found = tradeoff_studies.clocked(
-            lambda n=n_generations: genetic.solve(
-                problem, objective, which=which, random=random, threads=1, n_generations=n, **options
+            partial(
+                genetic.solve,
+                problem,
+                objective,
+                which=which,
+                random=random,
+                threads=1,
+                n_generations=n_generations,
+                **options,
             )
         )
         if problem.risk(found).mean() <= goal * (1 + 1e-9):
@@ -138,9 +146,7 @@ def scanned(problem: LatticeProblem, objective: Threshold, which: Ints, random: 
     seconds = []
     for row in which.tolist():
         levels = row_by_row.some_useful(problem, objective, row, N_GENERALIZATIONS, random)
-        taken, _ = tradeoff_studies.clocked(
-            lambda row=row, levels=levels: problem.measure(np.full(len(levels), row), levels)
-        )
+        taken, _ = tradeoff_studies.clocked(partial(problem.measure, np.full(len(levels), row), levels))
         seconds.append(taken / len(levels) * row_by_row.n_useful(problem, objective, row))
     return float(np.mean(seconds)) * problem.n
 

@@ -103,10 +103,11 @@ def trial(method: str, epsilon: float, number: int, seed: int, n_rows: int | Non
 def trial_of_lines(seed: int) -> list[dict[str, Any]]:
     """What the rows as they are would give, and what one gets from the most frequent class."""
     out = []
-    for method, (train, test, classes) in {
+    tables: dict[str, tuple[Any, Any, Any]] = {
         ORIGINAL: private.as_they_are(*private.Split(private.UCI).rows(seed)),
         ORIGINAL_IN_BINS: ask.as_they_are(),
-    }.items():
+    }
+    for method, (train, test, classes) in tables.items():
         out += judged(0, method, "", train, test, classes)
     most = 100 * float(max(np.mean(classes), 1 - np.mean(classes)))
     return out + [

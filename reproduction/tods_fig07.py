@@ -157,7 +157,7 @@ def main() -> None:
     learners = tuple(given.learners)
     ks = given.at or ((5, 10, 50) if given.quick else KS)
     folds = [fold for study in MODELS for fold in trials.folds(study, quick=given.quick, seed=given.seed)]
-    tasks = [(trial_of_original, fold, learners) for fold in folds]
+    tasks: list[tuple[Any, ...]] = [(trial_of_original, fold, learners) for fold in folds]
     tasks += [(trial, fold, k, learners) for k in ks for fold in folds]
     found = record.measured(
         given, NAME, ("learners", "study", "model", "method", "k", "rows"),

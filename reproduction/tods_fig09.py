@@ -98,7 +98,7 @@ def main() -> None:
     learners = tuple(given.learners)
     ks = given.at or ((10, 50) if given.quick else KS)
     folds = trials.folds("Census", quick=given.quick, seed=given.seed)
-    tasks = [(trial_of_original, fold, learners) for fold in folds]
+    tasks: list[tuple[Any, ...]] = [(trial_of_original, fold, learners) for fold in folds]
     tasks += [(trial, fold, k, learners) for k in ks for fold in folds]
     found = record.measured(
         given, NAME, ("learners", "model", "method", "k"),

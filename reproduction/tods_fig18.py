@@ -12,8 +12,8 @@ from lab.record import Claim, Finding, Measured
 from lab.rothko import Found, Run, S, T
 
 NAME = "tods_fig18"
-GROUPS = (1, 2, 4, 8)
-SAMPLES = (250_000, 500_000, 1_000_000, 2_000_000)
+GROUPS: tuple[int, ...] = (1, 2, 4, 8)
+SAMPLES: tuple[int, ...] = (250_000, 500_000, 1_000_000, 2_000_000)
 CACHE, SAMPLE, SCALE = "frequency groups", "sample size", "scale-up"
 KEYS = ("panel", "measure", "method", "x", "source")
 ABOVE = 1.1
@@ -36,7 +36,9 @@ class Point:
 def asked(given: Any) -> list[Point]:
     n_rows = rothko.rows(given, rothko.ROWS)
     few = slice(None, None, 3) if given.quick else slice(None)
-    plan = [(CACHE, groups, Run(T, n_rows, frequency_groups=groups)) for groups in GROUPS[few]]
+    plan: list[tuple[str, int, Run]] = [
+        (CACHE, groups, Run(T, n_rows, frequency_groups=groups)) for groups in GROUPS[few]
+    ]
     plan += [(SAMPLE, sample, Run(S, n_rows, sample=sample)) for sample in SAMPLES[few]]
     for size in rothko.sizes(given):
         plan += [(SCALE, size, Run(T, size, frequency_groups=8)), (SCALE, size, Run(S, size))]

@@ -177,6 +177,12 @@ def own_imports_of(module: str, sources: dict[str, str]) -> Iterator[tuple[str, 
                 yield name, line
 
 
+def line_of(node: ast.AST) -> int:
+    """Where an expression, a statement or a pattern stands."""
+    assert isinstance(node, ast.expr | ast.stmt | ast.pattern)
+    return node.lineno
+
+
 def within(name: str, *tops: str) -> bool:
     """``name`` is one of ``tops``, or inside one."""
     return any(name == top or name.startswith(f"{top}.") for top in tops)
@@ -329,7 +335,7 @@ def raw_declarations(sources: dict[str, str]) -> list[str]:
         return False
 
     return [
-        f"{module}, line {node.lineno}: a hierarchy is taken apart; ask its declaration."
+        f"{module}, line {line_of(node)}: a hierarchy is taken apart; ask its declaration."
         for module, text in sources.items()
         if not within(module, "sfumato.policy.hierarchy")
         for node in ast.walk(ast.parse(text))
@@ -378,7 +384,7 @@ def known_methods(sources: dict[str, str]) -> list[str]:
         return False
 
     return [
-        f"{module}, line {node.lineno}: asks which method it is; ask its options, or find it by its form."
+        f"{module}, line {line_of(node)}: asks which method it is; ask its options, or find it by its form."
         for module, text in sources.items()
         if not within(module, *HOMES_OF_METHODS)
         for node in ast.walk(ast.parse(text))

@@ -21,7 +21,7 @@ def entries_of(glossary: str) -> list[str]:
 
 def replaced_words(glossary: str) -> dict[str, str]:
     """Words that no name may hold, each with the word to use."""
-    found = {}
+    found: dict[str, str] = {}
     for line in glossary.splitlines():
         if line.startswith("| **"):
             cells = line.split("|")

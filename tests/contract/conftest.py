@@ -1,4 +1,4 @@
-"""The command as a user meets it: in an empty folder, judged by exit code, output and what was written."""
+"""The command as a user meets it: in an empty folder, with its exit code, its output and what it wrote."""
 
 from __future__ import annotations
 

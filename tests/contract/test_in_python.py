@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -71,7 +72,8 @@ def test_compare_finds_what_the_command_finds(sfumato, tmp_path):
 
 
 def test_what_is_varied_is_checked_as_on_the_command_line():
-    for wrong in ({"q": [1]}, {"k": []}, {"k": ["many"]}, {}, ["k"], "k="):
+    mistakes: tuple[Any, ...] = ({"q": [1]}, {"k": []}, {"k": ["many"]}, {}, ["k"], "k=")
+    for wrong in mistakes:
         with pytest.raises(InputError):
             sf.compare(TABLE, POLICY, wrong, **EASY)
 
@@ -175,7 +177,7 @@ SHOWN = {
     "certificate": ("Promised: k-anonymity: 5.", "<strong>300</strong> rows", "smallest group"),
     "policy": ("Stays &amp; &lt;charges&gt;", "5-anonymity", "quasi-identifier", "Made for: classify"),
     "evaluation": ("decision-tree: accuracy", "Raw data", "average group size"),
-    "comparison": ("data:image/svg+xml", "k=5", "Not k=1000", "For the owner&#39;s eyes"),
+    "comparison": ("data:image/svg+xml", "k=5", "k=1000 cannot be published", "For the owner&#39;s eyes"),
     "draft": ("it is a guess", "Others may know it of a person"),
     "private draft": ("Keep it to yourself", "REPLACE what was read from the table"),
     "private release": ("Nothing is promised.", "cells", "data:image/svg+xml"),

@@ -258,11 +258,12 @@ def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(kind,
 
     sizes = []
     grow = rothko.grow_on_sample
-    monkeypatch.setattr(
-        rothko,
-        "grow_on_sample",
-        lambda rows, *rest, **more: sizes.append(len(rows)) or grow(rows, *rest, **more),
-    )
+
+    def note_and_grow(rows, *rest, **more):
+        sizes.append(len(rows))
+        return grow(rows, *rest, **more)
+
+    monkeypatch.setattr(rothko, "grow_on_sample", note_and_grow)
     write_table(people(1_000), tmp_path / f"t.{kind}")
     policy = the_policy("{mondrian: {scale: rothko-s, rows-in-memory: 300, sample: 0.2}}", "nothing", "k")
     sf.publish(tmp_path / f"t.{kind}", policy, engine="disk", memory=LITTLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +41,7 @@ BY_NAME = {
     "lab_2": NUMBER,
     "ill": {"role": "other", "values": ["yes", "no"]},
 }
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "mondrian": {"require": [{"k-anonymity": 5}], "workload": [{"classify": "ill"}, {"select": "lab_1 > 3"}]},
     "tds": {"require": [{"k-anonymity": 5}], "workload": [{"classify": "ill"}], "method": "tds"},
     "diffgen": {"workload": [{"classify": "ill"}], "method": {"diffgen": {"epsilon": 1}}},

@@ -281,5 +281,5 @@ def test_a_box_below_the_value_is_found(tmp_path):
     assert found["every row has a utility of at least 6"].endswith("rows have less")
     document["claims"]["utility"]["at-least"] = "5/6"
     path.write_text(json.dumps(document))
-    found = {check.claim for check in verify_folder(tmp_path / "out").failures}
-    assert "utility is claimed as the policy measures and bounds it" in found
+    claims = {check.claim for check in verify_folder(tmp_path / "out").failures}
+    assert "utility is claimed as the policy measures and bounds it" in claims

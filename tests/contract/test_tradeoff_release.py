@@ -270,7 +270,7 @@ def test_a_lagrangian_of_all_or_nothing_is_called_that():
         lines = list(promises(sf.publish(PEOPLE, policy_of(options.format(price)))))
         assert words in lines[-1]
         assert "log-risk" in lines[-1]
-    lines = promises(sf.publish(PEOPLE, policy_of("objective: log-risk, lambda: 1, floor: 1")))
+    lines = list(promises(sf.publish(PEOPLE, policy_of("objective: log-risk, lambda: 1, floor: 1"))))
     assert not any("Lagrangian" in line for line in lines)
 
 

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import naive_sampling
 import naive_tradeoff as naive
@@ -385,7 +386,7 @@ def outputs(codes, chosen, objective, *, t, working):
         found = exponential.Generalizations.of(problem, one)
         chance = exponential.chances(problem, one, objective, found, t=t, working=working)
         laws.append(list(zip(("AB"[codes[row]], "*"), chance.tolist(), strict=True)))
-    total = Counter()
+    total: Counter[tuple[Any, ...]] = Counter()
     for picked in itertools.product(*laws):
         total[tuple(sorted(x for x, _ in picked))] += math.prod(p for _, p in picked)
     return total
@@ -403,7 +404,9 @@ def test_p_1_and_p_2_are_swapped():
     m, a_0 = len(codes), 0
     everything = 0.0
     for i in range(m + 1):
-        with_it, without_it, less = Counter(), Counter(), Counter()
+        with_it: Counter[Any] = Counter()
+        without_it: Counter[Any] = Counter()
+        less: Counter[Any] = Counter()
         share = (1 - beta) ** i * beta ** (m - i)
         for chosen in itertools.combinations(range(m), i):
             found = outputs(codes, chosen, objective, t=t, working=given.working)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import naive_sampling as naive
 import numpy as np
@@ -207,12 +209,13 @@ def averages(
         scores = values_of(objective, found.covered, found.weight, found.utility)
         law = exponential.chances(problem, row, objective, found, t=t, working=working)
         expected[row], best[row] = (law * scores).sum(), scores[found.covered >= t].max()
-    return tuple(float(np.average(one, weights=problem.n_alike)) for one in (expected, best))
+    on_average = partial(np.average, weights=problem.n_alike)
+    return float(on_average(expected)), float(on_average(best))
 
 
 def deep_problem(n_rows: int, n_columns: int = 1) -> LatticeProblem:
     """Rows that are all alike, in columns of six levels; the root weighs a hundredth of everything else."""
-    tree = ["a", "b"]
+    tree: Any = ["a", "b"]
     for level in range(4):
         tree = {f"in {level}": tree, f"out {level}": [f"else {level}"]}
     domains = [

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
+from typing import Any
 
 import naive_mondrian as naive
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mondrian_cases import tree_recoding
 
 from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -195,7 +197,7 @@ def example_tree():
 def test_the_partition_tree_of_figure_2():
     """Age <= 40 | Age > 40, and below the first Nationality: African | Asian | European."""
     found = example_tree()
-    tree = found.recoding.tree
+    tree = tree_recoding(found).tree
     assert (tree.axis.tolist()[0], tree.threshold[0], tree.n_children[0]) == (0, 40, 2)
     left, right = tree.first_child[0], tree.first_child[0] + 1
     assert (tree.axis[left], tree.n_children[left], tree.axis[right]) == (1, 3, -1)
@@ -264,11 +266,11 @@ def test_if_an_axis_has_an_allowable_split_the_split_at_the_median_is_allowable(
         open_table(pa.table({"x": values})), Schema.of(x=NUMBER), [KAnonymity(min(k, len(values)))]
     )
     if len(values) >= k and any(is_allowable.values()):
-        threshold = found.recoding.tree.threshold[0]
+        threshold = tree_recoding(found).tree.threshold[0]
         assert threshold in medians
         assert is_allowable[threshold]
     elif len(values) >= k:
-        assert found.recoding.n_groups == 1
+        assert tree_recoding(found).n_groups == 1
 
 
 def test_with_duplicates_at_most_the_median_alone_would_miss_the_only_split():
@@ -294,7 +296,7 @@ def test_the_range_is_in_values_not_in_ranks():
     """Ages 1, 2, 3, 100 | four more: below the first split, 1..3 of 1..100 is narrow though it is three ranks of four."""
     table = pa.table({"x": [1, 2, 3, 100, 100, 100, 100, 100], "y": [0, 9, 0, 9, 0, 9, 0, 9]})
     found = partition(open_table(table), Schema.of(x=NUMBER, y=NUMBER), [KAnonymity(1)])
-    tree = found.recoding.tree
+    tree = tree_recoding(found).tree
     assert (tree.axis[0], tree.threshold[0]) == (0, 3)
     left = tree.first_child[0]
     assert (tree.axis[left], tree.threshold[left]) == (1, 0)
@@ -341,7 +343,7 @@ def test_each_criterion_takes_its_own_split_of_one_table(workload, expected):
     """Six rows along x, k = 2: thresholds 2, 3 and 4 are allowable."""
     table = pa.table({"x": [1, 2, 3, 4, 5, 6], "c": list("++----"), "t": [5, 5, 5, 5, 9, 9]})
     schema = Schema.of(x=NUMBER, c="other", t={"role": "other", "kind": "number"})
-    tree = partition(open_table(table), schema, [KAnonymity(2)], workload=workload).recoding.tree
+    tree = tree_recoding(partition(open_table(table), schema, [KAnonymity(2)], workload=workload)).tree
     assert [tree.threshold[0], 6 - tree.threshold[0]] == expected
 
 
@@ -384,7 +386,7 @@ def relative(measure, parts):
 
 
 PLAIN, STANDARDIZED = MondrianOptions(), MondrianOptions(standardize=True)
-CRITERIA = {
+CRITERIA: dict[str, tuple[list[Any], Any, Any]] = {
     "equation 3": ([Classify("c")], PLAIN, lambda part_of: entropy_of_split(part_of("c"))),
     "equation 4": ([Regress("t")], PLAIN, lambda part_of: squared_error(part_of("t"))),
     "equation 5": (
@@ -451,10 +453,10 @@ def test_no_allowable_split_is_better_than_the_one_that_is_taken(name, rows, k, 
     twin = naive.Mondrian(rows, axes, required)
     table = pa.table({key: [row[key] for row in rows] for key in rows[0]})
     found = partition(open_table(table), schema, required, workload=workload, options=options)
-    tree = found.recoding.tree
+    tree = tree_recoding(found).tree
     splits = [split for at in range(3) for split in twin.allowable(range(len(rows)), at)]
     if not splits:
-        assert found.recoding.n_groups == 1
+        assert tree_recoding(found).n_groups == 1
         return
 
     def worth(parts):
@@ -481,9 +483,9 @@ def test_the_joint_error_of_two_targets_is_the_sum_of_their_errors():
     schema = Schema.of(x=NUMBER, t=TARGET, u=TARGET)
 
     def first_cut(*targets):
-        found = partition(
-            open_table(pa.table(rows)), schema, [KAnonymity(1)], workload=[Regress([*targets])]
-        ).recoding.tree
+        found = tree_recoding(
+            partition(open_table(pa.table(rows)), schema, [KAnonymity(1)], workload=[Regress([*targets])])
+        ).tree
         return found.threshold[0]
 
     def error(t):
@@ -502,7 +504,7 @@ def test_targets_weigh_in_their_own_units_whatever_their_decimals():
     schema = Schema.of(x=NUMBER, y=NUMBER, a=TARGET, b=TARGET)
     for targets in (["a", "b"], ["b", "a"]):
         found = partition(open_table(table), schema, [KAnonymity(4)], workload=[Regress(targets)])
-        assert found.recoding.axes[found.recoding.tree.axis[0]].attribute.name == "x"
+        assert found.recoding.axes[tree_recoding(found).tree.axis[0]].attribute.name == "x"
 
 
 def test_marginal_entropies_and_the_entropy_of_the_vector_can_ask_for_different_splits():
@@ -518,7 +520,9 @@ def test_marginal_entropies_and_the_entropy_of_the_vector_can_ask_for_different_
 
     def first_split(**options):
         workload = [Classify(["c", "d"], **options)]
-        return partition(open_table(table), schema, [KAnonymity(2)], workload=workload).recoding.tree.axis[0]
+        return tree_recoding(
+            partition(open_table(table), schema, [KAnonymity(2)], workload=workload)
+        ).tree.axis[0]
 
     assert (first_split(joint=False), first_split(joint=True)) == (1, 0)
 
@@ -582,10 +586,12 @@ def test_judged_over_features_a_split_is_found_that_plain_entropy_holds_for_wort
     table = pa.table({name: [row[name] for row in rows] for name in rows[0]})
     schema = Schema.of(Q1=NUMBER, F2={"role": "other", "kind": "number"}, C="sensitive")
     required = [KAnonymity(150), EntropyDiversity(2, of="C")]
-    by_features = partition(
-        open_table(table), schema, required, workload=[Classify("C", features=["Q1", "F2"])]
-    ).recoding
-    by_quasi_identifier = partition(open_table(table), schema, required, workload=[Classify("C")]).recoding
+    by_features = tree_recoding(
+        partition(open_table(table), schema, required, workload=[Classify("C", features=["Q1", "F2"])])
+    )
+    by_quasi_identifier = tree_recoding(
+        partition(open_table(table), schema, required, workload=[Classify("C")])
+    )
     assert by_features.tree.threshold[0] == 5
     assert by_quasi_identifier.tree.threshold[0] == 4  # of splits that score 0 the balanced one
     for q in range(1, 9):
@@ -611,9 +617,9 @@ def test_judged_over_features_a_number_is_told_apart_within_their_cells():
     required = [KAnonymity(4), VarianceDiversity(25, of="T")]
 
     def first_cut(**features):
-        return partition(
-            open_table(table), schema, required, workload=[Regress("T", **features)]
-        ).recoding.tree
+        return tree_recoding(
+            partition(open_table(table), schema, required, workload=[Regress("T", **features)])
+        ).tree
 
     assert first_cut(features=["F2"]).threshold[0] == 5
     assert first_cut().threshold[0] == 4

@@ -14,7 +14,7 @@ from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import splits
-from sfumato.methods.mondrian.grow import Problem, prepare
+from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -31,7 +31,7 @@ FEW = st.sampled_from([1, 2, 5, 64])
 """Candidates that are kept, codes that are walked in one go."""
 
 
-def problem_of(case: Case) -> Problem:
+def problem_of(case: Case) -> Prepared:
     return prepare(
         open_table(case.table()),
         case.schema(),
@@ -51,7 +51,7 @@ def few_at_a_time(few: int) -> Iterator[None]:
         yield
 
 
-def same_tree(problem: Problem, *, memory: int, block: int, queries: Any = None) -> None:
+def same_tree(problem: Prepared, *, memory: int, block: int, queries: Any = None) -> None:
     """The tree grown from splitters is the one grown in memory, node by node."""
     criteria = criteria_of(problem, queries)
     rows = problem.engine.rows.copy()

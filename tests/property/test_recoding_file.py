@@ -138,10 +138,10 @@ def test_a_large_tree_is_applied_as_it_is_in_memory(given, output, memory):
         assert (found.n_nodes, found.n_groups) == (whole.tree.n_nodes, whole.n_groups)
         assert found.n_splits() == whole.n_splits()
         for a in range(len(whole.axes)):
-            mine, yours = found.pieces(a), whole.pieces(a)
-            assert mine[0].to_pylist() == yours[0].to_pylist()
-            np.testing.assert_array_equal(mine[1], yours[1])
-            np.testing.assert_array_equal(mine[2], yours[2])
+            our_pieces, their_pieces = found.pieces(a), whole.pieces(a)
+            assert our_pieces[0].to_pylist() == their_pieces[0].to_pylist()
+            np.testing.assert_array_equal(our_pieces[1], their_pieces[1])
+            np.testing.assert_array_equal(our_pieces[2], their_pieces[2])
 
 
 @given(recodings_and_rows())
@@ -175,6 +175,6 @@ def test_a_tree_that_was_written_whole_needs_no_pieces_to_be_applied_from_disk(g
 
 
 def test_where_no_recoding_is_wanted_nothing_is_kept():
-    tree = NoTree()
+    tree: Any = NoTree()
     assert [tree.piece(None, None), tree.piece(None, None)] == [0, 1]
     assert tree.finish(None, {}, {}, None) is None

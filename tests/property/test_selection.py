@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import naive_mondrian as naive
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from mondrian_cases import Case, big_case, groups_of, members_of
+from mondrian_cases import Case, big_case, groups_of, members_of, tree_recoding
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import memory
@@ -74,10 +75,10 @@ def test_larger_tables_split_by_several_threads_give_the_twins_groups_too(name, 
 # ---- what must hold of every partition -------------------------------------------------------------
 
 
-def returned(table: Selecting, groups: set[tuple[Any, frozenset[int]]]) -> int:
+def returned(table: Selecting, groups: set[tuple[Any, frozenset[int]]]) -> Fraction:
     """What the queries return, weighted: all rows of each group that they overlap."""
     twin = table.twin()
-    total = 0
+    total = Fraction(0)
     for box, members in groups:
         node = naive.Node(tuple(sorted(members)), list(box))
         regions = [twin.region(node, i) for i in range(len(twin.axes))]
@@ -166,7 +167,7 @@ def test_a_heavier_selection_is_served_first():
     def first_axis(x: float, y: float) -> int:
         workload = [Select("x = 1", weight=x), Select("y = 1", weight=y)]
         found = partition(open_table(table), schema, [KAnonymity(4)], workload=workload)
-        return int(found.recoding.tree.axis[0])
+        return int(tree_recoding(found).tree.axis[0])
 
     assert first_axis(0.3, 0.2) == first_axis(1, 1) == first_axis(1e-9, 1e-10) == 0
     assert first_axis(0.1, 0.2) == first_axis(1, 1.0000001) == first_axis(1e-300, 1e300) == 1
@@ -195,7 +196,7 @@ KINDS = Schema.of(
 
 def axis_and_threshold(columns: dict[str, list[Any]], where: str, k: int) -> tuple[int, float]:
     found = partition(open_table(pa.table(columns)), KINDS, [KAnonymity(k)], workload=[Select(where)])
-    return int(found.recoding.tree.axis[0]), float(found.recoding.tree.threshold[0])
+    return int(tree_recoding(found).tree.axis[0]), float(tree_recoding(found).tree.threshold[0])
 
 
 @pytest.mark.parametrize(("values", "where"), [("ab", "c = 'a'"), ("ab", "c = 'b'"), ("bc", "c <> 'c'")])

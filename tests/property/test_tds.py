@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, noting, spelled
+from tds_cases import Case, cases, cuts_of, noting, spelled
 
 from sfumato.encoding.encoders import encode_axis
 from sfumato.methods.specialization.loop import specialize
@@ -45,7 +45,7 @@ def test_the_cuts_are_those_of_the_twin(case: Case):
     assert spelled(found.recoding) == spelled_twin(twin.run())
     groups = Counter(twin.box(row, twin.cuts) for row in case.rows)
     assert sorted(found.size.tolist()) == sorted(groups.values())
-    event(f"{min(found.recoding.n_groups, 5)} groups")
+    event(f"{min(cuts_of(found).n_groups, 5)} groups")
 
 
 @settings(max_examples=250, deadline=None)
@@ -72,7 +72,7 @@ def test_every_group_has_k_rows_and_no_valid_specialization_is_left(case: Case):
     assert found.size.min() >= case.k
     assert found.size.sum() == len(case.rows)
     assert sorted(found.row_numbers.tolist()) == list(range(len(case.rows)))
-    assert found.recoding.n_groups == len(found.size)
+    assert cuts_of(found).n_groups == len(found.size)
     twin = case.twin()
     twin.run()
     assert spelled(found.recoding) == spelled_twin(twin.cuts)
@@ -111,7 +111,7 @@ def test_apply_gives_the_fitted_rows_what_the_groups_publish(case: Case):
 @settings(max_examples=60, deadline=None)
 @given(cases(), cases())
 def test_cuts_read_back_from_disk_recode_any_rows_as_before(case: Case, other: Case):
-    cuts = case.partition().recoding
+    cuts = cuts_of(case.partition())
     strangers = [
         {name: row.get(name) for name in case.policy.schema.names()}
         for row in other.rows
@@ -136,7 +136,7 @@ def test_pieces_are_the_labels_that_are_published_with_their_ends(case: Case):
     for a, axis in enumerate(found.recoding.axes):
         labels, low, high = found.recoding.pieces(a)
         if isinstance(axis, OrderedAxis):
-            assert len(labels) == len(low) == len(high) == len(found.recoding.thresholds[a]) + 1
+            assert len(labels) == len(low) == len(high) == len(cuts_of(found).thresholds[a]) + 1
         if case.output is not Output.BOUNDS or not isinstance(axis, OrderedAxis):
             published = set(found.columns()[axis.attribute.name].to_pylist())
             assert published <= set(labels.to_pylist())

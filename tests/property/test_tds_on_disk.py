@@ -8,7 +8,7 @@ import numpy as np
 from blocks import EncodedRows
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, noting, spelled
+from tds_cases import Case, cases, cuts_of, noting, spelled
 
 from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.column_counts import ColumnCounts
@@ -27,8 +27,9 @@ def same_groups(rows: EncodedRows, case: Case, found: Any, portions: Any) -> int
     """Check everything that both engines give; how many portions there were."""
     cuts, expected = found.recoding, case.partition()
     assert spelled(cuts) == spelled(expected.recoding)
-    assert cuts.n_groups == expected.recoding.n_groups
-    leaf, members = [], []
+    assert cuts.n_groups == cuts_of(expected).n_groups
+    leaf: list[Any] = []
+    members: list[Any] = []
     for groups, payload in portions:
         numbers = payload.column("row").to_numpy()[groups.row_numbers]
         for place, part in zip(

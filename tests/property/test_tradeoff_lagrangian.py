@@ -58,7 +58,8 @@ def test_interior_optima_are_found_and_proved(case):
 @given(interior(max_rows=40))
 @settings(max_examples=40)
 def test_minimum_cuts_alone_find_every_optimum(stages, case):
-    compare_with_brute_force(*case, stages, all_proved=True)
+    problem, objective = case
+    compare_with_brute_force(problem, objective, stages, all_proved=True)
 
 
 @pytest.mark.parametrize(

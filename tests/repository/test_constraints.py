@@ -56,7 +56,9 @@ def named(lines: list[str], extras: dict[str, list[str]]) -> set[str]:
         if inner := re.fullmatch(r"sfumato\[(.*)\]", line):
             names |= {name for extra in inner[1].split(",") for name in named(extras[extra], extras)}
         else:
-            names.add(normalized(re.match(r"[A-Za-z0-9_.-]+", line)[0]))
+            name = re.match(r"[A-Za-z0-9_.-]+", line)
+            assert name is not None
+            names.add(normalized(name[0]))
     return names
 
 

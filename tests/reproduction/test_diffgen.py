@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,12 +60,12 @@ def naive_tree(rows, depth, ranges):
     widths = [0 if left is None else left[1] - left[0] for left in ranges]
     if depth == 0 or max(widths) < 2 or not len(rows):
         return int(label.argmax())
-    best = None
+    best: tuple[int, int, int, list[Any]] | None = None
     for axis, domain in enumerate(DOMAINS):
         if widths[axis] < 2:
             continue
         is_number = isinstance(domain, OrderedDomain)
-        own = None
+        own: tuple[int, int, int, list[Any]] | None = None
         for cut in range(ranges[axis][0] + 1, ranges[axis][1]) if is_number else [0]:
             here = rows[:, axis]
             values = range(2) if is_number else range(domain.n_codes)
@@ -72,8 +73,10 @@ def naive_tree(rows, depth, ranges):
             score = sum(int(np.bincount(part[:, -1], minlength=2).max()) for part in parts)
             if own is None or score > own[0]:
                 own = (score, axis, cut, parts)
+        assert own is not None
         if best is None or own[0] > best[0]:
             best = own
+    assert best is not None
     _, axis, cut, parts = best
     low, high = ranges[axis]
     is_number = isinstance(DOMAINS[axis], OrderedDomain)
@@ -127,6 +130,7 @@ class Watched:
     """Counts the draws that have been charged when rows are looked at."""
 
     statement = "watched"
+    tree: DiffPC45
 
     def __init__(self):
         self.law, self.seen = mechanisms.noiseless(), []

@@ -47,7 +47,10 @@ def lacking(script: ModuleType, text: str) -> list[str]:
     """What a script asks of modules, step by step, that they do not have."""
     out = []
     for node in ast.walk(ast.parse(text)):
-        names, inner = [], node
+        if not isinstance(node, ast.expr):
+            continue
+        names: list[str] = []
+        inner: ast.expr = node
         while isinstance(inner, ast.Attribute):
             names, inner = [inner.attr, *names], inner.value
         found = getattr(script, inner.id, None) if isinstance(inner, ast.Name) else None

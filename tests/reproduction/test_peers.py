@@ -185,6 +185,7 @@ def test_the_other_environment_is_talked_to_by_files(few, tmp_path):
     for job in jobs:
         assert pyarrow.csv.read_csv(folder / job.file).equals(few[0])
         taken = ask.taken(job, folder)
+        assert taken is not None
         assert taken["CPU seconds"] >= 0
         assert taken["rounds of the last fit"] == 3  # 1032, 1016, 1008: the last is less than 1% lower
     (folder / jobs[1].file).with_suffix(".json").unlink()

@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,8 @@ def test_a_record_says_on_which_commit_it_was_measured_and_whose_trials_are_kept
 @pytest.fixture
 def quick(tmp_path, monkeypatch):
     """Numbers of quick runs as they are told here, and the figures that were run for them."""
-    told, ran = {}, []
+    told: dict[str, Any] = {}
+    ran: list[str] = []
 
     def run(figure):
         ran.append(figure)
@@ -216,6 +218,7 @@ def test_numbers_of_a_quick_run_are_kept_beside_every_record():
 @pytest.mark.slow
 def test_the_quick_run_of_figure_12_still_gives_its_numbers():
     kept = staleness.kept(RECORDS, "tods_fig12")
+    assert kept is not None
     assert staleness.differences(kept["numbers"], staleness.quick_numbers("tods_fig12")) == []
 
 

@@ -256,8 +256,8 @@ def test_recursive_diversity_is_a_rule_of_thumb_that_may_err_four_times_as_often
     their difference has twice the variance. Where values are tied for a place, the order in the sample errs on the
     safe side. Pruning undoes the rest.
     """
-    c, l, p = RECURSIVE[name]  # noqa: E741
-    p = np.array(p)
+    c, l, given_shares = RECURSIVE[name]  # noqa: E741
+    p = np.array(given_shares)
     ranked = np.sort(p)[::-1]
     assert ranked[0] == pytest.approx(c * ranked[l - 1 :].sum())
     random = np.random.default_rng(4)

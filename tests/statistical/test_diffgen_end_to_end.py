@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import laws
 import naive_diffgen as naive
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.slow
 
 def histories(case):
     """Every run that there can be: where the draws went, and what was asked."""
-    left = [[]]
+    left: list[list[int]] = [[]]
     while left:
         first = left.pop()
         told = Told(following(first))
@@ -127,10 +128,10 @@ CASE = Case(HERE, (naive.Number(2), naive.Number(2)), 2, TUNED)
 
 def releases(case, mechanisms, n):
     """How many pieces each attribute has and all counts, of n runs."""
-    ways = Counter()
-    known = {}
+    ways: Counter[Any] = Counter()
+    known: dict[Any, Any] = {}
     for _ in range(n):
-        places = ()
+        places: tuple[Any, ...] = ()
         while (question := known.get(places) or known.setdefault(places, next_question(case, places)))[
             0
         ] in LAWS:
@@ -155,7 +156,7 @@ def next_question(case, places):
 
 def release(case, places, noisy):
     """What is published where the draws gave this."""
-    told = Told(following(places))
+    told: Any = Told(following(places))
     told.discrete_laplace = lambda counts, scale: noisy.copy()
     drawn = case.draw(told)
     return tuple(len(ends) for ends in drawn.grid.ends), *drawn.counts.ravel().tolist()
@@ -163,7 +164,7 @@ def release(case, places, noisy):
 
 def events(published):
     """What can be said of how many releases: their cuts; their cuts and a count up to or from a number on; all of it."""
-    said = Counter()
+    said: Counter[Any] = Counter()
     for (cuts, *counts), n in Counter(published).items():
         said[cuts] += n
         said[cuts, *counts] += n

@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import naive_sampling as naive
 import numpy as np
@@ -158,7 +159,7 @@ def runs(s, k0):
     problem = problem_of(DOMAINS, ROWS, SIDE, weights=Weights("harmonic"))
     solution = exact.solve(problem, OBJECTIVE)
     coins, plan = seeded(20120101), Plan(Fraction(1), s, k0, Fraction(1))
-    seen = Counter()
+    seen: Counter[tuple[Any, ...]] = Counter()
     for _ in range(N_RUNS):
         found = draw.draw(problem, solution, plan, coins)
         seen[tuple(zip(map(tuple, found.nodes.tolist()), found.count.tolist(), strict=True))] += 1

@@ -1,4 +1,4 @@
-"""What the tests of the command share: a small table, its policy, and how to run and judge a run."""
+"""What the tests of the command share: a small table, its policy, and how to run the command and look at what it did."""
 
 from __future__ import annotations
 

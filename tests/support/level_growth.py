@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.encoding.domain import Domain
-from sfumato.methods.mondrian.grow import Problem
+from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.splits import Split, SplitCriteria, Splitter
 
@@ -19,7 +19,7 @@ Rows = Any
 Box = tuple[tuple[int, ...], ...]
 
 
-def criteria_of(problem: Problem, queries: Any = None) -> SplitCriteria:
+def criteria_of(problem: Prepared, queries: Any = None) -> SplitCriteria:
     return SplitCriteria(problem if queries is None else replace(problem, queries=queries))
 
 
@@ -68,7 +68,7 @@ def step(split: Split, j: int) -> tuple[int, int, int]:
     return split.axis, split.threshold, split.branches[j]
 
 
-def leaves_in_memory(problem: Problem, queries: Any = None) -> list[Any]:
+def leaves_in_memory(problem: Prepared, queries: Any = None) -> list[Any]:
     """``leaves`` as ``MemoryEngine`` finds them."""
     engine = problem.engine
     nodes = engine.grow(problem if queries is None else replace(problem, queries=queries))

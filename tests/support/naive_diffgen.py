@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 Row = tuple[int, ...]
 Tree = int | tuple["Tree", ...]
@@ -112,6 +113,10 @@ def smoothed(classes: Counter[int], by: Fraction) -> Fraction:
                 pure = sum(share * count for share, count in zip(q, counts, strict=True))
                 best = max(best, pure + n * (1 - sum(share * share for share in q)) * by)
     return best
+
+
+def smooth_purity(classes: Counter[int], by: Fraction) -> int:
+    return math.floor(2**20 * smoothed(classes, by))
 
 
 PURITY: dict[str, Callable[[Counter[int]], int]] = {
@@ -229,7 +234,7 @@ def tuned(run: Run, score: str) -> Run:
         by = Fraction(
             math.floor(Fraction(8 * (run.h - 1 - step), run.h - 1) + Fraction(1, 2)) if run.h > 1 else 4, 16
         )
-        purity = PURITY.get(score) or (lambda classes, by=by: math.floor(2**20 * smoothed(classes, by)))
+        purity = PURITY.get(score) or partial(smooth_purity, by=by)
         candidates: list[tuple[Piece, tuple[Piece, ...]]] = []
         for cut in run.cuts:
             for piece in cut:

@@ -1,7 +1,7 @@
 """Mondrian in plain Python: slow, short and obviously right. The tests compare the fast one with it.
 
 Nothing is imported from sfumato but the values that say what is wanted (requirements and tasks); how a
-requirement is judged, how a split is scored and which one is taken is written here a second time, from
+requirement is decided, how a split is scored and which one is taken is written here a second time, from
 [LDR08, sections 2, 3.1 and 3.2] and the rules for ties. Every candidate is tried, every part is looked at row by row.
 """
 
@@ -154,7 +154,9 @@ def distance(cells: Sequence[Any], table: Sequence[Any], kind: str) -> Fraction:
     ]
     if kind == "equal":
         return sum(map(abs, extra), Fraction(0)) / 2
-    carried = [abs(sum(extra[: i + 1])) for i in range(len(extra))]  # from each place to the next
+    carried = [
+        abs(sum(extra[: i + 1], Fraction(0))) for i in range(len(extra))
+    ]  # from each place to the next
     return sum(carried, Fraction(0)) / max(len(values) - 1, 1)
 
 

@@ -7,10 +7,11 @@ Nothing here knows codes, levels or lattices.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 Tree = Mapping[str, str | None]
 Row = tuple[str, ...]
@@ -51,7 +52,7 @@ def true_delta(here: Law, there: Law, epsilon: Fraction) -> tuple[Fraction, Frac
 
 def repaired(boxes: Sequence[Hashable], s: Fraction, k0: int) -> Law:
     """Of rows with these boxes: every set of rows is drawn in turn."""
-    law: Law = Counter()
+    law: dict[Any, Fraction] = defaultdict(Fraction)
     for is_drawn in itertools.product((False, True), repeat=len(boxes)):
         drawn = Counter(itertools.compress(boxes, is_drawn))
         output = tuple(sorted((box, n) for box, n in drawn.items() if n >= k0))
@@ -105,9 +106,10 @@ def algorithm_3(
         open_ = [
             x for x in generalizations(trees, row) if n_covered(trees, rows, x) >= t and is_feasible(row, x)
         ]
-        weights = {x: weight(rows, row, x) for x in open_} or {None: Fraction(1)}
+        weights: dict[Row | None, Fraction] = {x: weight(rows, row, x) for x in open_}
+        weights = weights or {None: Fraction(1)}
         total = sum(weights.values())
-        after: Counter = Counter()
+        after: dict[Any, Fraction] = defaultdict(Fraction)
         for output, chance in law.items():
             after[output] += beta * chance
             for x, own in weights.items():

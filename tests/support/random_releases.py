@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -30,7 +33,7 @@ ATTRIBUTES = {
     "months": "type: date, hierarchy: {dates: [month, year]}",
     "codes": "type: number, hierarchy: flat",
 }
-WORDS = {
+WORDS: dict[str, Sequence[Any]] = {
     "whole": [0, 1, 2, 5, 8],
     "bounded": [1, 2, 3, 8],
     "real": [0.5, 1.0, 2.25, 7.5],

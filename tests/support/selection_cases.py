@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.methods.mondrian.grow import Problem, prepare
+from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
@@ -29,7 +29,7 @@ class Selecting:
     ranges: list[list[tuple[int, int]]]  # of codes, per query and attribute
     weights: list[int]
 
-    def problem(self, threads: int = 1) -> Problem:
+    def problem(self, threads: int = 1) -> Prepared:
         case = self.case
         return prepare(
             open_table(case.table()),

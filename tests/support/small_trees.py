@@ -16,7 +16,11 @@ Shape = list["Shape"]
 
 def axes_from(shapes: list[int | Shape]) -> Axes:
     """Attributes: a number of codes for an ordered one, a hierarchy for another."""
-    low, high, children, root, n_codes = [], [], [], [], []
+    low: list[int] = []
+    high: list[int] = []
+    children: list[list[int]] = []
+    root: list[int] = []
+    n_codes: list[int] = []
 
     def add(shape: Shape, first: int) -> tuple[int, int]:
         """(number of the node, code after its last)"""
@@ -63,7 +67,7 @@ def children_of(axes: Axes, node: int) -> list[int]:
     return axes.child[start : start + axes.n_children[node]].tolist()
 
 
-HIERARCHIES = st.recursive(
+HIERARCHIES: st.SearchStrategy[Shape] = st.recursive(
     st.just([]), lambda below: st.lists(below, min_size=1, max_size=4), max_leaves=12
 ).filter(lambda shape: shape != [])
 SHAPES = st.lists(st.one_of(st.integers(1, 9), HIERARCHIES), min_size=1, max_size=4)

@@ -81,7 +81,7 @@ def cases(draw: Any, *, max_rows: int = 24) -> Case:
         name = f"q{i}"
         kind = draw(st.sampled_from(["whole", "real", "tree", "flat"]))
         if kind in ("whole", "real"):
-            cells = (
+            cells: st.SearchStrategy[Any] = (
                 st.integers(0, 9) if kind == "whole" else st.sampled_from([-1.5, 0.0, 0.1, 0.3, 7.25, 900.0])
             )
             attributes.append(Attribute(name, Role.QUASI_IDENTIFIER, Kind.NUMBER))
@@ -122,6 +122,12 @@ def cases(draw: Any, *, max_rows: int = 24) -> Case:
     return Case(rows, attributes, roots, k, workload, draw(st.sampled_from(list(Output))))
 
 
+def cuts_of(found: Partition) -> Cuts:
+    """The recoding of a partition by top-down specialization: a cut for each attribute."""
+    assert isinstance(found.recoding, Cuts)
+    return found.recoding
+
+
 def spelled(cuts: Cuts) -> list[Any]:
     """The cut of each attribute as thresholds, or as the paths of its nodes."""
     return [
@@ -143,5 +149,6 @@ def noting(chooser: BestScore, codes: Any) -> list[tuple[int, list[int]]]:
         sizes = [int(((column >= part.low) & (column < part.high)).sum()) for part in candidate.parts]
         taken.append((candidate.piece.axis, sizes))
 
-    chooser.take = noted
+    replaced: Any = chooser
+    replaced.take = noted
     return taken

@@ -38,7 +38,8 @@ def naive_best(rows):
 
 def naive_cuts(values, labels, at_most=math.inf):
     rows = sorted(zip(values, labels, strict=True), key=lambda row: row[0])
-    waiting, cuts = [naive_best(rows)], []
+    waiting = [naive_best(rows)]
+    cuts: list[float] = []
     while any(waiting) and len(cuts) + 1 < at_most:
         waiting = [cut for cut in waiting if cut]
         best = max(waiting, key=lambda cut: cut[0])

@@ -288,7 +288,9 @@ def test_very_many_numbers_are_ranked_in_a_file_and_give_the_same_codes(spill, m
     monkeypatch.setattr(distinct, "STRETCH", 90)
     monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
     rng = np.random.default_rng(5)
-    columns = {name: rng.normal(size=1000).round(digits) for name, digits in (("a", 9), ("b", 9), ("c", 1))}
+    columns: dict[str, Any] = {
+        name: rng.normal(size=1000).round(digits) for name, digits in (("a", 9), ("b", 9), ("c", 1))
+    }
     columns["d"] = rng.integers(0, 10**9, 1000)
     table = pa.table(
         {name: pa.array(column, mask=missing & (column < 0)) for name, column in columns.items()}

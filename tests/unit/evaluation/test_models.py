@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,12 +185,14 @@ def test_a_tree_of_rows_taken_together_is_the_tree_of_the_rows(seed):
     points = random.integers(0, 12, (80, 1)).astype(float)
     label = random.integers(0, 3, 80)
     y = random.normal(points[:, 0], 2)
-    ours = make_learner("decision-tree").fit(features(points), label).tree_
+    grown: Any = make_learner("decision-tree").fit(features(points), label)
+    ours = grown.tree_
     plain = DecisionTreeClassifier(
         criterion="entropy", min_samples_leaf=2, min_impurity_decrease=4 / 80, random_state=0
     ).fit(points, label)
     assert np.array_equal(ours.threshold, plain.tree_.threshold)
-    ours = make_learner("regression-tree").fit(features(points), y).tree_
+    grown = make_learner("regression-tree").fit(features(points), y)
+    ours = grown.tree_
     plain = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(points, y)
     assert np.array_equal(ours.threshold, plain.tree_.threshold)
 
@@ -352,11 +355,11 @@ def test_pruning_by_means_is_the_recursion_written_out(seed, n_splits):
 def test_noise_is_pruned_and_a_step_is_kept():
     random = np.random.default_rng(6)
     points = features(random.uniform(0, 1, (800, 3)))
-    noise = make_learner("decision-tree").fit(points, (random.random(800) < 0.2).astype(np.int64))
+    noise: Any = make_learner("decision-tree").fit(points, (random.random(800) < 0.2).astype(np.int64))
     assert len(set(noise.class_)) <= 2
     assert (noise.predict(points) == 0).mean() > 0.95
     step = np.where(points.numbers[:, 1] > 0.5, 10.0, 0.0) + random.normal(0, 1, 800)
-    tree = make_learner("regression-tree").fit(points, step)
+    tree: Any = make_learner("regression-tree").fit(points, step)
     assert np.abs(tree.predict(points) - np.where(points.numbers[:, 1] > 0.5, 10, 0)).mean() < 0.5
     assert len(set(tree.predict(points))) < 40 < len(set(tree.tree_.value[:, 0, 0]))
 
@@ -403,8 +406,8 @@ def test_linear_svm_counts_rows_taken_together():
     numbers = random.normal(0, 1, (60, 2))
     label = (numbers[:, 0] + random.normal(0, 1, 60) > 0).astype(np.int64)
     thrice = np.repeat(np.arange(60), 3)
-    one = make_learner("linear-svm").fit(features(numbers), label)
-    more = make_learner("linear-svm").fit(features(numbers[thrice]), label[thrice])
+    one: Any = make_learner("linear-svm").fit(features(numbers), label)
+    more: Any = make_learner("linear-svm").fit(features(numbers[thrice]), label[thrice])
     from sklearn.svm import LinearSVC
 
     scaled = (numbers - numbers.min(axis=0)) / np.ptp(numbers, axis=0)

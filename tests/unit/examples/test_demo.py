@@ -18,6 +18,7 @@ from sfumato.errors import InputError
 from sfumato.examples.demo import MISSING, POLICY, hierarchies, patients, write_example
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
+from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.schema import Role
 from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
@@ -176,6 +177,7 @@ def test_the_private_policy_declares_every_value_and_is_that_of_the_guide(exampl
         if attribute.values:
             assert set(attribute.values) == found
         if attribute.hierarchy:
+            assert isinstance(attribute.hierarchy, Given)
             tree = attribute.hierarchy.tree
             assert {tree.labels[node] for node in tree.leaf_nodes.tolist()} == found
         if attribute.bounds:

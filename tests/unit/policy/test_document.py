@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -1069,7 +1070,7 @@ def test_a_wrong_requirement_has_one_sentence_in_code_and_on_the_command_line(ma
 
 
 def test_type_is_the_word_in_code_too():
-    number = Attribute("age", "quasi-identifier", type="number")
+    number: Any = Attribute("age", "quasi-identifier", type="number")
     assert number == Attribute("age", Role.QUASI_IDENTIFIER, Kind.NUMBER) == replace(number, step=None)
     assert (number.type, replace(number, kind=Kind.DATE).type) == (Kind.NUMBER, Kind.DATE)
     for word in ("type", "kind"):

@@ -6,6 +6,7 @@ import json
 from datetime import date
 from importlib import resources
 from time import process_time
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -165,7 +166,7 @@ def test_something_else_than_a_mapping_is_refused():
 def test_long_lists_of_values_are_checked_without_a_call_for_each():
     """A policy may hold a million values; what is wrong with one of them is said at its place."""
     values = [str(number) for number in range(400_000)]
-    columns = {f"c{i}": {"role": "quasi-identifier", "values": values} for i in range(3)}
+    columns: dict[str, Any] = {f"c{i}": {"role": "quasi-identifier", "values": values} for i in range(3)}
     data = {"attributes": columns, "require": []}
     start = process_time()
     assert not shape.find_mistakes(data)

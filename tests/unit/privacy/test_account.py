@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,10 @@ def test_a_budget_of_nothing_allows_nothing(tmp_path, budget):
 
 def test_what_the_owner_wrote_stays_as_it_is(tmp_path):
     path = tmp_path / "ledger.json"
-    written = {"budget": 2.50, "releases": [{"epsilon": " 0.50 ", "release": "a", "note": ["mine"]}]}
+    written: dict[str, Any] = {
+        "budget": 2.50,
+        "releases": [{"epsilon": " 0.50 ", "release": "a", "note": ["mine"]}],
+    }
     path.write_text(json.dumps(written))
     account.charge(path, "b", Fraction(2))
     with pytest.raises(BudgetExceeded):

@@ -65,6 +65,7 @@ def assert_can_be_followed(text, source):
         if attribute.kind is Kind.NUMBER:
             cells = numbers(column, attribute).drop_null().to_numpy()
             if attribute.role is Role.QUASI_IDENTIFIER and len(cells):
+                assert attribute.bounds is not None
                 assert attribute.bounds[0] <= cells.min() <= cells.max() <= attribute.bounds[1]
             continue
         if attribute.kind is Kind.DATE:

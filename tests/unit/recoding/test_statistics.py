@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -189,7 +190,7 @@ def test_a_column_with_the_name_of_a_statistic_is_refused_before_the_work():
 
 # ---- published and verified --------------------------------------------------------------------------
 
-HIERARCHIES = {
+HIERARCHIES: dict[str, list[Any]] = {
     "number": [None, "flat", {"intervals": [5, 20]}, {"balanced": 2}],
     "date": [None, {"dates": ["day", "month", "quarter", "year", "decade"]}],
 }
@@ -206,8 +207,8 @@ def tables_with_policies(draw):
         if (hierarchy := draw(st.sampled_from(HIERARCHIES[kind]))) is not None:
             declared["hierarchy"] = hierarchy
         if kind == "date":
-            days = st.dates(dt.date(1965, 1, 1), dt.date(1985, 12, 31))
-            cells, arrow = days, pa.date32()
+            cells: st.SearchStrategy[Any] = st.dates(dt.date(1965, 1, 1), dt.date(1985, 12, 31))
+            arrow = pa.date32()
         elif draw(st.booleans()):
             cells, arrow = st.integers(0, 40), pa.int64()
         else:

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from mondrian_cases import tree_recoding
 
 from sfumato.errors import InputError, TableError
 from sfumato.methods.mondrian.grow import partition
@@ -32,9 +33,11 @@ PLACES = {"*": {"North": ["a", "b"], "South": {"Isles": ["c"], "d": None}}}
 def fitted(cells, attribute, *, k=2, output=Output.LABELS, **options) -> Recoding:
     """The recoding of a table of one column."""
     schema = Schema.of(x=attribute)
-    return partition(
+    recoding = partition(
         open_table(pa.table({"x": cells})), schema, [KAnonymity(k)], output=output, **options
     ).recoding
+    assert isinstance(recoding, Recoding)
+    return recoding
 
 
 def applied(recoding, cells, kind=None):
@@ -256,7 +259,7 @@ def test_pieces_of_a_hierarchy_are_its_nodes_in_use():
 
 def test_pieces_come_once_however_many_groups_have_them():
     table = pa.table({"x": [1, 1, 9, 9], "y": [1, 9, 1, 9]})
-    recoding = partition(open_table(table), Schema.of(x=NUMBER, y=NUMBER), [KAnonymity(1)]).recoding
+    recoding = tree_recoding(partition(open_table(table), Schema.of(x=NUMBER, y=NUMBER), [KAnonymity(1)]))
     assert recoding.n_groups == 4
     assert [recoding.pieces(a)[0].to_pylist() for a in (0, 1)] == [["1", "[2, 9]"]] * 2
 
@@ -314,7 +317,7 @@ def test_a_lacking_column_is_named_and_unreadable_cells_are_not_shown():
 
 def test_splits_and_groups_are_counted():
     table = pa.table({"x": [1, 2, 3, 4], "y": ["a", "a", "a", "a"]})
-    recoding = partition(open_table(table), Schema.of(x=NUMBER, y=QUASI), [KAnonymity(1)]).recoding
+    recoding = tree_recoding(partition(open_table(table), Schema.of(x=NUMBER, y=QUASI), [KAnonymity(1)]))
     assert (recoding.n_groups, recoding.n_splits()) == (4, {"x": 3, "y": 0})
 
 

@@ -34,6 +34,7 @@ def words_of(text: str) -> str:
 
 def secret(release: Release) -> Release:
     """The release as if it had been drawn without a seed."""
+    assert release.certificate.privacy is not None
     privacy = replace(release.certificate.privacy, randomness="secret (OpenDP 0.16.0)")
     return replace(release, certificate=replace(release.certificate, privacy=privacy))
 
@@ -86,6 +87,7 @@ def test_a_long_ledger_is_cut_short():
     line = {"draw": "specialization", "mechanism": "exponential", "share": "1/200", "scale": "400"}
     other = line | {"draw": "split point", "of": "age"}
     release = sf.publish(PEOPLE, the_policy(), seed=2)
+    assert release.certificate.privacy is not None
     privacy = replace(release.certificate.privacy, ledger=(line, other) * 50)
     certificate = replace(release.certificate, privacy=privacy)
     assert "60 more" in words_of(render(replace(release, certificate=certificate)))

@@ -114,8 +114,13 @@ def test_cells_of_no_type_are_missing_texts(cells):
 def test_a_dictionary_that_outgrows_its_share_names_the_column_and_the_memory():
     words = Dictionary(Attribute("diagnosis", Role.OTHER), memory=1 << 20)
     batches = [pa.array([f"text {i}" for i in range(k, k + 50_000)]) for k in range(0, 200_000, 50_000)]
+
+    def add_all() -> None:
+        for i, batch in enumerate(batches):
+            words.add(batch, 50_000 * i)
+
     with pytest.raises(InputError, match="Column 'diagnosis' has over") as caught:
-        [words.add(batch, 50_000 * i) for i, batch in enumerate(batches)]
+        add_all()
     assert "different values, too many for a dictionary" in str(caught.value)
     assert "--memory" in str(caught.value)
     assert "drop the column, or declare it a number" in str(caught.value)

@@ -8,6 +8,7 @@ import uuid
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,7 @@ class Word(str):
     __slots__ = ()
 
 
-class Silent:
+class Silent:  # noqa: PLW1641 - so it has no hash, either
     """An object that cannot be asked for anything."""
 
     def __str__(self) -> str:
@@ -46,8 +47,6 @@ class Silent:
 
     def __eq__(self, other: object) -> bool:
         raise RuntimeError
-
-    __hash__ = None
 
 
 NAIVE = datetime(2001, 3, 4)  # noqa: DTZ001 - of no zone, as most tables have them
@@ -73,7 +72,7 @@ OBJECTS = [
 ]  # fmt: skip
 """What may stand in a column of objects: more than 80 of them."""
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "number": {"type": "number", "bounds": [0, 50], "step": 0.5},
     "category": {"values": ["1", "1.5", "2", "3", "40", "5.5", "true", "a", "b", "2001-03-04"]},
     "date": {"type": "date", "bounds": ["2001-03-01", "2001-03-06"]},

@@ -12,6 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -323,9 +324,12 @@ def test_parquet_columns_are_read_one_at_a_time(tmp_path, monkeypatch):
     pq.write_table(TABLE, tmp_path / "t.parquet")
     source = open_table(tmp_path / "t.parquet")
     asked, read = [], pq.ParquetFile.read
-    monkeypatch.setattr(
-        pq.ParquetFile, "read", lambda self, columns: asked.append(columns) or read(self, columns)
-    )
+
+    def note_and_read(self, columns):
+        asked.append(columns)
+        return read(self, columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read", note_and_read)
     source.column("age")
     assert asked == [["age"]]
 
@@ -547,16 +551,17 @@ def test_every_kind_of_pandas_column_gives_its_texts_and_numbers(series):
 @pytest.mark.parametrize("other", [SECRET, 5, 2.5, True, None, b"\xff", "\ud800", 2**70, [1]], ids=repr)
 def test_the_text_of_an_object_does_not_depend_on_others_in_its_column(other):
     """Or one row would change what all others say, and no noise is made for that."""
-    for objects, words in (
-        [[5.0, 2.5], ["5", "2.5"]],
-        [[True, False], ["true", "false"]],
-        [["a", "5.0"], ["a", "5.0"]],
-        [[b"a", b"b"], ["a", "b"]],
-        [
+    cases: list[tuple[list[Any], list[str]]] = [
+        ([5.0, 2.5], ["5", "2.5"]),
+        ([True, False], ["true", "false"]),
+        (["a", "5.0"], ["a", "5.0"]),
+        ([b"a", b"b"], ["a", "b"]),
+        (
             [pd.Timestamp("2024-03-05"), pd.Timestamp("2024-03-05 10:00")],
             ["2024-03-05", "2024-03-05 10:00:00"],
-        ],
-    ):
+        ),
+    ]
+    for objects, words in cases:
         frame = pd.DataFrame({"x": pd.Series([*objects, other], dtype=object)})
         assert lenient_texts(open_table(frame).column("x"), attribute()).to_pylist()[:2] == words
 

@@ -339,8 +339,13 @@ def test_known_rows_are_not_read_again_unless_they_are_others(tmp_path, monkeypa
     assert known.measures == measure(table, policy)
     certificate = Certificate.of(policy, claims(known.measures))
     Release(rows, certificate, policy, format="csv").write(tmp_path / "out")
-    read = []
-    monkeypatch.setattr(folder_checks, "examine_source", lambda *_args, **_named: read.append(1) or known)
+    read: list[int] = []
+
+    def note_and_examine(*_args, **_named):
+        read.append(1)
+        return known
+
+    monkeypatch.setattr(folder_checks, "examine_source", note_and_examine)
     assert verify_folder(tmp_path / "out", known=known).ok
     assert not read
     for other in (replace(known, sha256="0" * 64), replace(known, policy=POLICY), None):

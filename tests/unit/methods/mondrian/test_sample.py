@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from naive_confidence import Sample, rules_of
-from small_trees import SHAPES, Building, axes_from, children_of, n_codes_of, trees
+from small_trees import SHAPES, Building, Shape, axes_from, children_of, n_codes_of, trees
 
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import NO_NUMBER, Axes
@@ -258,7 +258,7 @@ def naive_prune(nodes: Nodes, members, holds) -> tuple[set[frozenset[int]], int]
         rows_of[node] = (
             members[node]
             if not below(nodes, node)
-            else np.concatenate([rows_of[c] for c in children] or [[]]).astype(int)
+            else np.concatenate([np.zeros(0), *(rows_of[c] for c in children)]).astype(int)
         )
         size = 1 + sum(gone[c] for c in children)
         if any(leaves[c] == [c] and not holds(rows_of[c]) for c in children):
@@ -339,7 +339,7 @@ def targets_for(kind: str, column: int) -> Targets:
     return Targets(table(TARGET, label), table(TARGET, number), 1, 1.0, 0.0)
 
 
-SAMPLED = {
+SAMPLED: dict[str, list[Any]] = {
     "k": [KAnonymity(20)],
     "entropy": [EntropyDiversity(1.5, of="s")],
     "recursive": [RecursiveDiversity(3, 2, of="s")],
@@ -430,12 +430,12 @@ def test_a_sample_that_is_everything_gives_the_tree_of_all_rows():
     assert same.rules is COUNT
     expected = MemoryEngine(codes, np.zeros((500, 0), dtype=np.uint32)).grow(problem)
     found = grow_on_sample(codes, same, root_of(axes))
-    assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def test_rows_outside_what_the_sample_covers_are_divided_by_the_hierarchy_too():
     """All rows of the sample are in the north; those in the south still find a leaf, or no split is made."""
-    north_and_south = [[[], []], [[], []]]
+    north_and_south: Shape = [[[], []], [[], []]]
     axes = axes_from([north_and_south])
     north, south = children_of(axes, 0)
     sample = np.repeat(np.arange(2, dtype=np.uint32), 50)[:, None]

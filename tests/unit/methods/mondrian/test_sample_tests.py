@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from naive_confidence import Sample, most_renyi, rules_of
 from scipy import stats
-from small_trees import axes_from
+from small_trees import Shape, axes_from
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
@@ -85,7 +85,7 @@ REQUIREMENTS = st.lists(
     max_size=3,
 )
 NO_TARGETS = Targets(table(TARGET, []), table(TARGET, []), 0, 1.0, 0.0)
-EIGHT = [[], [], [], [], [], [], [], []]
+EIGHT: Shape = [[], [], [], [], [], [], [], []]
 
 
 @given(

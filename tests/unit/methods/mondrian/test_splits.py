@@ -21,7 +21,7 @@ from sfumato.methods.mondrian.frequency_sets import (
     Window,
     lay_out_windows,
 )
-from sfumato.methods.mondrian.grow import Problem, prepare
+from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.splits import BestThresholds, Splitter
@@ -32,7 +32,7 @@ from sfumato.table.opening import open_table
 PLENTY = 1 << 30
 
 
-def problem_of(case: Case) -> Problem:
+def problem_of(case: Case) -> Prepared:
     return prepare(
         open_table(case.table()),
         case.schema(),
@@ -43,17 +43,17 @@ def problem_of(case: Case) -> Problem:
     )
 
 
-def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple[Problem, SplitCriteria]:
+def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple[Prepared, SplitCriteria]:
     problem = problem_of(big_case(11, workload, requirements, **options))
     return problem, criteria_of(problem)
 
 
-def root(problem: Problem, criteria: SplitCriteria, memory: int) -> tuple[Splitter, int]:
+def root(problem: Prepared, criteria: SplitCriteria, memory: int) -> tuple[Splitter, int]:
     state = criteria.whole(n_codes(problem.domains))
     return decide(criteria, state, problem.engine.rows[:, :-1].copy(), memory=memory, block=64)
 
 
-def same_tree(problem: Problem, criteria: SplitCriteria, memory: int = PLENTY) -> None:
+def same_tree(problem: Prepared, criteria: SplitCriteria, memory: int = PLENTY) -> None:
     rows = problem.engine.rows.copy()
     expected = {leaf[0]: leaf for leaf in leaves_in_memory(problem)}
     state = criteria.whole(n_codes(problem.domains))

@@ -161,9 +161,9 @@ def test_cells_of_a_side_table_that_do_not_fit_are_told_as_its(declared, of_tabl
     assert str(caught.value).startswith("In the side table: ")
     assert sentence in str(caught.value)
     assert "secret" not in str(caught.value)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as caught_in_table:
         encoded(schema, source(x=of_side), source(x=of_table))
-    assert "side table" not in str(caught.value)
+    assert "side table" not in str(caught_in_table.value)
 
 
 # ---- weights -------------------------------------------------------------------------------------------------

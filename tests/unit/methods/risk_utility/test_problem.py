@@ -78,7 +78,13 @@ def test_utilities_of_the_paper_and_of_a_user():
     assert found["inverse"] == pytest.approx([1 / 3, 1 / 2, 1, 1, 1])
     assert found["log"] == pytest.approx([0, np.log(1.5), np.log(3), np.log(3), np.log(3)])
     assert model.utilities(PLACE, PLACES, {"place": (0.0, 5.0)}).tolist() == [0, 5, 5, 5, 5]
-    assert model.utilities(PLACE, PLACES, lambda _, tree: tree.depth**2).tolist() == [0, 1, 4, 4, 1]
+    assert model.utilities(PLACE, PLACES, lambda _, tree: (tree.depth**2).tolist()).tolist() == [
+        0,
+        1,
+        4,
+        4,
+        1,
+    ]
 
 
 def test_a_utility_that_rises_towards_the_root_is_refused():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import naive_tds as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from tds_cases import cuts_of
 
 import sfumato as sf
 from sfumato.encoding.domain import OrderedDomain
@@ -88,7 +90,8 @@ def watched(chooser: BestScore) -> list[dict[int, tuple[float, int]]]:
         )
         return number
 
-    chooser.choose = watching
+    replaced: Any = chooser
+    replaced.choose = watching
     return seen
 
 
@@ -150,7 +153,7 @@ def of_numbers(labels: str, *, k: int, **cells: list[float | None]) -> Partition
 
 
 def thresholds(found: Partition) -> list[list[float]]:
-    return [values.tolist() for values in found.recoding.thresholds]
+    return [values.tolist() for values in cuts_of(found).thresholds]
 
 
 def test_a_number_is_divided_where_the_classes_part():
@@ -352,4 +355,4 @@ def test_adult_is_cut_into_groups_of_k(data_folder):
     found = grouped(kept, given)
     assert found.size.min() >= 10
     assert found.size.sum() == kept.num_rows
-    assert found.recoding.n_groups > 10
+    assert cuts_of(found).n_groups > 10

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from blocks import EncodedRows
+from tds_cases import cuts_of
 
 from sfumato.engines.scan import Intake
 from sfumato.errors import InputError, RequirementUnreachable
@@ -97,9 +98,9 @@ def test_a_table_of_some_size_is_cut_as_in_memory_in_few_passes(
     monkeypatch.setattr(tds, "KeptRows", Counting)
     expected = partition(open_table(table), given)
     cuts, portions, rows, _ = found_on_disk(table, given, memory=memory, at_once=at_once)
-    assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.recoding.thresholds]
+    assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in cuts_of(expected).thresholds]
     assert cuts.n_splits() == expected.recoding.n_splits()
-    assert cuts.n_groups == expected.recoding.n_groups
+    assert cuts.n_groups == cuts_of(expected).n_groups
     size = np.concatenate([groups.size for groups, _ in portions])
     leaf = np.concatenate([groups.leaf for groups, _ in portions])
     is_new = np.append(True, (leaf[1:] != leaf[:-1]).any(axis=1))
@@ -117,7 +118,7 @@ def test_a_table_of_some_size_is_cut_as_in_memory_in_few_passes(
 
 def intake_of(given_table: pa.Table, given: Policy, spill: Spill) -> Any:
     """The table as the engine reads it."""
-    intake = Intake(open_table(given_table), given, spill=spill, memory=10**8)
+    intake: Any = Intake(open_table(given_table), given, spill=spill, memory=10**8)
     intake.scan()
     intake.problem = problem_of(intake, given, MondrianOptions())
     return intake
@@ -128,16 +129,16 @@ def test_an_intake_is_cut_as_the_table_in_memory(table):
     expected = partition(open_table(table), given)
     with Spill() as spill:
         intake = intake_of(table, given, spill)
-        cuts, portions = grow_on_disk(
+        cuts, found = grow_on_disk(
             intake,
             intake.problem,
             given,
             storage=RowStorage(spill, intake.layout, memory=10**6, at_once=9000),
             random=seeded(1),
         )
-        portions = list(portions)
+        portions = list(found)
         assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
-    assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.recoding.thresholds]
+    assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in cuts_of(expected).thresholds]
     assert np.concatenate([groups.leaf for groups, _ in portions]).tolist() == expected.leaf.tolist()
     assert np.concatenate([groups.size for groups, _ in portions]).tolist() == expected.size.tolist()
     for groups, payload in portions:
@@ -161,7 +162,7 @@ def test_joint_and_weighted_targets_are_those_of_the_policy(table):
             storage=RowStorage(spill, intake.layout, memory=10**7, at_once=N),
             random=seeded(1),
         )
-    expected = partition(open_table(table), given).recoding
+    expected = cuts_of(partition(open_table(table), given))
     assert [x.tolist() for x in cuts.thresholds] == [x.tolist() for x in expected.thresholds]
     assert cuts.n_splits() == expected.n_splits()
 
@@ -173,7 +174,7 @@ def test_without_a_requirement_no_group_is_counted_while_candidates_are_taken(ta
     expected = partition(open_table(few), given)
     cuts, portions, rows, _ = found_on_disk(few, given, memory=20_000, at_once=100)
     assert rows.passes == 2
-    assert cuts.n_groups == expected.recoding.n_groups
+    assert cuts.n_groups == cuts_of(expected).n_groups
     assert np.concatenate([groups.leaf for groups, _ in portions]).tolist() == expected.leaf.tolist()
     assert np.concatenate([groups.size for groups, _ in portions]).tolist() == expected.size.tolist()
 

@@ -8,6 +8,7 @@ import os
 import pickle
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -264,8 +265,9 @@ def test_a_hierarchy_cannot_be_changed_and_its_repr_shows_no_label():
     places = Hierarchy.flat([SECRET])
     with pytest.raises(ValueError, match="read-only"):
         places.parent[0] = 1
+    anything: Any = places
     with pytest.raises(AttributeError):
-        places.labels = ()
+        anything.labels = ()
     assert SECRET not in repr(places)
 
 
@@ -322,7 +324,7 @@ def test_a_tree_that_is_none_is_refused(wrong, why):
 
 
 def test_a_tree_that_contains_itself_is_refused():
-    loop = {"b": ["x"]}
+    loop: dict[str, Any] = {"b": ["x"]}
     loop["a"] = loop
     with pytest.raises(HierarchyError, match="contains itself"):
         Hierarchy.from_tree({"*": loop})
@@ -330,7 +332,7 @@ def test_a_tree_that_contains_itself_is_refused():
 
 def test_a_tree_that_aliases_blow_up_is_refused(monkeypatch):
     monkeypatch.setattr(files, "MAX_NODES", 1000)
-    bomb = ["x"]
+    bomb: Any = ["x"]
     for _ in range(40):
         bomb = {"a": bomb, "b": bomb}
     with pytest.raises(HierarchyError, match="more than 1,000 nodes"):

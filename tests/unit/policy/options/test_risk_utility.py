@@ -341,7 +341,7 @@ def test_a_private_release_publishes_no_other_column():
         (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1, 9), algorithm=4)), "private algorithm: only variant: paper has it; leave it out."),
         (RiskUtilityOptions(side_table="v", private=PrivateSampling(Fraction(1), Fraction(1, 9), algorithm=5)), "private algorithm: must be 3 or 4."),
         (RiskUtilityOptions(floor=Fraction(-1)), "floor: must be a number from 0 to 1e9, such as 0.1."),
-        (RiskUtilityOptions(utility=lambda _attribute, tree: tree.depth), "utility: a function cannot be written down with the release; give its values by depth."),
+        (RiskUtilityOptions(utility=lambda _attribute, tree: tree.depth.tolist()), "utility: a function cannot be written down with the release; give its values by depth."),
         (RiskUtilityOptions(weights=Weights(column=len)), "weights column: a function cannot be written down with the release; add its numbers as a column."),
         (RiskUtilityOptions(weights=Weights("other")), "weights model: 'other' is not one of model-1, model-2, harmonic."),
         (RiskUtilityOptions(weights=Weights(attributes={"age": float("nan")})), "weights attributes age: must be a weight, a number from 0 to 1e9, such as 2."),

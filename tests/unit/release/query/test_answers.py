@@ -155,7 +155,7 @@ require: [k-anonymity: 2]
 """)
     table = pa.table({"age": [20, 21, 30, 31, 40, 41, 50, 51], "hours": [1, 2, 3, 4, 5, 6, 7, 8]})
     release = sf.publish(table, policy)
-    assert sorted(set(release.rows["age"].to_pylist())) == ["[20, 21]", "[22, 31]", "[32, 41]", "[42, 51]"]
+    assert sorted(set(release.table["age"].to_pylist())) == ["[20, 21]", "[22, 31]", "[32, 41]", "[42, 51]"]
     where = "age between 22 and 31 or age > 41"
     assert release.query("COUNT(*)", where) == (4, 4, 4)
     assert release.query("SUM(hours)", where) == (22, 22, 22)

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 import sqlite3
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -256,7 +257,8 @@ def test_a_row_that_matches_overlaps_and_a_row_in_a_sure_box_matches(case):
     for with_ranges in (False, True):
         groups = group_rows(predicate.names, rows, recoding, policy, with_ranges=with_ranges)
         found = groups.overlap(predicate.rectangles)
-        may, surely, share = (x[groups.of_row] for x in (found.touches, found.is_inside, found.share))
+        may, surely = found.touches[groups.of_row], found.is_inside[groups.of_row]
+        share = found.share[groups.of_row]
         assert (may | ~true).all()
         assert (true | ~surely).all()
         assert (~surely | (share == 1)).all()
@@ -268,7 +270,7 @@ def test_a_row_that_matches_overlaps_and_a_row_in_a_sure_box_matches(case):
     assert (returned, n_true, surplus) == ((touched > 0).sum(), true.sum(), (touched > 0).sum() - true.sum())
 
 
-POSSIBLE = {
+POSSIBLE: dict[str, list[Any]] = {
     "whole": [float(x) for x in range(-2, 12)],
     "bounded": [float(x) for x in range(10)],
     "day": [(dt.date(2020, 1, 25) + dt.timedelta(days=i)).isoformat() for i in range(20)],

@@ -391,6 +391,7 @@ def test_a_certificate_says_the_same_when_it_is_read_again(folder):
     certificate = Certificate.from_json((folder / "certificate.json").read_bytes())
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert certificate.promises_nothing
+    assert certificate.privacy is not None
     secret = replace(certificate, privacy=replace(certificate.privacy, randomness="secret (OpenDP 0.16.0)"))
     assert not secret.promises_nothing
     assert '"promise"' not in secret.to_json()

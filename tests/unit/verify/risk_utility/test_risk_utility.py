@@ -585,13 +585,13 @@ def test_the_mean_risk_lies_between_what_any_choice_of_lacking_rows_gives(lines,
         np.array([float(weight) for _, _, weight in lines]),
         np.array([have for _, have, _ in lines]),
     )
-    risks = Risks.of(boxes, readings, n_lacking)  # type: ignore[arg-type]
+    told = Risks.of(boxes, readings, n_lacking)  # type: ignore[arg-type]
     means, greatest = zip(*found, strict=True)
-    assert risks.n_alone == n_alone
-    assert math.isclose(risks.mean.low, min(means))
-    assert math.isclose(risks.mean.high, max(means))
-    assert risks.greatest.low <= min(greatest) * (1 + 1e-12)
-    assert risks.greatest.high >= max(greatest) * (1 - 1e-12)
+    assert told.n_alone == n_alone
+    assert math.isclose(told.mean.low, min(means))
+    assert math.isclose(told.mean.high, max(means))
+    assert told.greatest.low <= min(greatest) * (1 + 1e-12)
+    assert told.greatest.high >= max(greatest) * (1 - 1e-12)
 
 
 def test_a_figure_says_what_it_is_or_between_what_it_lies():

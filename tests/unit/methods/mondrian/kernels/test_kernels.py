@@ -206,7 +206,7 @@ def test_rows_are_shuffled_within_their_leaves_and_every_order_can_come(sizes, s
 
 def test_every_order_of_a_leaf_is_equally_likely():
     rng = np.random.default_rng(11)
-    seen = Counter()
+    seen: Counter[tuple[int, ...]] = Counter()
     for _ in range(6000):
         out = np.arange(3)
         shuffle_leaves(np.array([0]), np.array([3]), rng.random(3), out)

@@ -6,6 +6,7 @@ import json
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -307,7 +308,8 @@ def best_of_all(case, objective, row, every):
 )
 def test_all_rows_of_adult_at_once_and_a_dozen_one_by_one(adult, kind):
     domains, codes = adult
-    options, objective = {"weights": Weights("harmonic")}, Threshold(Fraction(3, 5))
+    options: dict[str, Any] = {"weights": Weights("harmonic")}
+    objective: Threshold | LogRisk | Lagrangian = Threshold(Fraction(3, 5))
     if kind == "log utility":
         options["utility"] = "log"
     elif kind == "personal":

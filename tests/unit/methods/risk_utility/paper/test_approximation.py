@@ -285,7 +285,7 @@ def test_presolving_does_not_save_theorem_3_in_general():
 
     All rows stay, each pair being allowed. The linear program takes half of everything, which is raw or suppressed.
     """
-    rows = {(0, 0, 0, 0): 1}
+    rows: dict[tuple[int, ...], int] = {(0, 0, 0, 0): 1}
     for a, b in itertools.combinations(range(4), 2):
         rows[tuple(int(i in {a, b}) for i in range(4))] = 1000
     one = chains(rows, [[1, 0]] * 4, [[1, 1]] * 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import naive_sampling
 import naive_tradeoff as naive
@@ -111,11 +112,11 @@ def test_algorithm_3_follows_its_law_and_no_other(objective, t, working):
     problem, beta, random = tiny(), Fraction(2, 3), seeded(20120101)
     parameters = Parameters(float(beta), 0.5, t, 0.0, 1.0, working, 0.0)
     labels = np.array([label for tree in TREES for label in tree.labels])
-    seen = Counter()
+    seen: Counter[tuple[Any, ...]] = Counter()
     for _ in range(2000):
         found = exponential.draw(problem, objective, parameters, random)
         nodes = labels[problem.nodes_of(problem.of_row[found.row], found.levels)]
-        boxes = Counter(map(tuple, nodes.tolist()))
+        boxes: Counter[tuple[Any, ...] | None] = Counter(map(tuple, nodes.tolist()))
         if found.n_drawn > len(found.row):
             boxes[None] = found.n_drawn - len(found.row)
         seen[tuple(sorted(boxes.items(), key=repr))] += 1

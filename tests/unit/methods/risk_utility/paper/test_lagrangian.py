@@ -56,7 +56,7 @@ def test_an_interior_optimum_counted_by_hand():
         worth = {x: Fraction(price) * naive.measure(case, 0, x)[0] + naive.measure(case, 0, x)[2]
                  for x in itertools.product(range(3), range(2))}  # fmt: skip
         assert found.levels[0].tolist() == levels
-        assert worth[tuple(levels)] == max(worth.values())
+        assert worth[levels[0], levels[1]] == max(worth.values())
         assert found.is_proved.all()
 
 
@@ -251,11 +251,11 @@ def test_a_maximum_flow_is_a_minimum_cut_and_near_ones_are_closed_under_roomy_ar
 
 
 def ladders(case: LatticeProblem, row: int):
-    node_count = []
+    counts = []
     for node, (low, high) in enumerate(zip(case.lattice.low, case.lattice.high, strict=True)):
         column = case.side[:, np.searchsorted(case.lattice.root, node, side="right") - 1]
-        node_count.append(int(case.side_count[(low <= column) & (column < high)].sum()))
-    node_count = np.array(node_count)
+        counts.append(int(case.side_count[(low <= column) & (column < high)].sum()))
+    node_count = np.array(counts)
     shape = case.n_columns, int(case.lattice.n_levels.max())
     ladder = Ladder(
         np.empty(case.n_columns, dtype=np.int64), *(np.empty(shape, dtype=np.int64) for _ in range(4))

@@ -428,6 +428,8 @@ def test_another_number_of_rows_of_the_same_file_is_found(tmp_path):
     pcsv.write_csv(SIDE, tmp_path / "side.csv")
     release = publish(people.people(), people.policy(), side_table=tmp_path / "side.csv")
     privacy = release.certificate.privacy
+    assert privacy is not None
+    assert privacy.sampling is not None
     boasted = replace(privacy, sampling=replace(privacy.sampling, side_rows=15_000))
     other = replace(release, certificate=replace(release.certificate, privacy=boasted), report=None)
     other.write(tmp_path / "out")

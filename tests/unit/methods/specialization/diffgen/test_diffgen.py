@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,12 @@ def words(name: str) -> TreeDomain:
     return TreeDomain(Attribute(name, Role.QUASI_IDENTIFIER, hierarchy=TREE), TREE, has_missing=False)
 
 
-DOMAINS = (number("age", 17, 90), words("place"), number("gain", 0, 5000), words("job"))
+DOMAINS: tuple[OrderedDomain | TreeDomain, ...] = (
+    number("age", 17, 90),
+    words("place"),
+    number("gain", 0, 5000),
+    words("job"),
+)
 
 
 class Rows:
@@ -219,7 +225,7 @@ def test_the_least_epsilon_and_the_largest_grid_are_drawn_as_any_other():
     found = draw(people(100), DOMAINS, 2, given, mechanisms.seeded(1))
     assert found.ledger.unspent == 0
     limit = CellLimit([1000, 1, 100, 1], 10**6)
-    cutter = TunedCutter(
+    cutter: Any = TunedCutter(
         ClassifiedRows(people(10), DOMAINS, 2), "smooth", plan=BudgetPlan.of(given.epsilon, 20), limit=limit,
         ledger=Ledger(given.epsilon), mechanisms=mechanisms.seeded(1),
     )  # fmt: skip
