@@ -129,7 +129,9 @@ def test_compare_prints_a_table_with_advice_and_writes_four_files(sfumato_proces
     done = sfumato_process("compare", table, "--policy", policy, *arguments)
     assert (done.code, done.err) == (0, "")
     assert "k=2, workload=on" in done.out
-    assert "Not k=301, workload=on; k=301, workload=off: 301-anonymity cannot be met" in done.out
+    assert (
+        "k=301, workload=on; k=301, workload=off cannot be published: 301-anonymity cannot be met" in done.out
+    )
     assert "\n- disease (decision-tree, accuracy): the raw data reach" in done.out
     assert names(here / "frontier") == ["frontier.csv", "frontier.json", "frontier.png", "frontier.svg"]
     document = json.loads((here / "frontier" / "frontier.json").read_text())

@@ -128,6 +128,33 @@ def test_links_between_documents_lead_somewhere(document):
     assert not broken
 
 
+def anchors_of(text: str) -> set[str]:
+    """The names by which a page's headings can be linked to."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), flags=re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_an_anchor_is_a_heading_without_signs():
+    text = "# A title: with signs\n```\n# no\n```\n## Two `words`\n"
+    assert anchors_of(text) == {"a-title-with-signs", "two-words"}
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_to_parts_of_documents_lead_to_headings(document):
+    page = ROOT / document
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)]*)\)", page.read_text(encoding="utf-8"))
+    broken = [
+        f"{other}#{anchor}"
+        for other, anchor in links
+        if anchor not in anchors_of(((page.parent / other) if other else page).read_text(encoding="utf-8"))
+    ]
+    assert not broken
+
+
 def test_the_recipes_name_files_that_are_there():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = [name for name in re.findall(r"`([\w/.]+(?:/|\.py))`", text) if "NAME" not in name]

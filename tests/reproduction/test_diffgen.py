@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sfumato.policy.options.diffgen import DiffGenOptions
+
 REPRODUCTION = Path(__file__).resolve().parents[2] / "reproduction"
 sys.path.insert(0, str(REPRODUCTION))
 
@@ -201,7 +203,7 @@ def test_an_empty_table_is_no_error():
 def test_adult_is_declared_in_full():
     policy = private.policy(private.options(0.1))
     assert policy.is_private
-    assert policy.method.epsilon == Fraction(1, 10)
+    assert policy.options_for(DiffGenOptions).epsilon == Fraction(1, 10)
     sizes = {
         name: len(studies.category(name, tree).hierarchy.tree.leaf_nodes)
         for name, tree in private.TREES.items()

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sfumato.policy.options.mondrian import MondrianOptions
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "reproduction"), str(ROOT / "benchmarks")]
 
@@ -137,7 +139,7 @@ def test_policies_of_runs_are_policies():
         policy = Policy.parse(run.policy())
         assert len(policy.schema.quasi_identifiers) == 9
         assert bool(policy.workload) == (run.criterion == "InfoGain")
-    asked = Policy.parse(Run(T, frequency_groups=8).policy()).method
+    asked = Policy.parse(Run(T, frequency_groups=8).policy()).options_for(MondrianOptions)
     assert (asked.scale, asked.frequency_groups, asked.rows_in_memory) == (T, 8, 2_000_000)
 
 

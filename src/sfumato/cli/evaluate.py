@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("table")
 @policy_option
 @click.option("--folds", type=click.IntRange(min=2), help="Parts to hold out in turn; 10 if not given.")
-@click.option("--test", help="A table of further rows to test on, in place of folds.")
+@click.option("--test", metavar="TABLE", help="A table of further rows to test on, in place of folds.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
               help="File to write: .json (for publish --evaluation), .csv, .csv.gz or .parquet.")  # fmt: skip
 @overwrite_option

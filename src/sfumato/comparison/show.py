@@ -46,7 +46,7 @@ def _problems(found: Comparison) -> str:
     for setting in found.settings:
         if setting.problem is not None:
             names.setdefault(setting.problem, []).append(setting.name)
-    return "\n".join(f"Not {'; '.join(which)}: {problem}" for problem, which in names.items())
+    return "\n".join(f"{'; '.join(which)} cannot be published: {problem}" for problem, which in names.items())
 
 
 def _tables(found: Comparison) -> Iterator[str]:

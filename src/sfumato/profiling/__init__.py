@@ -1,3 +1,5 @@
-"""A first look at a table, and a draft of a policy: ``profile``, with the ``facts`` of its columns and a ``guess`` of
-their roles (by ``names``), as a ``draft``; ``private`` drafts one for DiffGen.
+"""A first look at a table: a draft of a policy for it, with a reason for each guess.
+
+``profile`` has :func:`profile`. ``facts`` measures the cells of a column, ``names`` says what its name suggests,
+``guess`` decides what it is, ``draft`` writes the policy, and ``private`` one for DiffGen.
 """

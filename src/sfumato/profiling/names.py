@@ -1,6 +1,6 @@
 """What a column's name suggests: a small dictionary of the words that tables about people use.
 
-A name is only a hint. :mod:`sfumato.profiling.profile` weighs it against what the cells look like.
+A name is only a hint. :mod:`sfumato.profiling.guess` weighs it against what the cells look like.
 """
 
 from __future__ import annotations
@@ -153,11 +153,11 @@ def hint_of(name: str) -> Hint:
     """
     words = words_of(name)
     whole = "".join(words)
-    meaning, word = _meaning(words, whole)
+    meaning, word = _find_meaning(words, whole)
     return Hint(
         meaning,
         word,
-        otherwise=_plain_meaning(words, whole)[0],
+        otherwise=_find_plain_meaning(words, whole)[0],
         is_person=bool(_PERSONS.first([*words, whole.removesuffix("id")])),
         is_age=bool(_AGES.first(words)),
         is_birth=bool(_BIRTHS.first(words)),
@@ -167,19 +167,19 @@ def hint_of(name: str) -> Hint:
     )
 
 
-def _meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
+def _find_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if note := _NOTES.first(words):
         return NameMeaning.NOTE, note
-    if direct := _DIRECT.first([*words, whole]) or _named_person(words):
+    if direct := _DIRECT.first([*words, whole]) or _find_person_name(words):
         return NameMeaning.DIRECT, direct
-    if key := _key(words, whole):
+    if key := _find_key(words, whole):
         return NameMeaning.KEY, key
     if whole in _WEIGHTS or ("weight" in words and _WEIGHED.first(words)):
         return NameMeaning.WEIGHT, "weight" if "weight" in words else whole
-    return _plain_meaning(words, whole)
+    return _find_plain_meaning(words, whole)
 
 
-def _plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
+def _find_plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if sensitive := _SENSITIVE.first(words):
         return NameMeaning.SENSITIVE, sensitive
     if known := _KNOWN.first([*words, whole]):
@@ -187,14 +187,14 @@ def _plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     return NameMeaning.NONE, ""
 
 
-def _named_person(words: list[str]) -> str:
+def _find_person_name(words: list[str]) -> str:
     """`name` alone, or the name of a person; the name of a country or a hospital is none."""
     others = [word for word in words if word not in ("name", "names")]
     is_person = len(others) < len(words) and all(word in _NAMED or word in _PERSONS for word in others)
     return "name" if is_person else ""
 
 
-def _key(words: list[str], whole: str) -> str:
+def _find_key(words: list[str], whole: str) -> str:
     """A key by its own word, or a person (or what a person holds) with a number: patient_no, customercode."""
     if key := _KEYS.first([*words, whole]):
         return key

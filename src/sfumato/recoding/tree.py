@@ -52,9 +52,10 @@ LARGE = 10_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recoding(Recoder):
-    """A tree of splits with what its axes mean. ``apply`` recodes any rows and promises nothing.
+    """The recoding of a release by Mondrian: a tree of splits, which gives any row a box.
 
-    ``left_out`` are the columns that a release never has: identifiers and dropped ones. A place is a node of the tree.
+    ``apply`` recodes rows of the same columns, and promises nothing. ``left_out`` are the columns that a release never
+    has: identifiers and dropped ones. A place is a node of the tree.
     """
 
     axes: tuple[Axis, ...]

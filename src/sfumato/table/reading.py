@@ -48,7 +48,7 @@ _PLAIN_NUMBER = rf"^{NUMBER}$"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What cannot be seen from a table: ``encoding``, ``decimal`` ("." or ",") and the format of ``dates``.
+    """How the text of a table is written: its ``encoding``, ``decimal`` sign ("." or ",") and the format of ``dates``.
 
     What is None is recognized, or as usual: UTF-8, a decimal point, dates such as 2024-03-05.
 

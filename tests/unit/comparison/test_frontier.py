@@ -311,7 +311,7 @@ def test_a_best_mean_that_may_be_luck_does_not_hide_what_is_shown():
 def test_advice_of_what_cannot_be_met():
     none = compare(people(50), POLICY, {"k": ("400", "500")}, models=["decision-tree"])
     assert guidance(none) == ("None of these settings can be met; ask for less, or add rows.",)
-    assert "Not k=400: 400-anonymity cannot be met" in as_text(none)
+    assert "k=400 cannot be published: 400-anonymity cannot be met" in as_text(none)
 
 
 def test_private_methods_come_with_the_sentence_on_the_budget():

@@ -82,12 +82,14 @@ def test_a_private_variant_of_a_policy_of_groups_publishes_boxes_and_the_class_a
 
 
 def test_a_private_policy_keeps_its_options_when_epsilon_varies():
-    assert vary_policy(PRIVATE, {"epsilon": "2"}).method == replace(PRIVATE.method, epsilon=Fraction(2))
+    assert vary_policy(PRIVATE, {"epsilon": "2"}).method == replace(
+        PRIVATE.options_for(DiffGenOptions), epsilon=Fraction(2)
+    )
 
 
 @pytest.mark.parametrize("written", ["0.1", "1e-3", "0.123456789012345"])
 def test_an_epsilon_is_the_decimal_that_is_written(written):
-    assert vary_policy(PRIVATE, {"epsilon": written}).method.epsilon == Fraction(written)
+    assert vary_policy(PRIVATE, {"epsilon": written}).options_for(DiffGenOptions).epsilon == Fraction(written)
     assert Setting({"epsilon": written}).exposure == float(written)
 
 
@@ -146,7 +148,7 @@ workload: [classify: ill]
     vary = parse_vary(["method=tds,diffgen", "epsilon=1"])
     found = compare(people(), plain, vary, folds=2, models=["decision-tree"])
     assert [setting.problem is None for setting in found.settings] == [True, False]
-    assert "Not method=diffgen, epsilon=1: " in as_text(found)
+    assert "method=diffgen, epsilon=1 cannot be published: " in as_text(found)
 
 
 # ---- what is found ---------------------------------------------------------------------------------------

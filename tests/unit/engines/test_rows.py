@@ -39,7 +39,8 @@ class GivenRows:
 
 
 def read(rows, *, payload: bool = True) -> tuple[list[list[int]], list[str]]:
-    codes, notes = [], []
+    codes: list[list[int]] = []
+    notes: list[str] = []
     for each in rows.blocks(payload=payload):
         codes += each.rows.tolist()
         notes += [] if each.payload is None else each.payload.column("note").to_pylist()

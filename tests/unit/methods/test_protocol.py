@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -109,8 +110,9 @@ def test_a_seed_repeats_and_no_seed_does_not():
 
 def test_without_a_ledger_nobody_is_charged():
     assert Extras().charge is charge_nobody
-    assert charge_nobody(Fraction(1)) is None
-    assert charge_nobody(Fraction(1), Fraction(1, 10**6)) is None
+    charge: Any = charge_nobody
+    assert charge(Fraction(1)) is None
+    assert charge(Fraction(1), Fraction(1, 10**6)) is None
 
 
 def test_a_draft_promises_nothing_that_it_was_not_given():

@@ -229,7 +229,7 @@ def test_column_names_and_values_are_texts_as_written():
     assert policy.schema["1"].missing_values == ("~", "0", "NULL", ".nan")
     assert policy.requirements == (EntropyDiversity(2, of="1"),)
     assert policy.workload == (Classify("no"), Classify(["0x1", "1"]))
-    assert policy.method.split_only == ("no",)
+    assert policy.options_for(MondrianOptions).split_only == ("no",)
 
 
 @pytest.mark.parametrize("number", ["1e8", "1.0e+8", "100000000", "100_000_000"])

@@ -22,6 +22,7 @@ from sfumato.cli import commands
 from sfumato.errors import InputError, PolicyError, VerificationFailed
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
+from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.release.folder import older_sha256_of, sha256_of
 from sfumato.release.release import Release
 from sfumato.table.write import compact
@@ -571,8 +572,8 @@ def test_a_side_table_that_a_release_names_is_not_sought():
     require: []
     method: {risk-utility: {utility-at-least: 0.5, side-table: /etc/passwd}}
     """
-    assert Policy.parse(given, None).method.side_path is None
-    assert Policy.parse(given, "/home").method.side_path == "/etc/passwd"
+    assert Policy.parse(given, None).options_for(RiskUtilityOptions).side_path is None
+    assert Policy.parse(given, "/home").options_for(RiskUtilityOptions).side_path == "/etc/passwd"
 
 
 def test_hashes_of_parts_go_with_their_names(parts):

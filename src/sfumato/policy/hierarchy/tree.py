@@ -34,10 +34,11 @@ Node = int | np.integer[Any]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Hierarchy:
-    """A tree in depth-first preorder: node 0 is the root, and a node comes before its children.
+    """A tree of labels over the values of a column, from the single values up to the root.
 
-    Only ``labels`` and ``parent`` are given; the rest follows from them. A label is ``None`` for the leaf
-    of missing values. Sibling labels are distinct, and so are the labels of leaves (until :meth:`prune`);
+    Nodes are numbered depth first: node 0 is the root, and a node comes before its children. Only ``labels`` and
+    ``parent`` are given; the rest follows from them. :meth:`from_tree` reads nested dicts. A label is ``None`` for the
+    leaf of missing values. Sibling labels are distinct, and so are the labels of leaves (until :meth:`prune`);
     otherwise a label may stand in several places. Equality and hash are by content.
 
     >>> places = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c"]}})

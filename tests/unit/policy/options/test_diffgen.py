@@ -68,8 +68,8 @@ def test_epsilon_alone_is_enough():
 )  # fmt: skip
 def test_epsilon_is_the_decimal_that_is_written(written, exact):
     private = policy(f"{{epsilon: {written}}}")
-    assert private.method.epsilon == exact
-    assert Policy.from_dict(private.as_dict()).method.epsilon == exact
+    assert private.options_for(DiffGenOptions).epsilon == exact
+    assert Policy.from_dict(private.as_dict()).options_for(DiffGenOptions).epsilon == exact
 
 
 EPSILON = "epsilon: must be a number from 1e-9 to 1e12, such as 1.0; the smaller, the more private."
@@ -110,7 +110,7 @@ def test_cuts_survive_being_written():
     given = policy(
         "{epsilon: 1, cuts: {age: [40, 60], height: [0.5], born: [2000-07-01], sex: leaves, job: [Professional, Artist]}}"
     )
-    assert given.method.cuts == {
+    assert given.options_for(DiffGenOptions).cuts == {
         "age": (40, 60), "height": (0.5,), "born": ("2000-07-01",), "sex": "leaves", "job": ("Professional", "Artist")
     }  # fmt: skip
     assert Policy.from_dict(given.as_dict()) == given
@@ -343,7 +343,7 @@ def test_the_cells_of_cuts_are_counted_with_missing_at_the_leaves():
 def test_labels_keep_their_spelling():
     tree = "{role: quasi-identifier, hierarchy: {tree: {Any: {01: [a], yes: [b], 1: [c]}}}}"
     text = altered(SEX, tree).replace("{epsilon: 1.0}", "{epsilon: 1.0, cuts: {sex: [01, yes, 1]}}")
-    assert Policy.parse(text).method.cuts == {"sex": ("01", "yes", "1")}
+    assert Policy.parse(text).options_for(DiffGenOptions).cuts == {"sex": ("01", "yes", "1")}
 
 
 def test_no_message_repeats_a_value():
