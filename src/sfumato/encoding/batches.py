@@ -69,7 +69,7 @@ class OnePass:
 class Batch(ABC):
     """Some rows of a table as they are stored; the cells of a number or date are read once.
 
-    ``first_row`` rows come before them. ``codes`` are what others have made of them and want to find again.
+    ``first_row`` rows come before them. ``codes`` keeps columns of codes that were made of them, to make none twice.
     """
 
     def __init__(self, n_rows: int, schema: Schema, *, first_row: int = 0) -> None:
@@ -95,8 +95,8 @@ class Batch(ABC):
         """Numbers, or days; missing is -inf."""
         return as_floats(self.cells(name))
 
-    def of(self, observer: Observer) -> Any:
-        """What an observer looks at."""
+    def cells_for(self, observer: Observer) -> Any:
+        """The cells that an observer looks at: as they are stored, or as numbers or days."""
         name = observer.attribute.name
         return self.raw(name) if observer.is_raw else self.cells(name)
 
@@ -165,7 +165,7 @@ def observe_again(observers: Iterable[Observer], show: Show) -> None:
 
     def observe(batch: Batch) -> None:
         for observer in again:
-            observer.observe_again(batch.of(observer))
+            observer.observe_again(batch.cells_for(observer))
 
     if again:
         show([observer.attribute.name for observer in again], observe)
@@ -173,7 +173,11 @@ def observe_again(observers: Iterable[Observer], show: Show) -> None:
 
 def learn(observer: Observer, show: Show) -> None:
     """Show an observer all that it needs to see, and let it decide."""
-    show([observer.attribute.name], lambda batch: observer.observe(batch.of(observer), batch.first_row))
+
+    def observe(batch: Batch) -> None:
+        observer.observe(batch.cells_for(observer), batch.first_row)
+
+    show([observer.attribute.name], observe)
     observe_again([observer], show)
     observer.finish()
 
@@ -181,7 +185,7 @@ def learn(observer: Observer, show: Show) -> None:
 def encode_whole(encoder: Encoder, table: WholeTable) -> Codes:
     """The codes of a column of a table in memory, by an encoder that has seen nothing yet."""
     learn(encoder, table.show)
-    codes = encoder.codes(table.of(encoder))
+    codes = encoder.codes(table.cells_for(encoder))
     table.forget(encoder.attribute.name)
     return codes
 

@@ -30,7 +30,10 @@ class CodedColumn:
 
 
 def combine(columns: Sequence[CodedColumn], show: Show, memory: int, name: str) -> CodedColumn:
-    """Several columns of codes as one, numbered by what occurs. An error calls them by ``name``."""
+    """Several columns of codes as one: combinations that occur are numbered. An error calls them by ``name``.
+
+    As many columns as fit into one whole number are combined at a time.
+    """
     if len(columns) == 1 and len(columns[0].count):
         return columns[0]
     ahead, rest = [columns[0]], list(columns[1:])

@@ -156,7 +156,7 @@ def encode_by_domains(source: Source, domains: Sequence[Domain]) -> Codes:
 
 
 class _Class:
-    """The cells of the class; as many as there are declared values is the code of all others."""
+    """The cells of the class as codes: those of the declared values in their order, and then one for all other cells."""
 
     def __init__(self, attribute: Attribute) -> None:
         self.attribute = attribute
@@ -249,14 +249,14 @@ def not_as_declared(source: Source, policy: Policy) -> dict[str, int]:
     found[target.name] = 0
     for batch in source.batches(list(found)):
         for name, domain in zip(found, rows.domains, strict=False):
-            found[name] += _n_strange(domain, batch.column(name))
+            found[name] += _count_strange(domain, batch.column(name))
         found[target.name] += int(
             np.sum(rows.target.codes(batch.column(target.name)) == len(rows.class_values))
         )
     return {name: n for name, n in found.items() if n}
 
 
-def _n_strange(domain: Domain, column: Any) -> int:
+def _count_strange(domain: Domain, column: Any) -> int:
     """Cells that are there, and unreadable, unknown or outside the bounds."""
     attribute = domain.attribute
     is_missing = lenient_texts(column, attribute).is_null().to_numpy(zero_copy_only=False)

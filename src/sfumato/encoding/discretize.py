@@ -102,11 +102,11 @@ class _BestCut:
 def _cut_range(
     distinct: NDArray[np.float64], below: NDArray[np.int64], at_most: float
 ) -> NDArray[np.float64]:
+    """The cuts of all values; ``below`` has, for each value, how many rows of each label lie below it."""
     information = _Information(int(below[-1].sum()))
     cuts: list[float] = []
-    queue: list[
-        tuple[float, int, _BestCut]
-    ] = []  # `first` is unique among the parts that wait: never a tie beyond it
+    # `first` is unique among the parts that wait, so that no tie ever goes beyond it
+    queue: list[tuple[float, int, _BestCut]] = []
 
     def consider(first: int, end: int) -> None:
         if cut := _best_cut(first, end, below, information):
@@ -122,7 +122,7 @@ def _cut_range(
 
 
 class _Information:
-    """Table of n ln n for any count: looked up, not computed anew for every cut; ``math.log`` rounds as Java's does."""
+    """n ln n of any count n: from a table, not computed anew for every cut; ``math.log`` rounds as Java's does."""
 
     def __init__(self, n_rows: int) -> None:
         self.known = _information_table(min(n_rows, LARGEST_TABLE))

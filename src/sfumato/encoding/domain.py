@@ -13,7 +13,7 @@ from sfumato.kernels.axes import Axes
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Attribute
-from sfumato.table.distinct import at
+from sfumato.table.distinct import take_at
 
 Codes = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -27,10 +27,10 @@ MISSING = -math.inf
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedDomain:
-    """Values in ascending order; code i is ``values[i]``, or ``origin + i * step`` where ``values`` is None.
+    """Values in ascending order; code i is ``values[i]``, or ``origin + i * grid`` where ``values`` is None.
 
-    Very many values stay in a file, of which ``values`` is a map: look at it through ``value``, for it holds
-    positions, where missing stands with the least value.
+    Values that are too many for memory stay in a file, and ``values`` is a memory map of it. There code 0 of a domain
+    with missing cells has the least value: ask ``value`` what codes mean.
 
     ``low`` and ``high`` are the outer ends that a release may show: the declared bounds, or the range of
     the table. ``grid`` is the distance of neighbouring values (1 for whole numbers and days), None if any
@@ -52,7 +52,7 @@ class OrderedDomain:
         """The value of each code; missing is -inf."""
         codes = np.asarray(code)
         grid = self.grid or 1.0
-        found = _grid_points(self.origin, grid, codes) if self.values is None else at(self.values, codes)
+        found = _grid_points(self.origin, grid, codes) if self.values is None else take_at(self.values, codes)
         return np.where(codes == 0, MISSING, found) if self.has_missing else found
 
 
@@ -155,7 +155,7 @@ def _least_code(domain: Domain) -> int:
 
 
 def _width(domain: Domain) -> float:
-    """Width of the whole table on one axis: leaves or values spanned; 1 where nothing is."""
+    """Width of the whole table on one axis: how many leaves, or how much of the values, it spans; 1 if nothing."""
     if isinstance(domain, TreeDomain) or domain.values is None:
         width = float(domain.n_codes - 1 - _least_code(domain))
     else:

@@ -29,7 +29,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.requirements import Needs, Reference, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.table import cells as table_cells
-from sfumato.table.distinct import Dictionary, NumberFile, Numbers, places
+from sfumato.table.distinct import Dictionary, NumberFile, Numbers, find_places
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill, size_of
 
@@ -101,7 +101,7 @@ class OrderedEncoder:
             self._collect(cells)
 
     def settle(self) -> bool:
-        """Did the values turn out to be ranks only on the way?"""
+        """Must all batches be observed again? They must if only a later one showed that values have to be ranked."""
         if self.extent.grid_domain() is not None or self._n_collected == self.extent.n_present:
             return False
         self.numbers.drop()
@@ -159,8 +159,8 @@ class OrderedEncoder:
             found = _grid_codes(present_cells(cells), self.domain)
         elif self._ranks is not None and cells is self._waiting:
             found = self._ranks + self.domain.has_missing
-        else:  # the last of equals: no missing
-            found = places(self.domain.values, present_cells(cells))
+        else:  # of equal values the last: in a file code 0, which is missing, has the least value, too
+            found = find_places(self.domain.values, present_cells(cells))
         return put_missing(found.astype(np.uint32), is_null(cells))
 
 
@@ -245,6 +245,7 @@ class NumberTreeEncoder(OnePass):
         return self._seen[1]
 
     def _let_values_go(self, numbers: Numbers) -> None:
+        """Do without the distinct values, if they are too many; an error if the hierarchy is made of them."""
         if len(numbers.values()) * 100 <= self.memory:
             return
         if not self.attribute.declaration.is_complete(self.attribute):

@@ -20,7 +20,11 @@ NO_RANGE = (0.0, -1.0)
 
 @dataclass(slots=True)
 class Extent:
-    """What decides on the codes of a number column, gathered batch by batch."""
+    """What decides on the codes of a number column, gathered batch by batch.
+
+    ``is_int`` if all cells are stored as whole numbers, ``is_whole`` if all are whole, however they are stored.
+    ``n_outside`` cells lie outside the declared bounds, and ``n_off`` are not on the declared step.
+    """
 
     attribute: Attribute
     n_rows: int = 0

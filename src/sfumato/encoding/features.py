@@ -17,7 +17,7 @@ from sfumato.table.distinct import Numbers
 from sfumato.table.spill import size_of
 
 MOST_CELLS = 16
-"""Into how many cells a feature that is a number is cut."""
+"""Into how many cells a feature that is a number is cut at most."""
 
 
 class FeatureValues(OnePass):

@@ -22,7 +22,7 @@ from sfumato.policy.schema import Attribute, Schema
 from sfumato.table.source import Source
 
 N_DIGITS = 7
-"""Decimals that a number may have, and none, for its codes to be exact."""
+"""How many scales are tried, for codes to be exact: those of numbers with 0, 1, ... 6 decimals."""
 
 SURELY_WHOLE = 2**53 // 10 ** (N_DIGITS - 1)
 """Whole numbers below this stay exact when they are scaled."""
@@ -70,11 +70,11 @@ class NumberEncoder:
         self.extent = Extent(replace(attribute, bounds=None, step=None))
         self.scale = NumberScale(0.0, 1.0, is_exact=True)
         self.sums = Sums()
-        self._rest = (0, self.scale)  # what is taken off first, and the scale of the rest
-        self._is_whole_at = [True] * N_DIGITS
+        self._base_and_scale = (0, self.scale)  # what is taken off first, and the scale of what is left
+        self._have_at_most = [True] * N_DIGITS  # for 0, 1, ... decimals: has no number more of them?
         self._waiting: pa.Array | None = None
         self._codes: NDArray[np.int64] | None = None
-        self._reference: int | None = None
+        self._reference: int | None = None  # taken off whole numbers before they are added up
         self._is_summed = True
 
     def observe(self, cells: pa.Array, _first_row: int) -> None:
@@ -99,8 +99,8 @@ class NumberEncoder:
             self._add_up(present)
         if not is_int or max(abs(int(present.min())), abs(int(present.max()))) >= SURELY_WHOLE:
             floats = present.astype(np.float64)
-            for digits, is_whole in enumerate(self._is_whole_at):
-                self._is_whole_at[digits] = is_whole and _is_whole_at(floats, digits)
+            for digits, so_far in enumerate(self._have_at_most):
+                self._have_at_most[digits] = so_far and _are_decimals(floats, digits)
 
     def _add_up(self, present: NDArray[Any]) -> None:
         if self._reference is None:
@@ -114,26 +114,26 @@ class NumberEncoder:
         """Choose the scale; all batches must be looked at again if their sums are not known."""
         if self.extent.n_present == 0:
             return False
-        base, rest = self._rest = _units(self.extent, self._are_whole_at)
-        self.scale = NumberScale(base + rest.origin, rest.unit, rest.is_exact)
+        base, scale = self._base_and_scale = _choose_scale(self.extent, self._all_have_at_most)
+        self.scale = NumberScale(base + scale.origin, scale.unit, scale.is_exact)
         if self._waiting is not None:
-            self._codes = _number_codes(present_cells(self._waiting), *self._rest)
+            self._codes = _number_codes(present_cells(self._waiting), *self._base_and_scale)
             self.sums.add(self._codes)
             return False
-        if self._is_summed and self.extent.is_int and rest.is_exact:
+        if self._is_summed and self.extent.is_int and scale.is_exact:
             self.sums = self.sums.move((self._reference or 0) - base)
             return False
         self.sums = Sums()
         return True
 
-    def _are_whole_at(self, digits: int) -> bool:
-        """Has no number more decimals than that?"""
+    def _all_have_at_most(self, digits: int) -> bool:
+        """Has no number of the column more decimals than that?"""
         if self._waiting is None:
-            return self.extent.is_int or self._is_whole_at[digits]
-        return _is_whole_at(_above(present_cells(self._waiting), self.extent.base), digits)
+            return self.extent.is_int or self._have_at_most[digits]
+        return _are_decimals(_above(present_cells(self._waiting), self.extent.base), digits)
 
     def observe_again(self, cells: pa.Array) -> None:
-        self.sums.add(_number_codes(present_cells(cells), *self._rest))
+        self.sums.add(_number_codes(present_cells(cells), *self._base_and_scale))
 
     def finish(self) -> None:
         n_missing = self.extent.n_rows - self.extent.n_present
@@ -152,12 +152,16 @@ class NumberEncoder:
         if self._codes is not None and cells is self._waiting:
             codes = self._codes
         else:
-            codes = _number_codes(present_cells(cells), *self._rest)
+            codes = _number_codes(present_cells(cells), *self._base_and_scale)
         return put_missing(codes.astype(np.uint32), is_null(cells), self.missing or 0)
 
 
-def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
-    """Have these numbers no more decimals than that?"""
+def _are_decimals(present: NDArray[Any], digits: int) -> bool:
+    """Have these numbers at most so many decimals?
+
+    >>> _are_decimals(np.array([0.5, 1.25]), 1), _are_decimals(np.array([0.5, 1.25]), 2)
+    (False, True)
+    """
     scale = 10**digits
     if digits == 0 and present.dtype.kind == "i":
         return True
@@ -167,8 +171,11 @@ def _is_whole_at(present: NDArray[Any], digits: int) -> bool:
     return np.array_equal(scaled, present)
 
 
-def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, NumberScale]:
-    """What is taken off first, and the scale of the rest: the first power of ten that makes all whole, if one fits."""
+def _choose_scale(extent: Extent, all_have_at_most: Callable[[int], bool]) -> tuple[int, NumberScale]:
+    """What is taken off first, and the scale of what is left: the first power of ten that makes all whole, if one fits.
+
+    ``all_have_at_most`` says whether no number has more decimals than that.
+    """
     base = extent.base
     origin = float(extent.least - base)
     span = float(extent.greatest - base) - origin
@@ -176,14 +183,15 @@ def _units(extent: Extent, is_whole_at: Callable[[int], bool]) -> tuple[int, Num
         raise TableError(
             f"The numbers of column {extent.attribute.name!r} lie too far apart; drop or mend the largest."
         )
-    room = float(NO_NUMBER) - 1
+    greatest_code = float(NO_NUMBER) - 1
     for digits in range(N_DIGITS):
         scale = 10**digits
-        if span * scale > room:
+        if span * scale > greatest_code:
             break
-        if abs(origin) * scale < EXACT_LIMIT and is_whole_at(digits):
+        if abs(origin) * scale < EXACT_LIMIT and all_have_at_most(digits):
             return base, NumberScale(origin, 1.0 / scale, is_exact=True)
-    return base, NumberScale(origin, max(span / room, float(np.finfo(np.float64).tiny)), is_exact=False)
+    unit = max(span / greatest_code, float(np.finfo(np.float64).tiny))
+    return base, NumberScale(origin, unit, is_exact=False)
 
 
 def _number_codes(present: NDArray[Any], base: int, scale: NumberScale) -> NDArray[np.int64]:
@@ -263,20 +271,23 @@ class SumsWithin:
     """
 
     def __init__(self, n: int) -> None:
-        self.sums = np.zeros((4, n), dtype=np.uint64)  # how many, their sum, and squares in two halves
-        self.greatest = np.zeros(n, dtype=np.uint64)
+        self.n, self.total, self.greatest = (np.zeros(n, dtype=np.uint64) for _ in range(3))
+        self.squares_high, self.squares_low = (
+            np.zeros(n, dtype=np.uint64) for _ in range(2)
+        )  # halves of 32 bits
 
     def add(self, codes: Codes, group: Codes) -> None:
         """Look at some more codes, and the group of each."""
         wide = codes.astype(np.uint64)
         squares = wide * wide
-        one = np.ones(1, dtype=np.uint64)
-        parts = (one, wide, squares >> HALF, squares & LOW_HALF)
-        for sums, part in zip(self.sums, parts, strict=True):
-            np.add.at(sums, group, part)
+        np.add.at(self.n, group, np.uint64(1))
+        np.add.at(self.total, group, wide)
+        np.add.at(self.squares_high, group, squares >> HALF)
+        np.add.at(self.squares_low, group, squares & LOW_HALF)
         np.maximum.at(self.greatest, group, wide)
 
     def all(self) -> list[Sums]:
         """Those of each group."""
-        rows = zip(*self.sums.tolist(), self.greatest.tolist(), strict=True)
-        return [Sums(n, total, (high << 32) + low, most) for n, total, high, low, most in rows]
+        columns = (self.n, self.total, self.squares_high, self.squares_low, self.greatest)
+        groups = zip(*(column.tolist() for column in columns), strict=True)
+        return [Sums(n, total, (high << 32) + low, greatest) for n, total, high, low, greatest in groups]

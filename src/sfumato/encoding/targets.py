@@ -87,12 +87,12 @@ def targets_of(task: Predict) -> list[Target]:
 
 
 def cell_of(task: Predict, target: Target, schema: Schema) -> Cell | None:
-    """The cells that a target is judged within, None if nothing but quasi-identifiers predicts it."""
+    """The cells of features beside which a target is predicted; None if only quasi-identifiers predict it."""
     features = [name for name in task.features or () if schema[name].role is not Role.QUASI_IDENTIFIER]
     return Cell(tuple(features), target) if features else None
 
 
-def sensitive(requirement: Requirement) -> Label | Number | None:
+def sensitive_column(requirement: Requirement) -> Label | Number | None:
     """The column that a requirement looks at, None if it only counts rows."""
     if requirement.of is None:
         return None
@@ -111,7 +111,7 @@ def columns_for(
 def _columns_for(
     schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
 ) -> Iterator[Column]:
-    yield from filter(None, map(sensitive, requirements))
+    yield from filter(None, map(sensitive_column, requirements))
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
     found = [(target, cell_of(task, target, schema)) for task in tasks for target in targets_of(task)]
     yield from (target for target, _ in found)
@@ -128,7 +128,7 @@ def _columns_for(
 
 
 class Columns:
-    """What is known of these columns of all rows. ``show`` makes one pass over some columns of the table.
+    """What is known of these columns, over all rows. ``show`` makes one pass over some columns of the table.
 
     A column is learned when it is first asked for. Whoever reads all columns in one pass of its own lets the
     ``encoders`` observe them, and then calls ``finish``.
@@ -250,11 +250,11 @@ class Columns:
     def _learn(self, column: Column) -> CodedColumn:
         if isinstance(column, Label):
             encoder = self.labels[column.name]
-            self._see(encoder)
+            self._show_to(encoder)
             return CodedColumn((column.name,), len(encoder.count), _codes_by(encoder), encoder.count)
         if isinstance(column, Number):
             number = self.numbers[column]
-            self._see(number)
+            self._show_to(number)
             not_counted = np.zeros(0, dtype=np.int64)
             return CodedColumn((column.name,), number.greatest + 1, _codes_by(number), not_counted)
         if isinstance(column, Joint):
@@ -274,19 +274,22 @@ class Columns:
         """Categories count as they are, missing being a value; numbers and dates are cut."""
         if self.schema[name].kind is Kind.CATEGORY:
             return self._code(Label(name))
-        self._see(self.features[name])
+        self._show_to(self.features[name])
         is_number = isinstance(target, Number)
         return self.features[name].cut(self._code(target), self.show, is_number=is_number)
 
-    def _see(self, encoder: Observer) -> None:
+    def _show_to(self, encoder: Observer) -> None:
+        """Let an encoder learn its column, unless it has."""
         if encoder in self._unseen:
             learn(encoder, self.show)
             self._unseen.remove(encoder)
 
 
 def _codes_by(encoder: Encoder) -> Callable[[Batch], Codes]:
+    """What makes the codes of a column of each batch; the batch may then forget the cells."""
+
     def codes(batch: Batch) -> Codes:
-        found = encoder.codes(batch.of(encoder))
+        found = encoder.codes(batch.cells_for(encoder))
         batch.forget(encoder.attribute.name)
         return found
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import BLOCK_ROWS, Block, Rows
 from sfumato.encoding.domain import Codes
-from sfumato.table.spill import Spill, spilling
+from sfumato.table.spill import Spill, while_spilling
 
 MOST_FILES = 200
 """Files that are open at once: some systems allow a process no more than 256."""
@@ -169,7 +169,7 @@ class PartWriter:
         return [StoredRows(files, self.spill) for files in self._written]
 
     def _close_files(self) -> None:
-        with spilling(self.spill.folder):
+        with while_spilling(self.spill.folder):
             for stream, file in self._open.values():
                 stream.close()
                 file.close()
@@ -197,7 +197,7 @@ class PartWriter:
         counts = np.bincount(part, minlength=self.n_parts)
         self._parts, self._payloads, self._held = [], [], 0
         start = 0
-        with spilling(self.spill.folder):
+        with while_spilling(self.spill.folder):
             for p in np.flatnonzero(counts):
                 self._write(int(p), batch.slice(start, int(counts[p])))
                 start += int(counts[p])

@@ -101,7 +101,7 @@ class Intake:
 
         def observe(batch: FileBatch) -> None:
             for encoder in encoders:
-                encoder.observe(batch.of(encoder), batch.first_row)
+                encoder.observe(batch.cells_for(encoder), batch.first_row)
             self._payload.observe(batch)
             self._check_memory()
             if drawn is not None:
@@ -239,7 +239,7 @@ class Intake:
     def _codes(self, batch: Batch) -> Codes:
         rows = np.empty((batch.n_rows, self.n_columns), dtype=np.uint32)
         for i, encoder in enumerate(self._encoders):
-            rows[:, i] = encoder.codes(batch.of(encoder))
+            rows[:, i] = encoder.codes(batch.cells_for(encoder))
         for i, column in enumerate(self.columns.columns, start=len(self._encoders)):
             rows[:, i] = self.columns.codes(column, batch)
         return rows

@@ -244,7 +244,7 @@ def check_columns(schema: Schema, origin: Origin, names: Iterable[str]) -> None:
     meant = {word for words in near.values() for word in words}
     unnamed = [name for name in table if name not in in_policy and name not in meant]
     if unnamed:
-        missing.append(Mistake((), _unnamed(unnamed)))
+        missing.append(Mistake((), _say_unnamed(unnamed)))
     if len(missing) > 1:
         raise PolicyMistakes(missing, origin)
     if lacking:
@@ -254,7 +254,7 @@ def check_columns(schema: Schema, origin: Origin, names: Iterable[str]) -> None:
             f"The table has no column {short(lacking[0])} that the policy names{at}.{_hint(near[lacking[0]])}"
         )
     if unnamed:
-        raise PolicyError(_unnamed(unnamed))
+        raise PolicyError(_say_unnamed(unnamed))
 
 
 def _lacking(name: str, near: Sequence[str]) -> Mistake:
@@ -267,7 +267,7 @@ def _hint(near: Sequence[str]) -> str:
     return " Check how it is spelled, or leave it out of the policy."
 
 
-def _unnamed(names: Sequence[str]) -> str:
+def _say_unnamed(names: Sequence[str]) -> str:
     """The columns that the policy forgot, up to ten of them, and the way out."""
     if len(names) == 1:
         listed = f"column {short(names[0])}"

@@ -207,11 +207,8 @@ class AskedFor(Rule):
 
     def core(self, handler: Any) -> Any:
         rules = {one.word: ParameterRule(parameter=one) for one in self.kind.parameters()}
-        required = self._required()
+        required = list(self.kind.json_schema()["required"])
         return model.mapping_core(rules, required, says=self._says(), handler=handler)
-
-    def _required(self) -> list[str]:
-        return list(self.kind.json_schema()["required"])
 
     def _says(self) -> str:
         return str(self.kind.json_schema()["errorMessage"])

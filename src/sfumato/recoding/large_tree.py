@@ -31,7 +31,7 @@ from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
-from sfumato.table.spill import Spill, spilling
+from sfumato.table.spill import Spill, while_spilling
 
 BATCH_NODES = 1 << 16
 """Nodes that are read from the published file at a time."""
@@ -237,13 +237,13 @@ class MappedNodes:
 def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) -> None:
     """Write the nodes of a published file as records; what is not published of them is zero for now."""
     n_axes = kind["low"].shape[0]
-    with spilling(path.parent), path.open("wb") as file, _reading(published) as nodes:
+    with while_spilling(path.parent), path.open("wb") as file, _reading(published) as nodes:
         for batch in nodes.iter_batches(batch_nodes):
             tree = tree_from(pa.Table.from_batches([batch]), n_axes)
             records = np.zeros(tree.n_nodes, dtype=kind)
             for name in FIELDS:
                 records[name] = getattr(tree, name)
-            with spilling(path.parent):
+            with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
 
 

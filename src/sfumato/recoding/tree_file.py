@@ -39,7 +39,7 @@ from sfumato.table import formulas
 from sfumato.table import write as table_write
 from sfumato.table.files import check_file_target
 from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.spill import Spill, spilling
+from sfumato.table.spill import Spill, while_spilling
 from sfumato.table.write import TableWriter
 
 SMALL = 1_000_000
@@ -127,7 +127,7 @@ class TreeWriter:
         """Write a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
         above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
         self._note(nodes_in_use(nodes, covers, above, covers[0] >= 0))  # only a hierarchy covers
-        with spilling(self.folder), self.path.open("ab") as file:
+        with while_spilling(self.folder), self.path.open("ab") as file:
             offset = file.tell()
             for name, kind in _STORED.items():
                 file.write(np.ascontiguousarray(getattr(nodes, name), dtype=kind).data)
@@ -226,7 +226,7 @@ class TreeWriter:
                 behind += piece.n_nodes - 1
 
     def _read(self, piece: _Piece) -> tuple[Nodes, NDArray[np.int64]]:
-        with spilling(self.folder), self.path.open("rb") as file:
+        with while_spilling(self.folder), self.path.open("rb") as file:
             file.seek(piece.offset)
             found = {
                 name: np.fromfile(file, dtype=kind, count=piece.n_nodes) for name, kind in _STORED.items()
@@ -240,7 +240,7 @@ def _write_trees(path: Path, trees: Iterator[Tree], axes: Sequence[Axis]) -> Non
     """Consecutive parts of a tree as one file, in row groups of about ``ROW_GROUP`` nodes."""
     waiting: list[Tree] = []
     writer: pq.ParquetWriter | None = None
-    with spilling(path.parent):
+    with while_spilling(path.parent):
         try:
             for tree in itertools.chain(trees, [None]):
                 if tree is not None:

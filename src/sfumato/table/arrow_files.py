@@ -28,12 +28,13 @@ from sfumato.table.source import (
 
 
 def open_ipc(path: Path, *, is_file: bool) -> Source:
+    """An Arrow IPC file, or stream, that is read at once."""
     with while_reading(str(path), "Arrow IPC file"), pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
         gauge, batches = Gauge(str(path)), []
         for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
             batches.append(batch)
-            gauge.check()  # a compressed batch is not of the file any more
+            gauge.check()  # a compressed batch takes memory of its own, not that of the mapped file
         table = pa.Table.from_batches(batches, reader.schema)
         table.validate(full=True)  # a forged offset would otherwise read foreign memory
     return source_of(table, "arrow", str(path))
@@ -76,6 +77,7 @@ def _ipc_batches(file: Any, fields: list[int], *, is_file: bool) -> Iterator[pa.
 
 
 def open_parquet(paths: Sequence[Path], where: str) -> Source:
+    """Parquet files that are the parts of one table; columns are read when they are asked for."""
     signatures = [signature_of(path) for path in paths]
     footers, schemas = [], []
     for path in paths:

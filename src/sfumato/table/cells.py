@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError
+from sfumato.errors import TableError, number_of
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table import objects
 
@@ -59,9 +59,8 @@ def as_stored(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     is_given = pa.types.is_dictionary(stored.type)
     if not is_given or len({len(chunk.dictionary) for chunk in stored.chunks}) > 1:
         return encoded  # made here: of cells, or of several dictionaries
-    merged = (
-        encoded.dictionary.dictionary_encode()
-    )  # whoever wrote a dictionary may have put a value there twice
+    # whoever wrote the dictionary may have put a value there twice
+    merged = encoded.dictionary.dictionary_encode()
     if len(merged.dictionary) == len(encoded.dictionary):
         return encoded
     return pa.DictionaryArray.from_arrays(merged.indices.take(encoded.indices), merged.dictionary)
@@ -75,7 +74,7 @@ def lenient_texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
     >>> lenient_texts(pa.array([5.0, 5.5, None]), Attribute("floor", role="other")).to_pylist()
     ['5', '5.5', None]
     """
-    encoded = encode(lenient_plain(_said(column, Kind.CATEGORY), attribute))
+    encoded = encode(lenient_plain(_choose_reading(column, Kind.CATEGORY), attribute))
     return _with_words(encoded, _lenient_words(encoded.dictionary, attribute), attribute)
 
 
@@ -100,11 +99,11 @@ def numbers(column: Any, attribute: Attribute) -> pa.Array:
     if _is_whole(stored.type, attribute):
         return stored.combine_chunks().cast(pa.int64())
     values, indices = _distinct(stored)
-    exact, floats, is_unreadable = _number_cells(values, attribute)
-    _refuse(is_unreadable, indices, attribute, "without a readable number")
-    _refuse(pc.is_inf(floats), indices, attribute, "with an infinite number")
-    present = _present_numbers(floats, attribute)
-    return _spread(pc.if_else(pc.is_null(present), None, _narrowest(exact, present)), indices)
+    found = _number_cells(values, attribute)
+    _refuse(found.is_unreadable, indices, attribute, "without a readable number")
+    _refuse(pc.is_inf(found.floats), indices, attribute, "with an infinite number")
+    present = _present_numbers(found.floats, attribute)
+    return _spread(pc.if_else(pc.is_null(present), None, _narrowest(found.exact, present)), indices)
 
 
 def dates(column: Any, attribute: Attribute) -> pa.Array:
@@ -132,13 +131,13 @@ def lenient_ordered(column: Any, attribute: Attribute) -> pa.Array:
     >>> lenient_ordered(pa.array(["1", "one", "inf", "2.5"]), Attribute("hours", "other", Kind.NUMBER)).to_pylist()
     [1.0, None, None, 2.5]
     """
-    stored = lenient_plain(_said(column, attribute.kind), attribute)
+    stored = lenient_plain(_choose_reading(column, attribute.kind), attribute)
     if _is_whole(stored.type, attribute):
         return numbers(stored, attribute)
     values, indices = _distinct(stored)
     if attribute.kind is Kind.DATE:
         return _spread(_day_cells(values, attribute)[0], indices).cast(pa.int32()).cast(pa.int64())
-    _, floats, _ = _number_cells(values, attribute)
+    floats = _number_cells(values, attribute).floats
     return _spread(_present_numbers(pc.if_else(pc.is_inf(floats), None, floats), attribute), indices)
 
 
@@ -149,21 +148,29 @@ def _is_whole(kind: pa.DataType, attribute: Attribute) -> bool:
     )
 
 
-def _number_cells(values: Any, attribute: Attribute) -> tuple[Any, Any, Any]:
+class _ReadNumbers(NamedTuple):
     """Numbers in the most exact form there is, as float64, and which cells are neither number nor missing."""
+
+    exact: Any
+    floats: Any
+    is_unreadable: Any
+
+
+def _number_cells(values: Any, attribute: Attribute) -> _ReadNumbers:
+    """The numbers of cells that are stored as numbers or as text."""
     if is_one_of(values.type, *TEXT):
         return _read_numbers(values, attribute.missing_values)
     if pa.types.is_decimal(values.type):  # Arrow's own conversion makes 0.30000000000000004 of 0.3
-        return values, values.cast(pa.string()).cast(pa.float64()), None
+        return _ReadNumbers(values, values.cast(pa.string()).cast(pa.float64()), None)
     if is_one_of(values.type, *NUMERIC):
-        return values, values.cast(pa.float64(), safe=False), None
+        return _ReadNumbers(values, values.cast(pa.float64(), safe=False), None)
     raise _unfit(values.type, attribute, "which is not a number")
 
 
 def _present_numbers(floats: Any, attribute: Attribute) -> Any:
     """The numbers without those that stand for a missing one."""
     floats = pc.if_else(pc.is_nan(floats), None, floats)
-    _, absent, _ = _read_numbers(pa.array(attribute.missing_values, pa.string()), ())
+    absent = _read_numbers(pa.array(attribute.missing_values, pa.string()), ()).floats
     return pc.if_else(pc.is_in(floats, value_set=absent.drop_null()), None, floats)
 
 
@@ -184,16 +191,16 @@ def _day_cells(values: Any, attribute: Attribute) -> tuple[Any, Any]:
     return pc.if_else(pc.is_in(days, value_set=absent.drop_null()), None, days), is_unreadable
 
 
-def _read_numbers(cells: Any, missing: Sequence[str]) -> tuple[Any, Any, Any]:
-    """The text of each number, its value as float64, and which cells are neither number nor missing."""
+def _read_numbers(cells: Any, missing: Sequence[str]) -> _ReadNumbers:
+    """The numbers of texts; the most exact form is the text."""
     trimmed = _trim(cells, missing)
     with suppress(pa.ArrowInvalid):  # some cell is no number, and Arrow does not say which
         floats = trimmed.cast(pa.float64())
         if not pc.any(pc.is_nan(floats)).as_py():  # Arrow also takes nan(text) for a number
-            return trimmed, floats, None
+            return _ReadNumbers(trimmed, floats, None)
     is_number = pc.match_substring_regex(trimmed, f"^({NUMBER}|{FLOAT_WORDS})$")
     readable = pc.replace_substring_regex(pc.if_else(is_number, trimmed, None), r"^\+", "")
-    return readable, readable.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False)
+    return _ReadNumbers(readable, readable.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False))
 
 
 def _read_dates(cells: Any, missing: Sequence[str]) -> tuple[Any, Any]:
@@ -208,6 +215,7 @@ def _read_dates(cells: Any, missing: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _trim(cells: Any, missing: Sequence[str]) -> Any:
+    """Texts without blanks around them; null where they stand for a missing value."""
     text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
     words = pa.array(["", *(word.strip() for word in missing)], pa.string())
     return pc.if_else(pc.is_in(text, value_set=words), None, text)
@@ -224,6 +232,7 @@ def _narrowest(exact: Any, floats: Any) -> Any:
 
 
 def _refuse(is_bad: Any, indices: pa.Array | None, attribute: Attribute, what: str) -> None:
+    """Raise if some values are bad; the error counts the rows that have them."""
     if is_bad is None or not pc.any(is_bad).as_py():
         return
     rows = pc.fill_null(_spread(is_bad, indices), False)
@@ -249,7 +258,7 @@ class UnreadableCells(TableError):  # noqa: N818 - reads as a sentence
 
     def _sentence(self, at_least: str) -> str:
         return (
-            f"Column {self.name!r} has {at_least}{count_of(self.n, 'cell')} {self.what} (the first in row "
+            f"Column {self.name!r} has {at_least}{number_of(self.n, 'cell')} {self.what} (the first in row "
             f"{self.first + 1:,}); mend them, or list the texts that stand for a missing value under missing-values."
         )
 
@@ -264,10 +273,6 @@ class UnreadableCells(TableError):  # noqa: N818 - reads as a sentence
         return UnreadableCells(self.name, self.what, self.at, n=n, first=row)
 
 
-def count_of(n: int, noun: str) -> str:
-    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
 def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
     """The text of distinct values of any plain type."""
     try:
@@ -276,8 +281,8 @@ def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
         raise _unfit(values.type, attribute, "which has no text") from None
 
 
-def _said(column: Any, kind: Kind) -> Any:
-    """What Python objects say as cells of this kind; any other column as it is."""
+def _choose_reading(column: Any, kind: Kind) -> Any:
+    """Of a column of Python objects, what each says as a cell of this kind; any other column as it is."""
     if column.type != objects.READINGS:
         return column
     words = pc.struct_field(column, "words")
@@ -286,7 +291,7 @@ def _said(column: Any, kind: Kind) -> Any:
     anything = Attribute("", Role.OTHER, kind)
     if kind is Kind.DATE:
         return pc.coalesce(pc.struct_field(column, "day"), _day_cells(words, anything)[0])
-    return pc.coalesce(pc.struct_field(column, "number"), _number_cells(words, anything)[1])
+    return pc.coalesce(pc.struct_field(column, "number"), _number_cells(words, anything).floats)
 
 
 def _lenient_words(values: pa.Array, attribute: Attribute) -> pa.Array:
@@ -331,10 +336,12 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type of the cells themselves, with a dictionary or without."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def is_plain(kind: pa.DataType) -> bool:
+    """Whether a cell of an Arrow type holds one value."""
     value = value_type(kind)
     return not pa.types.is_nested(value) and not isinstance(value, pa.BaseExtensionType)
 
@@ -407,16 +414,18 @@ def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
 def _drop_unused(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same cells, with a dictionary of the values that occur and no others."""
     indices = encoded.indices.drop_null() if encoded.null_count else encoded.indices
-    is_used = occurring(indices.to_numpy(), len(encoded.dictionary))
+    is_used = which_occur(indices.to_numpy(), len(encoded.dictionary))
     if is_used.all():
         return encoded
     return reorder(encoded, np.flatnonzero(is_used))
 
 
-def occurring(codes: NDArray[Any], n: int) -> NDArray[np.bool_]:
-    """Which of ``n`` codes occur; looks no further than the first rows if all are there, or at one row of each stretch.
+def which_occur(codes: NDArray[Any], n: int) -> NDArray[np.bool_]:
+    """Which of ``n`` codes occur.
 
-    >>> occurring(np.array([2, 2, 0]), 3).tolist()
+    If all do in the first rows, the others are not looked at; else one row of each stretch of equal codes is.
+
+    >>> which_occur(np.array([2, 2, 0]), 3).tolist()
     [True, False, True]
     """
     is_there: NDArray[np.bool_] = np.bincount(codes[:BATCH_ROWS], minlength=n) > 0
@@ -435,11 +444,12 @@ def reorder(encoded: pa.DictionaryArray, kept: Any) -> pa.DictionaryArray:
 
 
 def decode(chunk: pa.Array) -> pa.Array:
+    """The same cells without a dictionary."""
     return chunk.dictionary_decode() if isinstance(chunk, pa.DictionaryArray) else chunk
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[Any, pa.Array | None]:
-    """The distinct values and each row's index into them, where the column already is a dictionary."""
+    """The distinct values and each row's index into them; of a column without a dictionary all values, and None."""
     if not pa.types.is_dictionary(column.type):
         return column, None
     encoded = encode(column)
@@ -447,6 +457,7 @@ def _distinct(column: pa.ChunkedArray) -> tuple[Any, pa.Array | None]:
 
 
 def _spread(values: Any, indices: pa.Array | None) -> pa.Array:
+    """The value of each row: the way back from ``_distinct``."""
     if indices is not None:
         return values.take(indices)
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -20,21 +20,21 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from sfumato.errors import TableError
+from sfumato.errors import TableError, number_of
 from sfumato.policy.schema import Attribute, Role
 from sfumato.table.allowance import Gauge
-from sfumato.table.cells import NUMBER, TEXTS, NotUtf8, count_of, decode, is_text, texts
+from sfumato.table.cells import NUMBER, TEXTS, NotUtf8, decode, is_text, texts
 from sfumato.table.source import (
     UNKNOWN,
     Count,
     How,
     Source,
     check_names,
+    refuse_empty,
     signature_of,
     source_of,
     table_has_changed,
     while_reading,
-    with_rows,
     without_index,
 )
 from sfumato.table.text_encoding import (
@@ -108,7 +108,7 @@ def open_own_csv(path: Path, *, lazy: bool = False, may_be_empty: bool = False) 
     with while_reading(str(path), "table"):
         how = How(is_own=True, lazy=lazy)
         source = open_csv(lambda: path.open("rb"), str(path), how, signature=lambda: signature_of(path))
-    return source if may_be_empty else with_rows(source)
+    return source if may_be_empty else refuse_empty(source)
 
 
 def open_csv(
@@ -118,6 +118,10 @@ def open_csv(
     *,
     signature: Callable[[], tuple[int, ...]] = tuple,
 ) -> Source:
+    """A CSV file. If it is not UTF-8 and ``how`` names no encoding, it may be Western European.
+
+    ``signature`` is what changes when the file does.
+    """
     try:
         return _csv_source(open_bytes, where, how, signature)
     except NotUtf8:
@@ -231,6 +235,7 @@ def _as_utf8_text(file: BinaryIO, where: str, how: How) -> tuple[bytes, Any]:
 
 
 def _layout(head: bytes, where: str, how: How) -> _Layout:
+    """What the head of a file shows; an error if that is no table, or one without a header."""
     is_own = how.is_own
     if not is_own:
         _check_is_text(head.partition(b"\n")[0] if how.any_text else head, where)
@@ -301,7 +306,7 @@ def _agreement(lines: list[str], delimiter: str) -> tuple[float, int]:
 
 
 def _types(n_columns: int, sample: list[list[str]]) -> tuple[pa.DataType, ...]:
-    """A dictionary for a column that repeats itself saves memory; for one that does not it costs time."""
+    """The type of each column: a dictionary saves memory where cells repeat, and costs time where they do not."""
     rows = [row for row in sample if len(row) == n_columns]
     distinct = [len({row[column] for row in rows}) for column in range(n_columns)]
     return tuple(TEXTS if n <= max(20, len(rows) / 2) else pa.string() for n in distinct)
@@ -366,7 +371,7 @@ def _fault(open_bytes: Callable[[], BinaryIO], layout: _Layout, where: str) -> T
     if ragged:
         row = ragged[0]
         return TableError(
-            f"Row {row.number} of {where} has {count_of(row.actual_columns, 'cell')} but the header has "
+            f"Row {row.number} of {where} has {number_of(row.actual_columns, 'cell')} but the header has "
             f"{row.expected_columns}; mend the row, or quote cells that hold the delimiter."
         )
     message = complaint()
@@ -426,8 +431,8 @@ def looks_like_json(head: bytes) -> bool:
 def lacks_header(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first line is a row like those below it.
 
-    Above columns of numbers and dates stand numbers and dates, and they do not ascend like years; or a text comes again
-    below itself. Where there is nothing but text, most of it does.
+    Where some columns are numbers or dates, it is one if they all begin with a number or date, unless these ascend as
+    years do and no text comes again below itself. In a table of text alone, it is one if most texts come again.
 
     >>> lacks_header(["39", "Private"], [["50", "Private"], ["38", "Private"]])
     True

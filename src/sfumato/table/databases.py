@@ -128,7 +128,7 @@ class DatabaseTable:
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """One query: all rows of these columns, or of all, some at a time."""
         with _connect(self.address) as database:
-            table = _found(database, self.address)
+            table = _find_table(database, self.address)
             known = dict(database.columns(table))
             yield from database.rows(table, {name: known[name] for name in names or self.names})
 
@@ -137,7 +137,7 @@ def look(text: str) -> DatabaseTable:
     """The table behind an address, without reading its rows."""
     address = Address.parse(text)
     with _connect(address) as database:
-        table = _found(database, address)
+        table = _find_table(database, address)
         names = tuple(name for name, _ in database.columns(table))
         return DatabaseTable(address, names, database.n_rows(table))
 
@@ -146,7 +146,7 @@ Name = tuple[str, ...]
 """A table's name, with that of its schema before it if that was given."""
 
 
-def _found(database: Database, address: Address) -> Name:
+def _find_table(database: Database, address: Address) -> Name:
     """The table that an address names; a name may hold dots, or have the name of a schema before it."""
     known = database.tables()
     first, _, second = address.table.partition(".")
@@ -266,6 +266,7 @@ class Sqlite(Database):
 
 
 def _type_text_and_real(column: str) -> tuple[str, str, str]:
+    """The three expressions that ``Sqlite.rows`` selects of a column."""
     text = (
         f"CASE typeof({column}) WHEN 'null' THEN '' WHEN 'real' THEN '' WHEN 'blob' THEN hex({column}) "
         f"ELSE CAST({column} AS TEXT) END"
@@ -313,17 +314,15 @@ class DuckDB(Database):
         )
 
     def cell(self, column: str, kind: str) -> str:
-        is_told_by_text = kind.startswith(
-            ("HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME", "INTERVAL", "BIGNUM")
-        )
-        return f"CAST({column} AS VARCHAR)" if is_told_by_text and "TIMESTAMP" not in kind else column
+        """Types whose Arrow form is not read here as their text; others as they are."""
+        comes_as_text = kind.startswith(("HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME", "INTERVAL", "BIGNUM"))
+        return f"CAST({column} AS VARCHAR)" if comes_as_text and "TIMESTAMP" not in kind else column
 
     def stream(self, query: str) -> Iterator[pa.RecordBatch]:
         with closing(self.connection.cursor()) as cursor:
             relation = cursor.sql(query)
-            read = (
-                getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            )  # before DuckDB 1.4
+            # before DuckDB 1.4 it has the other name
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             with closing(read(BATCH_ROWS)) as reader:
                 yield from reader
 

@@ -16,7 +16,7 @@ from sfumato.kernels.ranks import fill_ranks
 from sfumato.policy.schema import Attribute
 from sfumato.table.cells import TEXT, is_one_of, plain
 from sfumato.table.sorted_runs import SortedRun, merge
-from sfumato.table.spill import Spill, size_of, spilling
+from sfumato.table.spill import Spill, size_of, while_spilling
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,10 +28,10 @@ STRETCH = 1 << 21
 """Numbers of a file that are looked at before their pages are given back."""
 
 FEW_ROWS = 1 << 12
-"""Rows among which one looks first for the first row of each value."""
+"""Rows that are searched first for the first row of each value."""
 
 FEW = 1 << 16
-"""Values of several dictionaries that may wait to become one."""
+"""Values of several dictionaries that may wait before they are merged into one."""
 
 
 # ---- numbers ---------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class Numbers:
 
     def add(self, values: NDArray[Any]) -> None:
         """Look at some more numbers."""
-        fresh = ascending(values).astype(np.float64) + 0.0  # -0.0 is 0.0
+        fresh = sort_distinct(values).astype(np.float64) + 0.0  # -0.0 is 0.0
         self._parts.append(fresh)
         self._held += len(fresh)
         if self._held > self.capacity:
@@ -90,7 +90,7 @@ class Numbers:
         if self._held:
             self._write_run(self.spill)
         for part in merge(self._runs, max(self.capacity // len(self._runs), SMALLEST_RUN)):
-            yield ascending(part)
+            yield sort_distinct(part)
 
     def drop(self) -> None:
         """Remove the runs: nobody will read them again."""
@@ -99,7 +99,7 @@ class Numbers:
         self._parts, self._runs, self._held = [], [], 0
 
     def _join(self) -> None:
-        whole = ascending(np.concatenate(self._parts)) if self._parts else np.zeros(0)
+        whole = sort_distinct(np.concatenate(self._parts)) if self._parts else np.zeros(0)
         self._parts, self._held = [whole], len(whole)
 
     def _write_run(self, spill: Spill) -> None:
@@ -110,10 +110,10 @@ class Numbers:
         self._parts, self._held = [], 0
 
 
-def ascending(values: NDArray[Any]) -> NDArray[Any]:
+def sort_distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The distinct values in order.
 
-    >>> ascending(np.array([2, 1, 2])).tolist()
+    >>> sort_distinct(np.array([2, 1, 2])).tolist()
     [1, 2]
     """
     if len(values) == 0:
@@ -136,7 +136,7 @@ class NumberFile:
     def append(self, blocks: Iterable[Floats]) -> slice:
         """Where they stand in the file."""
         start = self.length
-        with spilling(self.spill.folder), self.path.open("ab") as file:
+        with while_spilling(self.spill.folder), self.path.open("ab") as file:
             for block in blocks:
                 block.tofile(file)
                 self.length += len(block)
@@ -160,10 +160,10 @@ def is_mapped(values: Any) -> bool:
     return getattr(values, "_mmap", None) is not None
 
 
-def at(values: Floats, places: NDArray[Any]) -> Any:
+def take_at(values: Floats, places: NDArray[Any]) -> Any:
     """The numbers at these places; of a file only a stretch is in memory at a time.
 
-    >>> at(np.array([1.0, 2.0, 5.0]), np.array([2, 0])).tolist()
+    >>> take_at(np.array([1.0, 2.0, 5.0]), np.array([2, 0])).tolist()
     [5.0, 1.0]
     """
     if not is_mapped(values):
@@ -181,12 +181,12 @@ def at(values: Floats, places: NDArray[Any]) -> Any:
     return found.reshape(np.shape(places))
 
 
-def places(values: Floats, keys: NDArray[Any]) -> Ints:
+def find_places(values: Floats, keys: NDArray[Any]) -> Ints:
     """Where each key stands among ascending values that hold it, at the last of equals.
 
     Of a file only a stretch is in memory at a time.
 
-    >>> places(np.array([1.0, 2.0, 5.0]), np.array([5, 1])).tolist()
+    >>> find_places(np.array([1.0, 2.0, 5.0]), np.array([5, 1])).tolist()
     [2, 0]
     """
     order = np.argsort(keys)
@@ -239,7 +239,7 @@ class Dictionary:
             return
         for cells in self._cells(column):
             if self._batch is None or not self._batch.has(cells.dictionary):
-                self._put_by()
+                self._set_aside()
                 self._batch = _Known(cells.dictionary)
             indices = cells.indices
             if indices.null_count:
@@ -258,7 +258,8 @@ class Dictionary:
             self._seen = column, [_with_dictionary(chunk) for chunk in stored.chunks]
         return self._seen[1]
 
-    def _put_by(self) -> None:
+    def _set_aside(self) -> None:
+        """Let the values of the current dictionary wait: cells of another one come."""
         if self._batch is None:
             return
         self._waiting.append(self._batch.drop_unused())
@@ -268,7 +269,10 @@ class Dictionary:
             self._merge()
 
     def _merge(self) -> None:
-        """Twice the work of looking at each waiting value once, however many there are in all."""
+        """One dictionary of the known values and those that wait.
+
+        As many wait as are known, so that all merges take about twice the work of one.
+        """
         known = [] if self.values is None else [self.values]
         count = np.concatenate([self._count, *(each.count for each in self._waiting)])
         first = np.concatenate([self._first, *(each.first for each in self._waiting)])
@@ -301,7 +305,7 @@ class Dictionary:
 
     def finish(self) -> None:
         """All cells have been seen."""
-        self._put_by()
+        self._set_aside()
         if self._waiting:
             self._merge()
         if self.values is None:
@@ -325,16 +329,15 @@ class Dictionary:
 
     def codes(self, column: Any, code: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """The code of each cell, where ``code`` is that of each cell of ``column``."""
-        known = (
-            np.append(code, np.uint32(0)) if self.n_missing == 0 else code
-        )  # the last one is that of missing
+        # the last one is that of missing
+        known = np.append(code, np.uint32(0)) if self.n_missing == 0 else code
         found = [self._codes(cells, known) for cells in self._cells(column)]
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint32), *found])
 
     def places(self, column: pa.Array) -> pa.Array:
         """The place of each cell among the values; null is missing."""
         cells = _with_dictionary(column)
-        return pa.array(self._place(cells.dictionary), mask=None).take(cells.indices)
+        return pa.array(self._place(cells.dictionary)).take(cells.indices)
 
     def _codes(self, cells: pa.DictionaryArray, known: NDArray[np.uint32]) -> NDArray[np.uint32]:
         table = np.append(known[self._place(cells.dictionary)], known[-1])
@@ -360,7 +363,7 @@ class _Known:
         self.place: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def has(self, dictionary: Any) -> bool:
-        """Is this the same dictionary? It is alive, so that no other can lie where it lies."""
+        """Is this the same dictionary? It is held here, so that no other can have its addresses in memory."""
         return len(dictionary) == len(self.values) and _address(dictionary) == _address(self.values)
 
     def add(self, indices: Any, first_row: int) -> None:
@@ -389,6 +392,7 @@ class _Known:
 
 
 def _address(values: Any) -> tuple[int, ...]:
+    """Where an Arrow array is in memory."""
     return (values.offset, *(0 if buffer is None else buffer.address for buffer in values.buffers()))
 
 

@@ -75,10 +75,12 @@ def replace_atomically(path: str | os.PathLike[str], *, overwrite: bool = True) 
 
 
 def place_beside(target: Path) -> Path:
+    """A temporary name in the same folder."""
     return target.with_name(f".sfumato-{uuid.uuid4().hex}.tmp")
 
 
 def sync_file(file: Any) -> None:
+    """Wait until what was written is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -184,8 +186,8 @@ def hold_lock(path: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def take(descriptor: int) -> bool:
-    """Lock an open file, if nobody else holds it."""
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file unless somebody else holds it; returns whether it is locked now."""
     if not CAN_LOCK:
         return False
     try:

@@ -17,6 +17,7 @@ from sfumato.table.source import Source, source_of
 
 
 def open_frame(source: Any, *, any_text: bool) -> Source:
+    """A data frame or array of any library. With ``any_text`` each Python object is read by itself."""
     kind = frame_kind(source)
     where = f"{_library(type(source))}.{type(source).__name__}"
     if kind is None:
@@ -92,9 +93,8 @@ def _has_a_type(dtype: Any) -> bool:
     """Does a column of pandas say what its cells are? Else they are Python objects, each of a type of its own."""
     if isinstance(dtype, np.dtype):
         return dtype.kind != "O"
-    return _library(type(dtype)) == "pandas" and not hasattr(
-        dtype, "fill_value"
-    )  # a sparse one may be of objects
+    is_sparse = hasattr(dtype, "fill_value")  # and may be of objects
+    return _library(type(dtype)) == "pandas" and not is_sparse
 
 
 def _pandas_categories(series: Any, *, any_text: bool) -> pa.ChunkedArray:

@@ -74,8 +74,8 @@ def texts_of(cells: Iterable[object]) -> pa.Array:
 def are_alike(cells: Sequence[object]) -> bool:
     """Can Arrow make one column of these objects, apart from missing ones?
 
-    It makes [1, 2] of ``np.float16(1.5)`` and 2, and ends the process where a number of NumPy follows a date of it,
-    so that nothing else that is mixed is given to it.
+    It makes [1, 2] of ``np.float16(1.5)`` and 2, and ends the process where a NumPy number follows a NumPy date:
+    so mixed objects are not given to it, but for ``NUMBERS`` and for texts beside NaN.
 
     >>> are_alike([1, 2.5, None]), are_alike([1, "a"])
     (True, False)

@@ -34,10 +34,10 @@ from sfumato.table.source import (
     How,
     Source,
     check_names,
+    refuse_empty,
     signature_of,
     source_of_batches,
     while_reading,
-    with_rows,
 )
 from sfumato.table.text_encoding import check_encoding
 
@@ -63,14 +63,14 @@ def open_table(
     """
     known = None if encoding is None else check_encoding(encoding)
     found = _open(source, spool=spool, how=How(lazy=lazy, any_text=any_text, encoding=known))
-    return found if may_be_empty else with_rows(found)
+    return found if may_be_empty else refuse_empty(found)
 
 
 def _open(source: Any, *, spool: Path | None, how: How) -> Source:
     if isinstance(source, str) and source == "-":
         if spool is not None:
             return open_csv(_spool(sys.stdin.buffer, spool), "stdin", how)
-        data = _whole(sys.stdin.buffer)  # a faulty row is looked for in a second pass
+        data = _read_stdin(sys.stdin.buffer)  # a faulty row is looked for in a second pass
         return open_csv(lambda: io.BytesIO(data), "stdin", replace(how, lazy=False))
     if isinstance(source, str) and databases.is_address(source):
         return _open_database(source, spool, how)
@@ -81,7 +81,8 @@ def _open(source: Any, *, spool: Path | None, how: How) -> Source:
     return open_frame(source, any_text=how.any_text)
 
 
-def _whole(stream: BinaryIO) -> bytes:
+def _read_stdin(stream: BinaryIO) -> bytes:
+    """All bytes of stdin, as far as memory allows."""
     gauge, blocks = Gauge("stdin"), []
     while block := stream.read(BLOCK_BYTES):
         blocks.append(block)
@@ -95,7 +96,12 @@ def _open_database(address: str, spool: Path | None, how: How) -> Source:
     where = table.address.shown
     if how.lazy and spool is None:
         return Source(
-            table.names, table.n_rows, "database", where, partial(_database_column, table), _stream(table)
+            table.names,
+            table.n_rows,
+            "database",
+            where,
+            partial(_database_column, table),
+            _database_batches(table),
         )
     batches = table.batches()
     if how.lazy and spool is not None and (first := next(batches, None)) is not None:
@@ -112,7 +118,9 @@ def _open_database(address: str, spool: Path | None, how: How) -> Source:
     return source_of_batches(table.names, batches, "database", where)
 
 
-def _stream(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _database_batches(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """What makes one pass over some columns, as ``Source.stream`` does."""
+
     def batches(names: Sequence[str], _memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
         for batch in table.batches(names):
             count(batch.nbytes)
@@ -140,6 +148,7 @@ def _open_spreadsheet(path: Path, how: How, sheet: str | None = None) -> Source:
 
 
 def _spool(stream: BinaryIO, path: Path) -> Callable[[], BinaryIO]:
+    """Copy stdin to a file; returns what opens that."""
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, BLOCK_BYTES)
@@ -178,6 +187,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _open_file(path: Path, how: How) -> Source:
+    """A file of any format, told by its first bytes."""
     with path.open("rb") as file:
         magic = file.read(8)
     if magic.startswith(b"PAR1"):

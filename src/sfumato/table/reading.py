@@ -88,7 +88,7 @@ POSTCODES = "zip zipcode postcode postal plz postalcode"
 
 
 def _is_date_format(text: str) -> bool:
-    """Whether a format gives a day back that it was given."""
+    """Whether a day that is written in a format is read back as the same day."""
     day = datetime(1987, 6, 5)  # noqa: DTZ001 - a day has no time zone
     try:
         return datetime.strptime(day.strftime(text), text).date() == day.date()  # noqa: DTZ007
@@ -171,22 +171,25 @@ def _rewrite(
 ) -> pa.ChunkedArray:
     """A column with its texts changed, but for those that stand for a missing value; other types stay."""
     if column.type == READINGS:
-        objects = [_each_object(chunk, change, attribute.missing_values) for chunk in column.chunks]
+        objects = [_rewrite_objects(chunk, change, attribute.missing_values) for chunk in column.chunks]
         return pa.chunked_array(objects, READINGS)
     if not table_cells.is_text(column.type):
         return column
     cells = (table_cells.lenient_plain if is_private else table_cells.plain)(column, attribute)
-    chunks = [_each_text(chunk, change, attribute.missing_values) for chunk in cells.chunks]
+    chunks = [_rewrite_texts(chunk, change, attribute.missing_values) for chunk in cells.chunks]
     return pa.chunked_array(chunks, cells.type)
 
 
-def _each_object(chunk: pa.StructArray, change: Change, missing: Iterable[str]) -> pa.StructArray:
+def _rewrite_objects(chunk: pa.StructArray, change: Change, missing: Iterable[str]) -> pa.StructArray:
     """Python objects with the words of those that are text changed."""
     words, *others = chunk.flatten()
-    return pa.StructArray.from_arrays([_each_text(words, change, missing), *others], fields=list(READINGS))
+    return pa.StructArray.from_arrays(
+        [_rewrite_texts(words, change, missing), *others], fields=list(READINGS)
+    )
 
 
-def _each_text(chunk: pa.Array, change: Change, missing: Iterable[str]) -> pa.Array:
+def _rewrite_texts(chunk: pa.Array, change: Change, missing: Iterable[str]) -> pa.Array:
+    """Texts changed, each distinct one once; those that stand for a missing value stay."""
     encoded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
     words = encoded.dictionary.cast(pa.string())
     trimmed = pc.utf8_trim_whitespace(words)
@@ -213,7 +216,10 @@ def _with_decimal_point_beside_numbers(words: pa.Array) -> pa.Array:
 
 
 def _as_iso(words: pa.Array, *, form: str) -> pa.Array:
-    """Days as 2024-03-05. What is not written in this format stays as it is, unless that could be mistaken."""
+    """Days as 2024-03-05. What is not written in this format stays as it is, or unreadable.
+
+    It must not be read as another day: where the format is %Y-%d-%m, 2024-03-25 was refused, and becomes 2024/03/25.
+    """
     clashes = _day_of(ISO_DAY, form) not in (None, ISO_DAY)  # as in %Y-%d-%m
     days = []
     for word in words.to_pylist():
@@ -225,6 +231,7 @@ def _as_iso(words: pa.Array, *, form: str) -> pa.Array:
 
 @lru_cache(1 << 16)
 def _day_of(word: str, form: str) -> str | None:
+    """A day as 2024-03-05; None if the word is not written in this format."""
     try:
         return datetime.strptime(word, form).date().isoformat()  # noqa: DTZ007 - days have no time zone
     except ValueError:
@@ -232,7 +239,7 @@ def _day_of(word: str, form: str) -> str | None:
 
 
 def open_undeclared(table: Any, reading: Reading = AS_USUAL) -> tuple[Source, Reading]:
-    """``open_as`` where no schema says which columns are numbers and dates: those that look like it are; and how."""
+    """``open_as`` without a schema, and how the text is written: columns that look like numbers or dates are such."""
     source = open_table(table, encoding=reading.encoding)
     reading = replace(reading, encoding=source.encoding or reading.encoding)
     schema = _as_it_looks(source, reading)
@@ -244,7 +251,7 @@ def open_undeclared(table: Any, reading: Reading = AS_USUAL) -> tuple[Source, Re
 
 
 def recognize(source: Source, schema: Schema, reading: Reading) -> Reading:
-    """The reading with a decimal comma and German dates where the first rows show them; each is said.
+    """The reading with a decimal comma and German dates where the first rows show them; a notice says so of each.
 
     Nothing is recognized that could also mean something else: 1,234 may be a thousand, 03/05/2024 a day in March.
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.table.spill import Spill, spilling
+from sfumato.table.spill import Spill, while_spilling
 
 Records = NDArray[Any]
 
 MARK = 1024
-"""Every so manieth record of a file is known by its key."""
+"""The key of one record in so many is kept in memory, and says where in the file to look."""
 
 CHUNK = 65_536
 """Records of a file that are read in one go."""
@@ -46,7 +46,7 @@ class SortedRun:
         """Write further records, which come after those that are there."""
         self._marks.append(keys_of(records)[-self.n % MARK :: MARK])
         self.n += len(records)
-        with spilling(self.spill.folder), self.path.open("ab") as file:
+        with while_spilling(self.spill.folder), self.path.open("ab") as file:
             records.tofile(file)
         self.spill.counters.bytes_written += records.nbytes
 

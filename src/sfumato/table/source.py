@@ -48,6 +48,7 @@ INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 class Source:
     """Any table, read column by column, with unique column names.
 
+    ``read`` gives a column. ``stream`` is one pass over some columns, batch by batch, where the table is not in memory.
     ``kind`` says what came in: csv, excel, database, parquet, arrow (IPC, or an unknown Arrow exporter), pyarrow,
     pandas, polars, duckdb or numpy. ``where`` is what an error message calls the table. ``n_rows`` is ``UNKNOWN``
     where a table was opened without reading it and does not say itself. ``encoding`` is the recognized one, if
@@ -149,13 +150,14 @@ def table_has_changed(where: str) -> TableError:
 
 
 def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow takes no rows out of a column of views."""
+    """The column with views as plain text or bytes: Arrow takes no rows out of a column of views."""
     if pa.types.is_string_view(column.type):
         return column.cast(pa.string())
     return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def check_names(names: Sequence[str], where: str) -> None:
+    """Raise unless there are columns, and each has a name of its own."""
     if not names:
         raise TableError(f"{where} has no columns.")
     first: dict[str, int] = {}
@@ -167,7 +169,8 @@ def check_names(names: Sequence[str], where: str) -> None:
             raise TableError(f"{both} of {where} have the same name; rename one of them.")
 
 
-def with_rows(source: Source) -> Source:
+def refuse_empty(source: Source) -> Source:
+    """The table itself; an error if it has no rows."""
     if source.n_rows == 0:
         raise TableError(f"{source.where} has no rows; a table needs at least one.")
     return source
@@ -175,7 +178,11 @@ def with_rows(source: Source) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a file is opened: batch by batch or at once, whatever its text is like, in which encoding."""
+    """How a file is opened.
+
+    A ``lazy`` one is read batch by batch, any other at once. With ``any_text`` no cell is an error, whatever it holds.
+    ``encoding`` is the one that was named, if any. A file that ``is_own`` was written by sfumato.
+    """
 
     lazy: bool = False
     any_text: bool = False
@@ -221,15 +228,16 @@ def while_reading(where: str, what: str) -> Iterator[None]:
 
 
 def signature_of(path: Path) -> tuple[int, ...]:
-    """What changes when a file does."""
+    """Size, time and number of a file: what changes when the file does."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def source_of(table: pa.Table, kind: str, where: str) -> Source:
+    """An Arrow table as a source."""
     return Source(without_index(table.column_names), table.num_rows, kind, where, table.column)
 
 
 def without_index(names: Sequence[str]) -> tuple[str, ...]:
-    """A row number that pandas stored along is no column: published, it would link back."""
+    """The columns without the row numbers that pandas stores: published, they would lead back to the input's rows."""
     return tuple(name for name in names if not INDEX_OF_PANDAS.fullmatch(name))

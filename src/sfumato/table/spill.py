@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from sfumato.errors import InputError
-from sfumato.table.files import CAN_LOCK, open_plain, take
+from sfumato.table.files import CAN_LOCK, open_plain, try_lock
 
 PREFIX = ".sfumato-spill-"
 LOCK = "lock"
@@ -58,7 +58,7 @@ class Spill:
             self.folder.mkdir(mode=0o700)
             fresh = self.folder / f"{LOCK}.new"
             self._lock = fresh.open("wb")
-            take(self._lock.fileno())
+            try_lock(self._lock.fileno())
             fresh.rename(self.folder / LOCK)  # only now can it be found, and it is taken
         except OSError as error:
             self.__exit__(None, None, None)
@@ -124,15 +124,15 @@ def remove_dead(parent: Path) -> None:
                 continue
             lock = open_plain(folder / LOCK)
             try:
-                if take(lock):
+                if try_lock(lock):
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
 
 
 @contextmanager
-def spilling(where: Path) -> Iterator[None]:
-    """Every way in which writing fails, as one sentence."""
+def while_spilling(where: Path) -> Iterator[None]:
+    """Every way in which writing to the folder fails, as one sentence."""
     try:
         yield
     except OSError as error:

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 ROWS_AT_ONCE = 1 << 17
 MOST_LINES = 1 << 21
-"""Distinct rows of a question that are put together before it goes on."""
+"""Distinct rows of batches that may wait until equal ones become one."""
 
 N_ROWS, FIRST = "\0rows", "\0first"
 
@@ -96,7 +96,7 @@ class FiledRows:
         return as_read_from_csv(table) if self.format == "csv" else table
 
     def distinct(self, names: Sequence[str]) -> tuple[pa.Table, Ints]:
-        """The distinct rows of some columns, and how many rows each stands for; one row of no columns."""
+        """The distinct rows of some columns, and how many rows each stands for; of no columns there is one."""
         if not names:
             return pa.table({N_ROWS: [0]}), np.array([self.n_rows])
         held: list[pa.Table] = []

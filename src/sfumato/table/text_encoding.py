@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from sfumato.errors import InputError, TableError, did_you_mean, notice
@@ -19,14 +19,14 @@ WESTERN = "cp1252"
 LATIN_1 = "iso8859-1"
 
 COMMON = (UTF8, "latin-1", WESTERN, "utf-16", "iso-8859-15", "cp850", "cp1250", "mac-roman")
-"""Encodings that a wrong name is held against."""
+"""Encodings that are suggested for a name that none has."""
 
 NAME_IT = "name its encoding (--encoding), or save the table as UTF-8"
 """What can be done about text that is not UTF-8."""
 
 BLOCK_BYTES = 1 << 20
 MOST_ACCIDENTS = 0.1
-"""Letters that are valid UTF-8 for each byte that is not, up to which a text counts as no UTF-8 at all."""
+"""A text is no UTF-8 if it has at most so many letters of valid UTF-8 for each fault: they are accidents then."""
 
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LETTERS = re.compile(r"[^\x00-\x7f\ufffd]")
@@ -135,7 +135,9 @@ class Utf8Stream(io.RawIOBase):
         return text.encode(UTF8, "replace")  # half a character of UTF-16 is none
 
 
-def blocks_of(open_bytes: Callable[[], BinaryIO], unzip: Callable[[BinaryIO], tuple[bytes, Any]]) -> Any:
+def blocks_of(
+    open_bytes: Callable[[], BinaryIO], unzip: Callable[[BinaryIO], tuple[bytes, Any]]
+) -> Iterator[bytes]:
     """The bytes of a text, block by block, from its beginning."""
     with open_bytes() as file:
         head, rest = unzip(file)

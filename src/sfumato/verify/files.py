@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from sfumato.errors import number_of
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.folder import CERTIFICATE, CERTIFIED, RELEASES
-from sfumato.table.cells import as_stored, occurring, plain
+from sfumato.table.cells import as_stored, plain, which_occur
 from sfumato.table.source import Source
 from sfumato.table.write import cells_as_csv, header_as_csv
 from sfumato.verify.checks import Check
@@ -294,7 +294,7 @@ def _has_unused(path: Path, chunk: Any, column: pa.ChunkedArray, attribute: Attr
         return _n_distinct(column.slice(0, 2 * n), attribute) < n and _n_distinct(column, attribute) < n
     if column.num_chunks == 1:
         encoded = column.chunk(0)
-        return not occurring(encoded.indices.drop_null().to_numpy(), len(encoded.dictionary)).all()
+        return not which_occur(encoded.indices.drop_null().to_numpy(), len(encoded.dictionary)).all()
     stored = pa.concat_arrays([part.dictionary for part in column.chunks]).unique()
     return len(stored) > len(as_stored(column, attribute).dictionary)
 

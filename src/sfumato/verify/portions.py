@@ -232,7 +232,7 @@ class Portions:
         order = np.argsort(at, kind="stable")
         table = lines.to_table().take(pa.array(order))
         ends = np.cumsum(np.bincount(at.astype(np.int64), minlength=N_FILES))
-        with _spilling(self.folder):
+        with _while_spilling(self.folder):
             for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
                 if start < end:
                     file = self._files[number] = self._files[number] or _File(self.folder, table.schema)
@@ -258,7 +258,7 @@ class Portions:
         inner = Portions(self.checked, memory=self.memory, folder=self.folder, depth=self.depth + 1)
         inner.is_whole = dict(self.is_whole)
         try:
-            with _spilling(self.folder):
+            with _while_spilling(self.folder):
                 for table in file.tables():
                     inner.add(Lines.of_table(table, self.checked, self.is_whole))
             yield from inner
@@ -277,7 +277,7 @@ class NoRoom(InputError):  # noqa: N818 - reads as a sentence
 
 
 @contextmanager
-def _spilling(folder: Path) -> Iterator[None]:
+def _while_spilling(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -12,7 +12,7 @@ from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks, fill_ranks_naive
 from sfumato.policy.schema import Attribute, Role
 from sfumato.table import distinct
-from sfumato.table.distinct import Dictionary, NumberFile, Numbers, at, is_mapped, let_go, places
+from sfumato.table.distinct import Dictionary, NumberFile, Numbers, find_places, is_mapped, let_go, take_at
 from sfumato.table.spill import Spill
 
 BATCHES = st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30), max_size=12)
@@ -38,11 +38,13 @@ def test_numbers_in_runs_are_those_of_unique(batches, capacity, block):
             mapped = file.map()[len(expected) :]
             assert is_mapped(mapped)
             keys = np.random.default_rng(len(expected)).choice(expected, 40)
-            found = places(mapped, keys)
+            found = find_places(mapped, keys)
             assert (
-                found.tolist() == places(expected, keys).tolist() == np.searchsorted(expected, keys).tolist()
+                found.tolist()
+                == find_places(expected, keys).tolist()
+                == np.searchsorted(expected, keys).tolist()
             )
-            assert at(mapped, found.reshape(8, 5)).tolist() == keys.reshape(8, 5).tolist()
+            assert take_at(mapped, found.reshape(8, 5)).tolist() == keys.reshape(8, 5).tolist()
             let_go(mapped)
             assert mapped[0] == expected[0]
         numbers.drop()

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.policy.schema import Attribute, Kind
-from sfumato.table.cells import BATCH_ROWS, occurring
+from sfumato.table.cells import BATCH_ROWS, which_occur
 from sfumato.table.opening import open_table
 from sfumato.verify import cells, groups
 from sfumato.verify.groups import Codes, Combinations, GroupedRows, group
@@ -106,5 +106,5 @@ def test_dates_are_read_at_once_too_and_odd_ones_one_by_one():
 
 def test_a_code_that_only_the_last_row_has_occurs():
     codes = np.append(np.zeros(2 * BATCH_ROWS, dtype=np.int32), 2)
-    assert occurring(codes, 3).tolist() == [True, False, True]
-    assert occurring(codes[::-1], 3).tolist() == [True, False, True]
+    assert which_occur(codes, 3).tolist() == [True, False, True]
+    assert which_occur(codes[::-1], 3).tolist() == [True, False, True]

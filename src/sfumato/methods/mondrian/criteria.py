@@ -23,7 +23,7 @@ from sfumato.encoding.targets import (
     Pair,
     Target,
     cell_of,
-    sensitive,
+    sensitive_column,
     targets_of,
 )
 from sfumato.errors import RequirementUnreachable
@@ -292,7 +292,7 @@ def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
 
 def _measure_whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
     """The statistics of all rows as one group."""
-    count, column = np.array([columns.n_rows]), sensitive(requirement)
+    count, column = np.array([columns.n_rows]), sensitive_column(requirement)
     if column is None:
         return GroupStats(count)
     if isinstance(column, Label):

@@ -93,7 +93,11 @@ def _delimiter(text: str) -> str:
 def _of_json(text: str) -> Listing:
     try:
         data = json.loads(
-            text, object_pairs_hook=_no_twins, parse_int=str, parse_float=str, parse_constant=_no_constant
+            text,
+            object_pairs_hook=_refuse_twins,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=_refuse_constant,
         )
     except json.JSONDecodeError as error:
         raise HierarchyError(f"It is not JSON: line {error.lineno}, column {error.colno}.") from None
@@ -110,14 +114,15 @@ def _of_json(text: str) -> Listing:
     return labels, parents
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a mapping; an error if two of its labels are the same."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise HierarchyError(f"Labels that repeat under one parent: {len(pairs) - len(found)}.")
     return found
 
 
-def _no_constant(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
     raise HierarchyError("NaN and Infinity cannot be labels.")
 
 
@@ -208,13 +213,17 @@ def of_paths(rows: Iterable[Sequence[str]]) -> Listing:
 def of_levels(
     rows: Iterable[Sequence[str]], *, lines: Sequence[int] | None = None, last_wins: bool = True
 ) -> Listing:
-    """One row per leaf, from the leaf up; see :meth:`sfumato.policy.hierarchy.tree.Hierarchy.from_levels`."""
+    """One row per leaf, from the leaf up; see :meth:`sfumato.policy.hierarchy.tree.Hierarchy.from_levels`.
+
+    ``lines`` are the lines of a file where rows stand, for messages. Of several rows of a leaf the last one holds, or
+    without ``last_wins`` they must be the same.
+    """
     rows = list(rows)
     places = [f"Row {i}" for i in range(1, len(rows) + 1)] if lines is None else [f"Line {i}" for i in lines]
     _check_shape(rows, places)
-    counted = {row[0]: i for i, row in enumerate(rows)}.values() if last_wins else range(len(rows))
+    used = {row[0]: i for i, row in enumerate(rows)}.values() if last_wins else range(len(rows))
     above: list[dict[str, str]] = [{} for _ in rows[0]]  # per level: label -> its label one level up
-    for i in counted:
+    for i in used:
         for level, (label, up) in enumerate(zip(rows[i], (*rows[i][1:], ROOT), strict=True)):
             if above[level].setdefault(label, up) != up:
                 raise HierarchyError(
@@ -266,7 +275,7 @@ def delimited_text(rows: Iterable[Sequence[Label]], *, delimiter: str = ";") -> 
     )
 
 
-def replace(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -362,7 +362,7 @@ def write(hierarchy: Hierarchy, path: str | os.PathLike[str], *, levels: bool = 
         path = Path(path)
         text = _text(hierarchy, path.suffix.lower(), levels=levels)
         _check_reads_back(hierarchy, text, is_json=path.suffix.lower() == ".json")
-        files.replace(path, text)
+        files.write_whole(path, text)
 
 
 def _text(hierarchy: Hierarchy, suffix: str, *, levels: bool) -> str:

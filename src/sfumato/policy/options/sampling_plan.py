@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 BITS = 320
-"""Of fixed-point numbers."""
+"""Bits after the point of fixed-point numbers."""
 ONE = 1 << BITS
 
 DIGITS = 6
-"""Of the delta that is stated, which is rounded up."""
+"""Significant digits of the delta that is stated, which is rounded up."""
 
 LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 1000), Fraction(50)
 LEAST_DELTA = Fraction(1, 10**30)
 GREATEST_K0 = 100_000
 GREATEST_DENOMINATOR = 1 << 62
-"""Of a chance: coins are whole numbers below it."""
+"""The denominator of a chance is at most this: coins are whole numbers below it."""
 LADDER = (5, 2, 1)
 """Chances that are chosen where none is given: 1/2, 1/5, 1/10, 1/20, ..."""
 
@@ -101,7 +101,7 @@ def check(epsilon: Fraction, delta: Fraction, sample: Fraction | None) -> None:
 
 
 def is_allowed(epsilon: Fraction, s: Fraction) -> bool:
-    """Is a row that is not there excused by all the rows that were not drawn: (1 - s) exp(epsilon) >= 1?"""
+    """Is a row left out often enough to look like one that is not there: (1 - s) exp(epsilon) >= 1?"""
     return (1 - s) * exp_bounds(epsilon)[0] >= 1
 
 
