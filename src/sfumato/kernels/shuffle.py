@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.compile import kernel
+from sfumato.kernels.late import Late
 
 
-@kernel
+@Late
 def shuffle_leaves(start, end, keys, out):
     """Random order within each leaf (Fisher-Yates); ``out`` lists row numbers leaf by leaf.
 
