@@ -132,9 +132,10 @@ def assert_same(found: Taken, expected: Prepared) -> None:
         else:
             assert one.hierarchy == other.hierarchy
     for name in expected.axes._fields:
-        assert np.array_equal(getattr(found.problem.axes, name), getattr(expected.axes, name)), name
-        assert one.dtype == other.dtype
-        assert one.flags.writeable, "another signature of every kernel"
+        array, wanted = getattr(found.problem.axes, name), getattr(expected.axes, name)
+        assert np.array_equal(array, wanted), name
+        assert array.dtype == wanted.dtype
+        assert array.flags.writeable, "another signature of every kernel"
     assert_same_fields(found.problem.targets, expected.targets)
     assert_same_fields(found.problem.rules, expected.rules)
     assert (found.problem.cells is None) == (expected.cells is None)
