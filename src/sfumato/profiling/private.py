@@ -43,7 +43,7 @@ MARK = "REPLACE what was read from the table by public knowledge"
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredColumn:
+class ColumnDraft:
     """One column of the draft: its declaration, what of it was read from the table, and why."""
 
     guess: Guess
@@ -59,7 +59,7 @@ class DeclaredColumn:
     def is_published(self) -> bool:
         return Role(self.declaration["role"]).is_published
 
-    def drop(self, why: str) -> DeclaredColumn:
+    def drop(self, why: str) -> ColumnDraft:
         """The same column, left out for a reason."""
         return replace(self, declaration={"role": Role.DROP.value}, read="", why=why)
 
@@ -69,7 +69,7 @@ class PrivateDraft:
     """Draft of a policy for a private release: the declaration of each column, and the column to predict."""
 
     draft: PolicyDraft
-    columns: tuple[DeclaredColumn, ...]
+    columns: tuple[ColumnDraft, ...]
     target: str
 
     def __repr__(self) -> str:
@@ -143,18 +143,18 @@ def _n_domains(draft: PolicyDraft) -> int:
     return sum(found.role.is_published for found in draft.columns)
 
 
-def _declare(found: Guess, table: Source, *, is_class: bool) -> DeclaredColumn:
+def _declare(found: Guess, table: Source, *, is_class: bool) -> ColumnDraft:
     """The declaration of a column, as far as the table shows one."""
     if is_class:
         values = _values(found, table)
         declaration = {"role": Role.OTHER.value, "values": values}
         return _with_missing(
-            DeclaredColumn(
+            ColumnDraft(
                 found, declaration, _describe_values(found, values), "The class: what is to be predicted."
             )
         )
     if not found.role.is_published:
-        return DeclaredColumn(found, {"role": found.role.value}, "", " ".join(found.why))
+        return ColumnDraft(found, {"role": found.role.value}, "", " ".join(found.why))
     if found.facts.shape is Shape.DATE:
         return _with_missing(_declare_date(found, table))
     if found.kind is Kind.NUMBER:
@@ -162,14 +162,14 @@ def _declare(found: Guess, table: Source, *, is_class: bool) -> DeclaredColumn:
     return _with_missing(_declare_category(found, table))
 
 
-def _with_missing(declared: DeclaredColumn) -> DeclaredColumn:
+def _with_missing(declared: ColumnDraft) -> ColumnDraft:
     texts = declared.guess.facts.missing_texts
     if not texts or not declared.is_published:
         return declared
     return replace(declared, declaration={**declared.declaration, "missing-values": list(texts)})
 
 
-def _declare_number(found: Guess) -> DeclaredColumn:
+def _declare_number(found: Guess) -> ColumnDraft:
     low, high = found.bounds or round_outward(found.facts)
     step = _step(found, read_exactly(high) - read_exactly(low))
     declaration = {
@@ -180,10 +180,8 @@ def _declare_number(found: Guess) -> DeclaredColumn:
     }
     why = "A cell outside the bounds counts as the nearer one."
     if (low, high) == AGES:
-        return DeclaredColumn(
-            found, declaration, "", f"Ages of people lie between these bounds anyway. {why}"
-        )
-    return DeclaredColumn(found, declaration, "bounds and step", why)
+        return ColumnDraft(found, declaration, "", f"Ages of people lie between these bounds anyway. {why}")
+    return ColumnDraft(found, declaration, "bounds and step", why)
 
 
 def _step(found: Guess, span: Fraction) -> Fraction:
@@ -203,7 +201,7 @@ def _plain(number: float) -> float:
     return int(number) if float(number).is_integer() else number
 
 
-def _declare_date(found: Guess, table: Source) -> DeclaredColumn:
+def _declare_date(found: Guess, table: Source) -> ColumnDraft:
     """From the first day of the first year to the last day of the last: no bound is the day of one person."""
     attribute = Attribute(found.name, Role.OTHER, Kind.DATE, missing_values=found.facts.missing_texts)
     days = pc.min_max(cells.dates(_distinct_texts(found, table), attribute)).as_py()
@@ -214,12 +212,12 @@ def _declare_date(found: Guess, table: Source) -> DeclaredColumn:
         "bounds": [day.isoformat() for day in bounds],
         "hierarchy": (found.hierarchy or DAYS_TO_YEARS).as_policy(),
     }
-    return DeclaredColumn(found, declaration, "bounds", "Whole years.")
+    return ColumnDraft(found, declaration, "bounds", "Whole years.")
 
 
-def _declare_category(found: Guess, table: Source) -> DeclaredColumn:
+def _declare_category(found: Guess, table: Source) -> ColumnDraft:
     values = _values(found, table)
-    declared = DeclaredColumn(
+    declared = ColumnDraft(
         found, {"role": Role.QUASI_IDENTIFIER.value, "values": values}, _describe_values(found, values), ""
     )
     if not values:
@@ -262,7 +260,7 @@ def _values(found: Guess, table: Source) -> list[str]:
     return sorted(word for word, n in words if n >= K and word not in missing and word.strip())
 
 
-def _drop_refused(columns: list[DeclaredColumn], target: str) -> list[DeclaredColumn]:
+def _drop_refused(columns: list[ColumnDraft], target: str) -> list[ColumnDraft]:
     """The columns, without those whose declaration a private policy would refuse."""
     for _ in columns:
         try:
@@ -282,7 +280,7 @@ def _drop_refused(columns: list[DeclaredColumn], target: str) -> list[DeclaredCo
     )
 
 
-def _document(columns: Sequence[DeclaredColumn], target: str) -> dict[str, Any]:
+def _document(columns: Sequence[ColumnDraft], target: str) -> dict[str, Any]:
     return {
         "attributes": {column.name: column.declaration for column in columns},
         "workload": [{"classify": target}],
@@ -293,7 +291,7 @@ def _document(columns: Sequence[DeclaredColumn], target: str) -> dict[str, Any]:
 # ---- the text ----------------------------------------------------------------------------------------
 
 
-def _lines(draft: PolicyDraft, columns: Sequence[DeclaredColumn], target: str) -> Iterator[str]:
+def _lines(draft: PolicyDraft, columns: Sequence[ColumnDraft], target: str) -> Iterator[str]:
     yield from comment(
         "A draft by sfumato profile --private of a policy for a differentially private release (DiffGen). "
         "Such a release promises that nobody's row shows, whatever an attacker knows: but only if everything that is "

@@ -406,7 +406,7 @@ def test_without_a_target_the_penalty_stands_for_utility(tmp_path):
     assert found.raw == ()
     text = as_text(found)
     assert "dearest step to more privacy is from l=1 to l=2" in text
-    assert "Not l=2.5: recursive-diversity needs a whole number l." in text
+    assert "l=2.5 cannot be published: recursive-diversity needs a whole number l." in text
     assert len(picture.draw(found, tmp_path)) == 2
 
 
