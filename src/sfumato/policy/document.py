@@ -252,19 +252,19 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
     all mistakes at once. Without a ``folder`` the document may name no file.
     """
     data, mistakes = document.data, document.mistakes
-    schema = Schema(tuple(_attribute(document, name, folder) for name in data["attributes"]))
+    schema = Schema(tuple(_read_attribute(document, name, folder) for name in data["attributes"]))
     method: MethodOptions = MondrianOptions()
     with mistakes.collect():
-        method = _method(_sound_method(document), schema, folder)
-    requirements = _items(document, "require", _requirement)
-    tasks = _items(document, "workload", _placed_task)
+        method = _read_method(_keep_sound_method(document), schema, folder)
+    requirements = _read_items(document, "require", _read_requirement)
+    tasks = _read_items(document, "workload", _read_task_at)
     if mistakes.is_broken("workload") and method.reads_workload:
-        method = MondrianOptions()  # what the method asks of its tasks cannot be judged
+        method = MondrianOptions()  # what the method asks of its tasks cannot be checked
     output = {} if mistakes.is_broken("output") else data.get("output", {})
     rows = COUNTS
     if not mistakes.is_broken("method"):
         with mistakes.collect():
-            rows = _rows(output, method)
+            rows = _read_rows(output, method)
     try:
         policy = Policy(
             schema=schema,
@@ -286,7 +286,7 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
     return policy
 
 
-def _sound_method(document: Document) -> str | Mapping[str, Any]:
+def _keep_sound_method(document: Document) -> str | Mapping[str, Any]:
     """The method with those of its options that fit, so that the rest of the policy is checked against it."""
     given, mistakes = document.data.get("method", DEFAULT_METHOD), document.mistakes
     if not mistakes.is_broken("method"):
@@ -300,7 +300,7 @@ def _sound_method(document: Document) -> str | Mapping[str, Any]:
     return DEFAULT_METHOD if sound is None else {name: sound}
 
 
-def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
+def _read_items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[int, T]:
     """The items of a list that fit, by position."""
     made: dict[int, T] = {}
     broken = document.mistakes.find_broken(key)
@@ -312,7 +312,7 @@ def _items(document: Document, key: str, make: Callable[[Any, int], T]) -> dict[
     return made
 
 
-def _attribute(document: Document, name: str, folder: Path | None) -> Attribute:
+def _read_attribute(document: Document, name: str, folder: Path | None) -> Attribute:
     """A column; a :class:`BrokenAttribute` if anything is wrong with it."""
     given, mistakes = document.data["attributes"][name], document.mistakes
     if mistakes.is_unreadable("attributes", name):
@@ -344,13 +344,13 @@ def _declare(name: str, given: Mapping[str, Any], folder: Path | None, mistakes:
         missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
     )
     with mistakes.collect():
-        bounds = _bounds(given.get("bounds"), kind, (*path, "bounds"))
+        bounds = _read_bounds(given.get("bounds"), kind, (*path, "bounds"))
         attribute = replace(attribute, bounds=bounds)
         check_bounds(attribute, path)
     with mistakes.collect():
         check_values(attribute, path)
     with mistakes.collect_hierarchy(name):
-        hierarchy = _hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
+        hierarchy = _read_hierarchy(given.get("hierarchy"), (*path, "hierarchy"), folder)
         attribute = replace(attribute, hierarchy=hierarchy)
         if attribute.declaration.is_rule:
             _try_builder(attribute)
@@ -366,14 +366,14 @@ def _at_its_position(mistake: Mistake, positions: Mapping[str, Sequence[int]]) -
     return replace(mistake, where=(key, positions[str(key)][rest[0]], *rest[1:]))
 
 
-def _bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, Any] | None:
+def _read_bounds(given: Sequence[Any] | None, kind: Kind, path: Where) -> tuple[Any, Any] | None:
     if given is None:
         return None
     low, high = given
-    return (_days(low, path), _days(high, path)) if kind is Kind.DATE else (low, high)
+    return (_read_days(low, path), _read_days(high, path)) if kind is Kind.DATE else (low, high)
 
 
-def _days(text: Any, path: Where) -> int:
+def _read_days(text: Any, path: Where) -> int:
     try:
         if _ISO_DATE.fullmatch(text):
             return read_day(text)
@@ -382,12 +382,12 @@ def _days(text: Any, path: Where) -> int:
     raise Misfit(path, "must be two dates, the earlier one first, such as [2020-01-01, 2024-12-31].")
 
 
-def _hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
+def _read_hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
     """A declared tree, or the one in a file, as a :class:`Hierarchy`; a builder as it stands."""
     if isinstance(given, str) and given != "flat":
         if folder is None:
             raise Misfit(path, "the policy of a release names no file; its hierarchies stand in it.")
-        return hierarchies.read(_existing(folder / given, path))
+        return hierarchies.read(_find_file(folder / given, path))
     if isinstance(given, Mapping) and "tree" in given:
         return Hierarchy.from_tree(given["tree"])
     if isinstance(given, Mapping):
@@ -396,7 +396,7 @@ def _hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
     return given
 
 
-def _existing(file: Path, path: Where) -> Path:
+def _find_file(file: Path, path: Where) -> Path:
     try:
         found = file.is_file()
     except (OSError, ValueError):
@@ -414,19 +414,19 @@ def _try_builder(attribute: Attribute) -> None:
     (replace(attribute, bounds=(0, 1), step=None) if is_number else attribute).build_hierarchy(())
 
 
-def _requirement(item: Mapping[str, Any], _position: int) -> Requirement:
+def _read_requirement(item: Mapping[str, Any], _position: int) -> Requirement:
     ((word, given),) = item.items()
     return REQUIREMENTS[word].from_policy(given)
 
 
-def _placed_task(item: Mapping[str, Any], position: int) -> Task:
+def _read_task_at(item: Mapping[str, Any], position: int) -> Task:
     try:
-        return _task(item)
+        return _read_task(item)
     except PolicyError as error:
         raise Misfit(("workload", position, next(iter(item))), str(error)) from None
 
 
-def _task(item: Mapping[str, Any]) -> Task:
+def _read_task(item: Mapping[str, Any]) -> Task:
     ((word, given),) = item.items()
     if word == Aggregate.word:
         return Aggregate(given)
@@ -442,12 +442,12 @@ def _task(item: Mapping[str, Any]) -> Task:
     return Regress(targets, features=features, weight=weight)
 
 
-def _rows(output: Mapping[str, Any], method: MethodOptions) -> str:
+def _read_rows(output: Mapping[str, Any], method: MethodOptions) -> str:
     if "rows" in output and not method.publishes_counts:
         raise Misfit(("output", "rows"), "only diffgen publishes counts or expanded rows; leave it out.")
     return str(output.get("rows", COUNTS))
 
 
-def _method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:
+def _read_method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:
     name, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     return OPTIONS[name].of(options or {}, schema, None if folder is None else str(folder))

@@ -43,7 +43,7 @@ class Misfit(PolicyError):  # noqa: N818 - what it is, not that it is an error
 
 
 class Unsure(Misfit):
-    """A value cannot be judged: what it refers to is a mistake itself, and is reported as such."""
+    """A value that cannot be checked: what it refers to is a mistake itself, and is reported as such."""
 
     def __init__(self, where: Where, sentence: str) -> None:
         super().__init__(where, sentence)
