@@ -55,12 +55,12 @@ def apply(
     check_own_file(out, table, side_table)
     policy = Policy.of_release(release / "policy.yaml")
     if not policy.method.has_recoding:
-        from sfumato.methods import generalize_anew
+        from sfumato.methods import row_by_row
 
         if memory is not None:
             raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
         with progress_bar(quiet=False) as progress:
-            n_rows = generalize_anew(
+            n_rows = row_by_row(policy).apply_to_file(
                 policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
             )
         say(f"{out}: {number_of(n_rows, 'row')} generalized anew, without a promise.")

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
 
 from sfumato.errors import InternalError
 from sfumato.methods.protocol import Grouping, Method, RowByRow
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.recoder import Partition
-from sfumato.table.reading import Reading
 from sfumato.table.source import Source
 
 
@@ -59,23 +56,12 @@ def partition(
     return method.partition(source, policy, threads=threads, progress=progress)
 
 
-def generalize_anew(
-    policy: Policy,
-    table: Any,
-    out: Path,
-    side_table: Any,
-    *,
-    reading: Reading,
-    overwrite: bool,
-    progress: Progress,
-) -> int:
-    """Generalize further rows into a file, by the method of a policy whose releases have no recoding; how many."""
+def row_by_row(policy: Policy) -> RowByRow:
+    """The method of a policy whose releases have no recoding: it generalizes further rows anew."""
     method = METHODS[policy.method.name]
     if not isinstance(method, RowByRow):
         raise InternalError(f"Rows are recoded, and not generalized anew, by {policy.method.name}.")
-    return method.apply_to_file(
-        policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
-    )
+    return method
 
 
-__all__ = ["METHODS", "generalize_anew", "partition"]
+__all__ = ["METHODS", "partition", "row_by_row"]
