@@ -7,6 +7,7 @@ see at the call site which kind it is. No other module imports ``numpy.random`` 
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -16,6 +17,11 @@ Random = Generator
 """The type to annotate an argument with, where a function takes its randomness from the caller."""
 
 WORDS_AT_ONCE = 1 << 20
+
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+LAST_SHIFT = 31
+"""The constants of SplitMix64."""
 
 
 def seeded(seed: int) -> Generator:
@@ -66,3 +72,23 @@ def seeded_block(seed: int, number: int) -> Generator:
     True
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+
+
+def splitmix64(seed: int, number: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+    """The outputs with these numbers, from 0 on, of the generator SplitMix64 that starts with a seed [SLF14].
+
+    An output is found without those before it, and no two are equal: so numbers of rows become random keys that do
+    not depend on who reads which rows when. Seeds count modulo 2^64. Nobody must rely on keys being secret.
+
+    >>> [hex(output) for output in splitmix64(0, np.array([0, 1])).tolist()]
+    ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
+    """
+    out = number.astype(np.uint64)
+    out += np.uint64(1)
+    out *= np.uint64(GOLDEN_GAMMA)
+    out += np.uint64(seed % 2**64)
+    for shift, factor in MIXING:
+        out ^= out >> np.uint64(shift)
+        out *= np.uint64(factor)
+    out ^= out >> np.uint64(LAST_SHIFT)
+    return out

@@ -3,82 +3,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sized
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.randomness import Random
+from sfumato.randomness import splitmix64
 
-Rows = TypeVar("Rows")
+Rows = TypeVar("Rows", bound=Sized)
 Ints = NDArray[np.int64]
 
 
 class Reservoir(Generic[Rows]):
-    """A simple random sample without replacement: each row gets a random key, and those with the least keys are kept.
+    """A simple random sample without replacement: the rows with the least keys, in the order of the table.
 
-    They stay in the order in which they came. ``take`` picks rows of a portion, and ``join`` makes one portion of
-    several. If it is known beforehand that ``n_rows`` will come, rows whose keys are surely too great are skipped at
-    once. The bound leaves too few rows only beyond six standard deviations; the sample is then smaller.
+    The key of a row comes from the seed and the row's number. So the sample is the same in whatever blocks and in
+    whatever order the rows come, and however samples of parts of them are merged. No two rows have the same key.
 
-    >>> from sfumato.randomness import seeded
-    >>> sample = Reservoir(2, seeded(1), take=np.take, join=np.concatenate)
-    >>> sample.add(np.arange(10), 10)
+    ``take`` picks rows of a portion, and ``join`` makes one portion of several. If it is known beforehand that
+    ``n_rows`` will come, rows whose keys are surely too great are skipped at once. The bound leaves too few rows only
+    beyond six standard deviations; the sample is then smaller.
+
+    >>> sample = Reservoir(2, 1, take=np.take, join=np.concatenate)
+    >>> sample.add(np.arange(6), 0)
+    >>> sample.add(np.arange(6, 10), 6)
     >>> sample.rows()
-    array([2, 9])
+    array([4, 8])
     """
 
     def __init__(
         self,
         size: int,
-        random: Random,
+        seed: int,
         *,
         take: Callable[[Rows, Ints], Rows],
         join: Callable[[list[Rows]], Rows],
         n_rows: int = 0,
     ) -> None:
-        self.size, self.random, self.take, self.join = size, random, take, join
+        self.size, self.seed, self.take, self.join = size, seed, take, join
         self._keys: list[NDArray[np.uint64]] = []
+        self._numbers: list[Ints] = []
         self._portions: list[Rows] = []
         self._n_held = 0
         enough = size + 6 * math.sqrt(size) + 6
-        self._bound = int(enough / n_rows * 2**64) if enough < n_rows else None
+        self._bound = int(enough / n_rows * 2**64) if enough < n_rows else 2**64 - 1
+        """No row with a greater key is in the sample."""
 
-    def add(self, rows: Rows, n_rows: int) -> None:
-        """Let ``n_rows`` more rows take part."""
-        keys = self.random.integers(0, 2**64, size=n_rows, dtype=np.uint64)
-        at = np.arange(n_rows) if self._bound is None else np.flatnonzero(keys < self._bound)
-        self._keys.append(keys[at])
-        self._portions.append(self.take(rows, at))
-        self._n_held += len(at)
+    def add(self, rows: Rows, first_row: int) -> None:
+        """Let further rows take part, which are numbered from ``first_row`` on."""
+        numbers = np.arange(first_row, first_row + len(rows))
+        keys = splitmix64(self.seed, numbers)
+        at = np.flatnonzero(keys <= np.uint64(self._bound))
+        self._hold(keys[at], numbers[at], self.take(rows, at))
+
+    def merge(self, other: Self) -> None:
+        """Let the rows of another sample take part, which has the same size and seed and no row of this one."""
+        for keys, numbers, rows in zip(other._keys, other._numbers, other._portions, strict=True):
+            self._hold(keys, numbers, rows)
+
+    def rows(self, size: int | None = None) -> Rows:
+        """The sampled rows, or the smaller sample of ``size`` rows; ``add`` must have been called."""
+        self._throw_out()
+        keys, rows = self._keys[0], self._portions[0]
+        if size is None or size >= len(keys):
+            return rows
+        return self.take(rows, np.sort(np.argpartition(keys, size - 1)[:size]))
+
+    def _hold(self, keys: NDArray[np.uint64], numbers: Ints, rows: Rows) -> None:
+        self._keys.append(keys)
+        self._numbers.append(numbers)
+        self._portions.append(rows)
+        self._n_held += len(keys)
         if self._n_held > self.size + self.size // 2:
             self._throw_out()
 
-    def rows(self) -> Rows:
-        """The sampled rows; ``add`` must have been called."""
-        self._throw_out()
-        return self._portions[0]
-
     def _throw_out(self) -> None:
-        """Keep no more rows than are wanted."""
-        keys, rows = np.concatenate(self._keys), self.join(self._portions)
+        """Keep no more rows than are wanted, in the order of their numbers."""
+        keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
+        rows = self.join(self._portions)
         if len(keys) > self.size:
-            at = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
-            keys, rows = keys[at], self.take(rows, at)
-            self._bound = int(keys.max())
-        self._keys, self._portions, self._n_held = [keys], [rows], len(keys)
+            at = np.argpartition(keys, self.size - 1)[: self.size]
+            self._bound = int(keys[at].max())
+            at = at[np.argsort(numbers[at])]
+            keys, numbers, rows = keys[at], numbers[at], self.take(rows, at)
+        elif (numbers[1:] < numbers[:-1]).any():
+            at = np.argsort(numbers)
+            keys, numbers, rows = keys[at], numbers[at], self.take(rows, at)
+        self._keys, self._numbers, self._portions, self._n_held = [keys], [numbers], [rows], len(keys)
 
 
-def sample_codes(size: int, random: Random) -> Reservoir[NDArray[np.uint32]]:
+def sample_codes(size: int, seed: int) -> Reservoir[NDArray[np.uint32]]:
     """A sample of encoded rows (rows, columns)."""
-    return Reservoir(size, random, take=lambda rows, at: rows[at], join=np.concatenate)
+    return Reservoir(size, seed, take=lambda rows, at: rows[at], join=np.concatenate)
 
 
-def sample_cells(size: int, random: Random, n_rows: int) -> Reservoir[pa.RecordBatch]:
+def sample_cells(size: int, seed: int, n_rows: int) -> Reservoir[pa.RecordBatch]:
     """A sample of rows as they are stored, of a table of ``n_rows``; 0 if nobody knows how many."""
-    return Reservoir(size, random, take=_take_cells, join=_join_cells, n_rows=n_rows)
+    return Reservoir(size, seed, take=_take_cells, join=_join_cells, n_rows=n_rows)
+
+
+def seed_of_level(seed: int, level: int) -> int:
+    """The seed of the samples that are drawn after so many divisions of the rows.
+
+    A row that was in the sample above is no likelier than others to be in this one.
+    """
+    return int(splitmix64(seed, np.array([level]))[0])
 
 
 def _take_cells(rows: pa.RecordBatch, at: Ints) -> pa.RecordBatch:

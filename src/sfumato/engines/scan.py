@@ -22,7 +22,7 @@ from sfumato.encoding.domain import Codes, Domain, axes_of
 from sfumato.encoding.encoders import LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
 from sfumato.encoding.targets import Columns, columns_for
 from sfumato.engines.payload import Payload
-from sfumato.engines.reservoir import sample_cells
+from sfumato.engines.reservoir import Reservoir, sample_cells
 from sfumato.engines.rows import RowLayout
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
@@ -31,7 +31,6 @@ from sfumato.policy.document import Policy
 from sfumato.policy.output import MEAN
 from sfumato.policy.schema import Attribute
 from sfumato.progress import Progress, no_progress
-from sfumato.randomness import Random
 from sfumato.recoding import statistics
 from sfumato.release.query import select
 from sfumato.table import cells as table_cells
@@ -65,7 +64,6 @@ class Intake:
         self.spill, self.memory, self.progress = spill, memory, progress
         self.n_rows = max(source.n_rows, 0)
         self.domains: tuple[Domain, ...] = ()
-        self.sample: Codes = np.zeros((0, 0), dtype=np.uint32)
         self.encoded_bytes = 0
         quasi = self.schema.quasi_identifiers
         n_ordered = sum(attribute.is_ordered for attribute in quasi)
@@ -86,18 +84,19 @@ class Intake:
             memory=memory // 4,
         )
         self._payload = Payload(source, policy)
+        self._drawn: Reservoir[pa.RecordBatch] | None = None
         self._ranks: NumberFile | None = None
         self._position: Any = None
         self._true_counts: list[int] | None = None
 
     # ---- the first pass ----------------------------------------------------------------------------
 
-    def scan(self, *, sample: int = 0, random: Random | None = None) -> None:
+    def scan(self, *, sample: int = 0, seed: int = 0) -> None:
         """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows."""
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
         names_once = list(dict.fromkeys(names))
-        drawn = None if random is None or sample == 0 else sample_cells(sample, random, self.n_rows)
+        drawn = self._drawn = sample_cells(sample, seed, self.n_rows) if sample else None
 
         def observe(batch: FileBatch) -> None:
             for encoder in encoders:
@@ -105,7 +104,7 @@ class Intake:
             self._payload.observe(batch)
             self._check_memory()
             if drawn is not None:
-                drawn.add(batch.batch.select(names_once), batch.n_rows)
+                drawn.add(batch.batch.select(names_once), batch.first_row)
 
         self.spill.counters.input_passes += 1
         n_rows = self._pass([*names, *self._payload.names], observe, "reading")
@@ -118,8 +117,6 @@ class Intake:
         self.columns.finish(n_rows)
         layout = RowLayout.of(self.greatest)
         self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
-        if drawn is not None:
-            self.sample = self._codes(FileBatch(drawn.rows(), self.schema))
         table_cells.give_back_memory()
 
     def _finish(self) -> None:
@@ -171,9 +168,13 @@ class Intake:
         """Bytes of a row that are published as they are."""
         return self._payload.decoded_bytes(self.n_rows)
 
-    def take_sample(self) -> Codes:
-        """Hand over the sample, which is then no longer held here."""
-        sample, self.sample = self.sample, np.zeros((0, 0), dtype=np.uint32)
+    def take_sample(self, size: int | None = None) -> Codes:
+        """Hand over the sample, or a smaller one of ``size`` rows; it is then no longer held here."""
+        drawn, self._drawn = self._drawn, None
+        if drawn is None:
+            return np.zeros((0, self.n_columns), dtype=np.uint32)
+        sample = self._codes(FileBatch(drawn.rows(size), self.schema))
+        table_cells.give_back_memory()
         return sample
 
     @property

@@ -141,12 +141,12 @@ def scan_table(
     spill: Spill,
     *,
     sample: int = 0,
-    draw: Random | None = None,
+    seed: int = 0,
     progress: Progress,
 ) -> Intake:
     """Scan a table once, so that its rows can be read as codes, and draw a ``sample`` of so many rows on the way."""
     intake = Intake(source, policy, spill=spill, memory=engine.memory // 2, progress=progress)
-    intake.scan(sample=sample, random=draw)
+    intake.scan(sample=sample, seed=seed)
     spill.counters.encoded_bytes = intake.encoded_bytes
     # Rows are divided over files while the file that they come from is still there; and the release is written.
     spill.check_room(3 * intake.encoded_bytes, f"Publishing {intake.n_rows:,} rows")

@@ -25,11 +25,12 @@ from sfumato.errors import HierarchyError, InputError, RequirementUnreachable, T
 from sfumato.methods.mondrian.grow import prepare
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.policy.document import Policy
-from sfumato.randomness import seeded
+from sfumato.randomness import splitmix64
 from sfumato.table import arrow_files, distinct
 from sfumato.table.opening import open_table
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill
+from sfumato.table.write import write_table
 
 SECRET = "SECRET-CELL"
 
@@ -421,13 +422,31 @@ def test_the_sample_is_of_rows_that_are_there_each_once(tmp_path, spill, monkeyp
     policy = Policy.parse(
         "{attributes: {x: {role: quasi-identifier, type: number}, y: {role: quasi-identifier}}, require: []}"
     )
-    found = take_in(open_table(path, lazy=True), policy, spill, sample=300, random=seeded(1))
+    found = take_in(open_table(path, lazy=True), policy, spill, sample=300, seed=1)
     rows = {tuple(row) for block in found.blocks() for row in block.rows.tolist()}
-    sample = [tuple(row) for row in found.sample.tolist()]
+    sample = [tuple(row) for row in found.take_sample().tolist()]
     assert len(sample) == len(set(sample)) == 300
     assert rows >= set(sample)
-    found = take_in(open_table(path, lazy=True), policy, spill, sample=5000, random=seeded(1))
-    assert len(found.sample) == 1000
+    assert len(found.take_sample()) == 0, "it was handed over"
+    found = take_in(open_table(path, lazy=True), policy, spill, sample=5000, seed=1)
+    assert len(found.take_sample()) == 1000
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_smaller_sample_is_the_one_that_would_have_been_drawn(name, tmp_path, spill, monkeypatch):
+    """Of a text file nobody knows beforehand how many rows a share of it is."""
+    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    write_table(pa.table({"x": range(1000)}), tmp_path / name)
+    policy = Policy.parse("{attributes: {x: {role: quasi-identifier, type: number}}, require: []}")
+    draws = [(300, 40), (40, None), (40, 40), (40, 300)]
+    samples = [
+        take_in(open_table(tmp_path / name, lazy=True), policy, spill, sample=drawn, seed=1).take_sample(
+            taken
+        )
+        for drawn, taken in draws
+    ]
+    least = np.sort(np.argsort(splitmix64(1, np.arange(1000)))[:40])
+    assert [sample[:, 0].tolist() for sample in samples] == [least.tolist()] * len(draws)
 
 
 def test_every_row_is_as_likely_as_any_other_to_be_in_the_sample(monkeypatch):
@@ -436,10 +455,10 @@ def test_every_row_is_as_likely_as_any_other_to_be_in_the_sample(monkeypatch):
         pa.table({"x": range(40)}),
         Policy.parse("{attributes: {x: {role: quasi-identifier, type: number}}, require: []}"),
     )
-    random, seen, pairs = seeded(20110821), np.zeros(40), np.zeros((40, 40))
-    for _ in range(1500):
+    seen, pairs = np.zeros(40), np.zeros((40, 40))
+    for seed in range(1500):
         with Spill() as spill:
-            sample = take_in(open_table(table), policy, spill, sample=8, random=random).sample[:, 0]
+            sample = take_in(open_table(table), policy, spill, sample=8, seed=seed).take_sample()[:, 0]
         seen[sample] += 1
         pairs[np.ix_(sample, sample)] += 1
     assert stats.chisquare(seen).pvalue > 1e-6

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sfumato.engines.engine import Engine
-from sfumato.engines.scan import Intake
+from sfumato.engines.reservoir import seed_of_level
 from sfumato.methods import groups
 from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian import grow
@@ -19,7 +16,6 @@ from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_ta
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
 from sfumato.progress import Progress, no_progress
-from sfumato.randomness import Random, seeded
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
@@ -96,10 +92,12 @@ def _draft_on_disk(
 ) -> Draft:
     """Rows in groups that Rothko finds, written to a file as they are found."""
     options = policy.options_for(MondrianOptions)
-    draw = seeded(SAMPLE_SEED if chance.number is None else chance.number)
+    seed = SAMPLE_SEED if chance.number is None else chance.number
     before = groups.plan_memory(policy, engine.memory, max_rows=options.rows_in_memory)
     n_sample = _most_to_sample(source, options, before, engine.memory)
-    intake = groups.scan_table(source, policy, engine, spill, draw=draw, sample=n_sample, progress=progress)
+    intake = groups.scan_table(
+        source, policy, engine, spill, sample=n_sample, seed=seed_of_level(seed, 0), progress=progress
+    )
     plan = groups.plan_memory(
         policy, engine.memory, payload_bytes=intake.payload_bytes, max_rows=options.rows_in_memory
     )
@@ -107,12 +105,13 @@ def _draft_on_disk(
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=engine.memory // 4)
+    sample = intake.take_sample(choose_sample_size(intake.n_rows, options, plan.max_rows))
     run = Rothko(
-        ScannedTable(intake, intake.layout, intake.code_ends, _take_sample(intake, options, plan, draw)),
+        ScannedTable(intake, intake.layout, intake.code_ends, sample),
         problem,
         policy,
         resources=Resources(plan, spill, engine.threads),
-        chance=Chance(sampling=draw, shuffling=random),
+        chance=Chance(sampling=seed, shuffling=random),
         tree=tree,
         progress=progress,
     )
@@ -121,7 +120,7 @@ def _draft_on_disk(
 
 
 def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan, memory: int) -> int:
-    """How many rows the first pass draws. If the size of the table is not known yet, ``_take_sample`` takes its share.
+    """How many rows the first pass draws. If the size of the table is not known yet, fewer may be taken.
 
     The rows are held as they are stored until the codes are known, with a copy while some are thrown out.
     """
@@ -131,14 +130,3 @@ def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan, 
     if source.n_rows == UNKNOWN:
         return most if options.sample is None or options.sample < 1 else min(most, int(options.sample))
     return choose_sample_size(source.n_rows, options, most)
-
-
-def _take_sample(
-    intake: Intake, options: MondrianOptions, plan: MemoryPlan, draw: Random
-) -> NDArray[np.uint32]:
-    """The rows that were drawn, or as many of them as the policy asks for."""
-    sample = intake.take_sample()
-    wanted = choose_sample_size(intake.n_rows, options, plan.max_rows)
-    if len(sample) <= wanted:
-        return sample
-    return sample[np.sort(draw.choice(len(sample), wanted, replace=False))]

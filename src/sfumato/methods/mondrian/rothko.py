@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Block, Rows
-from sfumato.engines.reservoir import sample_codes
+from sfumato.engines.reservoir import sample_codes, seed_of_level
 from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk
@@ -95,7 +95,8 @@ class Resources:
 class Chance:
     """Two sources of randomness. Sampling decides the boxes, so it is seeded even where shuffling is not."""
 
-    sampling: Random
+    sampling: int
+    """The seed of the samples."""
     shuffling: Random
 
 
@@ -266,7 +267,7 @@ class Rothko:
         """Grow on a sample, send all rows down, undo what breaks the requirement, and go on below."""
         sample, self._sample = self._sample, None  # the first pass drew one for the root
         if sample is None or not len(sample):
-            sample = self._draw_sample(leaf, rows)
+            sample = self._draw_sample(leaf, rows, level)
         nodes = self._grow_on_sample(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -294,12 +295,18 @@ class Rothko:
         files_of = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
         yield from self._go_on_below(leaf, FiledTree(pruned.nodes, pruned.n_rows, files_of, stored), level)
 
-    def _draw_sample(self, leaf: Leaf, rows: Rows) -> Codes:
-        """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
+    def _draw_sample(self, leaf: Leaf, rows: Rows, level: int) -> Codes:
+        """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf.
+
+        Rows are numbered as they lie in the part. Every division keeps their order, so that these numbers, and with
+        them the sample, depend on the table and the splits above, never on blocks or buffers.
+        """
         size = choose_sample_size(rows.n_rows, self.options, self.plan.max_rows)
-        reservoir, ends = sample_codes(size, self.chance.sampling), CodeEnds(len(self.problem.axes.is_tree))
+        reservoir = sample_codes(size, seed_of_level(self.chance.sampling, level))
+        ends, n_done = CodeEnds(len(self.problem.axes.is_tree)), 0
         for block in self._read("sampling", rows, payload=False):
-            reservoir.add(block.rows, len(block.rows))
+            reservoir.add(block.rows, n_done)
+            n_done += len(block.rows)
             ends.add(block.rows)
         leaf.known = leaf.known.with_covers(self.problem.axes, find_covers(self.problem.axes, ends.get()))
         return reservoir.rows()

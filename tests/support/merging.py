@@ -1,0 +1,55 @@
+"""Ways to gather a state from the rows of a table: in any blocks, in any order, and by any tree of merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Way:
+    """Blocks of rows in the order in which they come, how many each state sees, and which states are merged when."""
+
+    blocks: tuple[tuple[int, int], ...]
+    n_blocks: tuple[int, ...]
+    merges: tuple[tuple[int, int], ...]
+    """The place of a state among those left, and of the one that is merged into it."""
+
+
+@st.composite
+def ways_to_gather(draw: Any, n_rows: int, *, in_order: bool = False) -> Way:
+    """A way to gather ``n_rows``; ``in_order`` if blocks and states are those of rows one after another."""
+    cuts = sorted(draw(st.sets(st.integers(1, max(n_rows - 1, 1)), max_size=6)) - {n_rows})
+    blocks = list(zip([0, *cuts], [*cuts, n_rows], strict=True))
+    if not in_order:
+        blocks = draw(st.permutations(blocks))
+    n_states = draw(st.integers(1, len(blocks) + 1))  # some may see nothing
+    ends = sorted(draw(st.lists(st.integers(0, len(blocks)), min_size=n_states - 1, max_size=n_states - 1)))
+    n_blocks = [end - start for start, end in zip([0, *ends], [*ends, len(blocks)], strict=True)]
+    merges = []
+    for left in range(n_states, 1, -1):
+        into = draw(st.integers(0, left - 2 if in_order else left - 1))
+        other = (
+            into + 1 if in_order else draw(st.integers(0, left - 1).filter(lambda at, into=into: at != into))
+        )
+        merges.append((into, other))
+    return Way(tuple(blocks), tuple(n_blocks), tuple(merges))
+
+
+def gather_in_parts(way: Way, new: Callable[[], S], add: Callable[[S, int, int], object]) -> S:
+    """The state that comes out; ``add`` shows a state the rows from the first number up to the second."""
+    states, blocks = [], iter(way.blocks)
+    for n in way.n_blocks:
+        state = new()
+        for _ in range(n):
+            add(state, *next(blocks))
+        states.append(state)
+    for into, other in way.merges:
+        states[into].merge(states[other])  # type: ignore[attr-defined]
+        del states[other]
+    return states[0]
