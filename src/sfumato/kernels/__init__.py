@@ -4,5 +4,6 @@ Kernels take arrays and give arrays, and import numpy and numba only. Those of o
 ``kernels``. Here are: ``compile`` (how all of them are compiled, and where that
 is kept), ``watch`` (who is told while they are compiled), ``late`` (compiled at the first call), ``axes`` and
 ``nodes`` (columns and trees as arrays), ``route`` (send rows down a tree), ``shuffle`` (rows in random order),
-``ranks`` (the place of each number in a sorted list) and ``information`` (x log2 x by whole numbers alone).
+``ranks`` (the place of each number in a sorted list), ``counts`` (counts by key) and ``information`` (x log2 x by
+whole numbers alone).
 """

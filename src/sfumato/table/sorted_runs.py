@@ -18,9 +18,6 @@ Records = NDArray[Any]
 MARK = 1024
 """The key of one record in so many is kept in memory, and says where in the file to look."""
 
-CHUNK = 65_536
-"""Records of a file that are read in one go."""
-
 
 class SortedRun:
     """Records in ascending order in a file, and where to find them.
@@ -57,13 +54,11 @@ class SortedRun:
         self.spill.counters.bytes_read += found.nbytes
         return found
 
-    def around(self, first: Any, last: Any) -> Iterator[Records]:
-        """The records in order that have keys in [first, last), and perhaps some others."""
+    def span(self, first: Any, last: Any) -> tuple[int, int]:
+        """Where the records that have keys in [first, last) begin and end, and perhaps some others."""
         marks = np.concatenate(self._marks)
         begin = max(int(np.searchsorted(marks, first, side="right")) - 1, 0) * MARK
-        end = min(int(np.searchsorted(marks, last)) * MARK, self.n)
-        for at in range(begin, end, CHUNK):
-            yield self.read(at, min(at + CHUNK, end))
+        return begin, min(int(np.searchsorted(marks, last)) * MARK, self.n)
 
     def delete(self) -> None:
         """Remove the file: nobody will read it again."""
@@ -75,13 +70,21 @@ def keys_of(records: Records) -> Records:
     return records["key"] if records.dtype.names else records
 
 
-def merge(runs: Sequence[SortedRun], most: int) -> Iterator[Records]:
+def merge(
+    runs: Sequence[SortedRun], most: int, *, between: tuple[Any, Any] | None = None
+) -> Iterator[Records]:
     """The records of all runs, part after part: those of equal keys are in one part, and later keys in later parts.
 
-    A part is not sorted in itself. ``most`` records of each run are held at a time.
+    A part is not sorted in itself. ``most`` records of each run are held at a time. With ``between`` these are the
+    records that have keys from the first of two up to the second, and perhaps some others.
     """
-    done = [0] * len(runs)
-    heads = [run.read(0, most) for run in runs]
+    spans = [(0, run.n) if between is None else run.span(*between) for run in runs]
+    done = [begin for begin, _ in spans]
+
+    def read(r: int) -> Records:
+        return runs[r].read(done[r], min(done[r] + most, spans[r][1]))
+
+    heads = [read(r) for r in range(len(runs))]
     while any(len(head) for head in heads):
         # what is not at hand yet comes after the last record at hand of its run
         bound = min(keys_of(head)[-1] for head in heads if len(head))
@@ -89,4 +92,4 @@ def merge(runs: Sequence[SortedRun], most: int) -> Iterator[Records]:
         yield np.concatenate([head[:cut] for head, cut in zip(heads, cuts, strict=True)])
         for r, cut in enumerate(cuts):
             done[r] += cut
-            heads[r] = heads[r][cut:] if cut < len(heads[r]) else runs[r].read(done[r], done[r] + most)
+            heads[r] = heads[r][cut:] if cut < len(heads[r]) else read(r)

@@ -25,7 +25,7 @@ MOST_LISTED = 1 << 20
 """Numbers whose x log2 x is looked up. The same for every engine, so that gains are the same to the last bit."""
 
 
-NOTHING = AxisEntries(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
+NOTHING = AxisEntries(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), 0)
 
 
 class CandidateFacts(NamedTuple):

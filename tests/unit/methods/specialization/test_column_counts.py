@@ -12,8 +12,8 @@ from blocks import BlockRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.methods.specialization.column_counts import Classes, ColumnCounts, _Sorted
-from sfumato.methods.specialization.kernels.cuts import CLASS_BITS
+from sfumato.engines import counts as counts_module
+from sfumato.methods.specialization.column_counts import Classes, ColumnCounts
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, sort_cells
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.randomness import seeded
@@ -25,8 +25,8 @@ from sfumato.table.spill import Spill
 def spelled(entries: Any) -> list[tuple[int, int, int]]:
     """(code, class, rows), entry by entry; a code is never in two chunks."""
     chunks = [
-        [(int(key) >> CLASS_BITS, int(key) & 0xFFFFFFFF, int(n)) for key, n in zip(*chunk, strict=True)]
-        for chunk in entries
+        list(zip(*(column.tolist() for column in (part.codes(), part.classes(), part.n_rows)), strict=True))
+        for part in entries
     ]
     codes = [{code for code, _, _ in chunk} for chunk in chunks]
     assert sum(map(len, codes)) == len(set().union(*codes))
@@ -44,34 +44,44 @@ def counted(codes: Any, labels: Any, start: Any, low: int, high: int) -> list[tu
 
 
 @settings(max_examples=150)
-@given(st.integers(0, 2**32), st.integers(1, 80), st.integers(1, 40), st.booleans(), st.data())
-def test_entries_are_the_counts_of_values_and_classes(
-    seed: int, n: int, most: int, is_stored: Any, data: Any
+@given(st.integers(0, 2**32), st.integers(1, 80), st.sampled_from([0, 3000, 10**6]), st.booleans(), st.data())
+def test_entries_are_the_counts_of_values_and_classes_however_rows_are_divided_and_merged(
+    seed: int, n: int, memory: int, is_stored: Any, data: Any
 ):
-    """However few keys are sorted at once, so that there are up to 160 runs."""
+    """In tables or sorted, however few keys are sorted at once; by any chunks, order and tree of merges."""
     random = seeded(seed)
-    codes = random.integers(0, 30, n).astype(np.uint32)
+    n_codes = [30, 400]
+    codes = np.stack([random.integers(0, size, n) for size in n_codes]).astype(np.uint32)
     labels = np.stack([random.integers(0, 2, n), random.integers(0, 3, n)], axis=1).astype(np.uint32)
     low = data.draw(st.integers(0, 30))
     high = data.draw(st.integers(low, 30))
     classes = Classes([2, 3])
-    with Spill() as spill:
-        column = _Sorted(classes, spill if is_stored else None, most if is_stored else labels.size)
-        for first in range(0, n, 7 if is_stored else n):
-            column.add(
-                codes[first : first + (7 if is_stored else n)],
-                labels[first : first + (7 if is_stored else n)],
-            )
-        column.close()
-        assert spelled(column.between(low, high)) == counted(codes, labels, classes.start, low, high)
-        n_entries = len(counted(codes, labels, classes.start, 0, 30))
-        assert len(list(spill.folder.glob("counts-*"))) == (n_entries > 3 * most if is_stored else 0)
-    whole = ColumnCounts.of(codes[None], labels, n_codes=[30], n_classes=[2, 3])
-    assert spelled(whole.between(0, low, high)) == counted(codes, labels, classes.start, low, high)
-    of_class = Counter(dict.fromkeys(range(5), 0))
-    for _, c, rows in counted(codes, labels, classes.start, low, high):
-        of_class[c] += rows
-    assert whole.totals(0, low, high).tolist() == [of_class[c] for c in range(5)]
+    part_of_row = random.integers(0, 5, n)
+    whole = ColumnCounts.of(codes, labels, n_codes=n_codes, n_classes=[2, 3])
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        patch.setattr("sfumato.methods.specialization.column_counts.LEAST_ROOM", 0)
+        patch.setattr(counts_module, "FEWEST", data.draw(st.integers(1, 40)))
+        states = [
+            ColumnCounts.new(n_codes, classes, memory=memory, spill=spill if is_stored else None)
+            for _ in range(5)
+        ]
+        for part, state in enumerate(states):
+            chosen = part_of_row == part
+            state.add(codes[:, chosen], labels[chosen])
+        while len(states) > 1:
+            i = data.draw(st.integers(0, len(states) - 2))
+            states[i].merge(states.pop(i + 1))
+        (merged,) = states
+        merged.join()
+        for counts in (whole, merged):
+            assert counts.n_rows == n
+            for axis in (0, 1):
+                expected = counted(codes[axis], labels, classes.start, low, high)
+                assert spelled(counts.between(axis, low, high)) == expected
+                of_class = Counter(dict.fromkeys(range(5), 0))
+                for _, c, rows in expected:
+                    of_class[c] += rows
+                assert counts.totals(axis, low, high).tolist() == [of_class[c] for c in range(5)]
 
 
 @pytest.mark.parametrize("memory", [0, 100_000, 10**9])

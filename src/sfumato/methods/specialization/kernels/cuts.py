@@ -18,17 +18,22 @@ from numpy.typing import NDArray
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.information import information
 
-CLASS_BITS = 32
-"""A key is (code << CLASS_BITS) + class; the classes of all targets are numbered together."""
-
-CLASS_MASK = (1 << CLASS_BITS) - 1
-
 
 class AxisEntries(NamedTuple):
-    """Counts of one axis, by code and class; those of a code are never torn apart."""
+    """Counts of one axis, by code and class; those of a code are never torn apart.
 
-    key: NDArray[np.uint64]  # (entries,) ascending, see CLASS_BITS
+    A key is (code << class_bits) + class; the classes of all targets are numbered together.
+    """
+
+    key: NDArray[np.uint64]  # (entries,) ascending
     n_rows: NDArray[np.int64]  # (entries,)
+    class_bits: int
+
+    def codes(self) -> NDArray[np.int64]:
+        return (self.key >> np.uint64(self.class_bits)).astype(np.int64)
+
+    def classes(self) -> NDArray[np.int64]:
+        return (self.key & np.uint64((1 << self.class_bits) - 1)).astype(np.int64)
 
 
 class Sides(NamedTuple):
@@ -100,20 +105,6 @@ class CellTables(NamedTuple):
     ]  # (axes,) to which word of the number; -1: the axis has one piece and adds nothing
 
 
-@kernel
-def add_counts(codes, labels, start, out):
-    """Count the rows of each code and class.
-
-    codes   (n,) uint32                                   IN
-    labels  (n, targets) uint32                           IN
-    start   (targets,) int64: the first class of each     IN
-    out     (codes, classes of all targets) uint32        IN+OUT
-    """
-    for i in range(codes.shape[0]):
-        for t in range(labels.shape[1]):
-            out[codes[i], start[t] + labels[i, t]] += np.uint32(1)
-
-
 # ---- gains -----------------------------------------------------------------------------------------
 
 
@@ -148,11 +139,12 @@ def scan_thresholds(entries, target, weight, table, n, sides, scan):
     scan     ThresholdScan; returned as it is then     IN
     """
     key, count, i = entries.key, entries.n_rows, np.int64(0)
+    bits, mask = np.uint64(entries.class_bits), np.uint64((1 << entries.class_bits) - 1)
     n_left, last, larger, highest = scan.n_left, scan.last, scan.larger, scan.gain
     while i < key.shape[0]:
-        code = np.int64(key[i] >> np.uint64(CLASS_BITS))
-        while i < key.shape[0] and np.int64(key[i] >> np.uint64(CLASS_BITS)) == code:
-            c, x = np.int64(key[i] & np.uint64(CLASS_MASK)), count[i]
+        code = np.int64(key[i] >> bits)
+        while i < key.shape[0] and np.int64(key[i] >> bits) == code:
+            c, x = np.int64(key[i] & mask), count[i]
             t, on_left, on_right = target[c], sides.left[c], sides.right[c]
             sides.in_left[t] += information(on_left + x, table) - information(on_left, table)
             sides.in_right[t] += information(on_right - x, table) - information(on_right, table)
@@ -201,15 +193,16 @@ def scan_parts(entries, ends, is_last, target, table, counts, scan):
     counts   PartCounts                                     IN+OUT
     scan     PartScan; returned as it is then               IN
     """
+    bits, mask = np.uint64(entries.class_bits), np.uint64((1 << entries.class_bits) - 1)
     for i in range(entries.key.shape[0]):
-        code = np.int64(entries.key[i] >> np.uint64(CLASS_BITS))
+        code = np.int64(entries.key[i] >> bits)
         part, n_classes, n_rows = scan.part, scan.n_classes, scan.n_rows
         if code >= ends[part]:
             scan = end_part(scan, counts, table)
             n_classes, n_rows = scan.n_classes, scan.n_rows
             while code >= ends[part]:
                 part += 1
-        c, x = np.int64(entries.key[i] & np.uint64(CLASS_MASK)), entries.n_rows[i]
+        c, x = np.int64(entries.key[i] & mask), entries.n_rows[i]
         t, before = target[c], counts.rows[c]
         if before == 0:
             counts.listed[n_classes] = c
