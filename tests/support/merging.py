@@ -22,26 +22,22 @@ class Way:
 
 
 @st.composite
-def ways_to_gather(draw: Any, n_rows: int, *, in_order: bool = False) -> Way:
-    """A way to gather ``n_rows``; ``in_order`` if blocks and states are those of rows one after another."""
+def ways_to_gather(draw: Any, n_rows: int) -> Way:
+    """A way to gather the state of so many rows."""
     cuts = sorted(draw(st.sets(st.integers(1, max(n_rows - 1, 1)), max_size=6)) - {n_rows})
-    blocks = list(zip([0, *cuts], [*cuts, n_rows], strict=True))
-    if not in_order:
-        blocks = draw(st.permutations(blocks))
+    blocks = draw(st.permutations(list(zip([0, *cuts], [*cuts, n_rows], strict=True))))
     n_states = draw(st.integers(1, len(blocks) + 1))  # some may see nothing
     ends = sorted(draw(st.lists(st.integers(0, len(blocks)), min_size=n_states - 1, max_size=n_states - 1)))
     n_blocks = [end - start for start, end in zip([0, *ends], [*ends, len(blocks)], strict=True)]
     merges = []
     for left in range(n_states, 1, -1):
-        into = draw(st.integers(0, left - 2 if in_order else left - 1))
-        other = (
-            into + 1 if in_order else draw(st.integers(0, left - 1).filter(lambda at, into=into: at != into))
-        )
-        merges.append((into, other))
+        merges.append(tuple(draw(st.permutations(range(left)))[:2]))
     return Way(tuple(blocks), tuple(n_blocks), tuple(merges))
 
 
-def gather_in_parts(way: Way, new: Callable[[], S], add: Callable[[S, int, int], object]) -> S:
+def gather_in_parts(
+    way: Way, new: Callable[[], S], add: Callable[[S, int, int], object], *, merge: str = "merge"
+) -> S:
     """The state that comes out; ``add`` shows a state the rows from the first number up to the second."""
     states, blocks = [], iter(way.blocks)
     for n in way.n_blocks:
@@ -50,6 +46,6 @@ def gather_in_parts(way: Way, new: Callable[[], S], add: Callable[[S, int, int],
             add(state, *next(blocks))
         states.append(state)
     for into, other in way.merges:
-        states[into].merge(states[other])  # type: ignore[attr-defined]
+        getattr(states[into], merge)(states[other])
         del states[other]
     return states[0]

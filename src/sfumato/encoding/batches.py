@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,9 @@ from sfumato.table.source import Source
 class Observer(Protocol):
     """Whoever learns about one column from all its batches: observe, settle, perhaps observe again, finish.
 
-    ``is_raw`` if it looks at cells as they are stored; otherwise it looks at numbers or days.
+    ``is_raw`` if it looks at cells as they are stored; otherwise it looks at numbers or days. Batches may come in any
+    order. Several observers may share them, each with some: these are merged before ``settle``, and again before
+    ``finish`` if copies of the settled one have shared the batches once more.
     """
 
     attribute: Attribute
@@ -35,12 +37,20 @@ class Observer(Protocol):
         """Look at a batch, which begins at that row."""
         ...
 
+    def merge(self, other: Self) -> None:
+        """Look at what another one has observed."""
+        ...
+
     def settle(self) -> bool:
         """All batches have been seen: must they be observed again?"""
         ...
 
     def observe_again(self, cells: pa.Array) -> None:
         """Look at a batch once more."""
+        ...
+
+    def merge_again(self, other: Self) -> None:
+        """Look at what another one has observed again."""
         ...
 
     def finish(self) -> None:
@@ -63,6 +73,9 @@ class OnePass:
         return False
 
     def observe_again(self, cells: pa.Array) -> None:
+        """Not asked for."""
+
+    def merge_again(self, other: Self) -> None:
         """Not asked for."""
 
 

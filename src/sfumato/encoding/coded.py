@@ -73,27 +73,34 @@ class KeyCounts:
     def __init__(self, memory: int, name: str) -> None:
         self.memory, self.name = memory, name
         self._parts: list[tuple[Ints, Ints]] = []
-        self._held = 0
+        self._n_held = self._n_joined = 0
 
     def add(self, keys: Ints) -> None:
         """Look at some more."""
-        distinct, count = np.unique(keys, return_counts=True)
-        self._parts.append((distinct, count))
-        self._held += len(distinct)
-        if 64 * self._held > self.memory:
+        self._hold([np.unique(keys, return_counts=True)])
+
+    def merge(self, other: KeyCounts) -> None:
+        """Look at the numbers that another one has seen."""
+        self._hold(other._parts)
+
+    def _hold(self, parts: Sequence[tuple[Ints, Ints]]) -> None:
+        self._parts += parts
+        self._n_held += sum(len(distinct) for distinct, _ in parts)
+        if self._n_held > max(self.memory // 64, 2 * self._n_joined):
             self._join()
-            if 128 * self._held > self.memory:
-                raise InputError(
-                    f"Column {self.name!r} and those beside it make over {self._held:,} different combinations, "
-                    f"which need more than {size_of(4 * self.memory)}; allow more --memory, or fewer columns."
-                )
 
     def _join(self) -> None:
+        """Each number once; an error if they are too many."""
         keys = np.concatenate([part for part, _ in self._parts])
         distinct, at = np.unique(keys, return_inverse=True)
         count = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(count, at, np.concatenate([part for _, part in self._parts]))
-        self._parts, self._held = [(distinct, count)], len(distinct)
+        self._parts, self._n_held, self._n_joined = [(distinct, count)], len(distinct), len(distinct)
+        if 64 * len(distinct) > self.memory:
+            raise InputError(
+                f"Column {self.name!r} and those beside it make over {len(distinct):,} different combinations, "
+                f"which need more than {size_of(4 * self.memory)}; allow more --memory, or fewer columns."
+            )
 
     def finish(self) -> tuple[Ints, Ints]:
         """The numbers in ascending order, and how often each occurs."""

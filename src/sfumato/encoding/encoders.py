@@ -100,6 +100,10 @@ class OrderedEncoder:
         if self.extent.n_present and self.extent.looks_ranked(self.expected_rows):
             self._collect(cells)
 
+    def merge(self, other: OrderedEncoder) -> None:
+        self.extent.merge(other.extent)
+        self.merge_again(other)
+
     def settle(self) -> bool:
         """Must all batches be observed again? They must if only a later one showed that values have to be ranked."""
         if self.extent.grid_domain() is not None or self._n_collected == self.extent.n_present:
@@ -110,6 +114,12 @@ class OrderedEncoder:
 
     def observe_again(self, cells: pa.Array) -> None:
         self._collect(cells)
+
+    def merge_again(self, other: OrderedEncoder) -> None:
+        self._collect_waiting()
+        other._collect_waiting()
+        self.numbers.merge(other.numbers)
+        self._n_collected += other._n_collected
 
     def _collect(self, cells: pa.Array) -> None:
         n_present = len(cells) - cells.null_count
@@ -201,6 +211,9 @@ class TreeEncoder(OnePass):
     def observe(self, column: pa.Array, first_row: int) -> None:
         self.dictionary.add(column, first_row)
 
+    def merge(self, other: TreeEncoder) -> None:
+        self.dictionary.merge(other.dictionary)
+
     def finish(self) -> None:
         cells = table_cells.texts(self.dictionary.column(), self.attribute)
         self.domain, self._code = _build_tree(cells, self.attribute, self.dictionary.count)
@@ -235,8 +248,15 @@ class NumberTreeEncoder(OnePass):
         self.extent.add_cells(cells)
         if self.numbers is not None:
             self.numbers.add(present_cells(self._with_dictionary(cells).dictionary))
-            if 100 * self.numbers.n_held > self.memory:  # what they become in Python weighs that much
-                self._let_values_go(self.numbers)
+            self._let_values_go(self.numbers)
+
+    def merge(self, other: NumberTreeEncoder) -> None:
+        self.extent.merge(other.extent)
+        if self.numbers is None or other.numbers is None:
+            self.numbers = None
+        else:
+            self.numbers.merge(other.numbers)
+            self._let_values_go(self.numbers)
 
     def _with_dictionary(self, cells: pa.Array) -> pa.DictionaryArray:
         """The cells by their distinct values; found once if the same batch is observed and then encoded."""
@@ -246,8 +266,8 @@ class NumberTreeEncoder(OnePass):
 
     def _let_values_go(self, numbers: Numbers) -> None:
         """Do without the distinct values, if they are too many; an error if the hierarchy is made of them."""
-        if len(numbers.values()) * 100 <= self.memory:
-            return
+        if 100 * numbers.n_held <= self.memory or 100 * len(numbers.values()) <= self.memory:
+            return  # what they become in Python weighs that much
         if not self.attribute.declaration.is_complete(self.attribute):
             raise InputError(
                 f"Column {self.attribute.name!r} has over {numbers.n_held:,} different values, too many for a "
@@ -342,6 +362,9 @@ class LabelEncoder(OnePass):
 
     def observe(self, column: pa.Array, first_row: int) -> None:
         self.dictionary.add(column, first_row)
+
+    def merge(self, other: LabelEncoder) -> None:
+        self.dictionary.merge(other.dictionary)
 
     def finish(self) -> None:
         known = self.dictionary

@@ -62,6 +62,18 @@ class Extent:
         if self.attribute.step is not None:
             self.n_off += _count_off(present, self.attribute)
 
+    def merge(self, other: Extent) -> None:
+        """Look at the cells that another one has seen."""
+        if other.n_present:
+            self.least = min(self.least, other.least) if self.n_present else other.least
+            self.greatest = max(self.greatest, other.greatest) if self.n_present else other.greatest
+        self.n_rows += other.n_rows
+        self.n_present += other.n_present
+        self.is_int = self.is_int and other.is_int
+        self.is_whole = self.is_whole and other.is_whole
+        self.n_outside += other.n_outside
+        self.n_off += other.n_off
+
     @property
     def has_missing(self) -> bool:
         return self.n_present < self.n_rows

@@ -34,6 +34,13 @@ class FeatureValues(OnePass):
 
     def observe(self, cells: pa.Array, _first_row: int) -> None:
         self.numbers.add(present_cells(cells))
+        self._check_memory()
+
+    def merge(self, other: FeatureValues) -> None:
+        self.numbers.merge(other.numbers)
+        self._check_memory()
+
+    def _check_memory(self) -> None:
         if 32 * self.numbers.n_held > self.memory and 32 * len(self.numbers.values()) > self.memory:
             raise self._too_large(32 * self.numbers.n_held)
 
@@ -62,18 +69,15 @@ class FeatureValues(OnePass):
         n_classes = target.n if quartiles is None else len(quartiles) + 1
         if 16 * n_classes * len(distinct) > self.memory:
             raise self._too_large(16 * n_classes * len(distinct))
-        counts = np.zeros(len(distinct) * n_classes, dtype=np.int64)
+        counts = ClassCounts(distinct, n_classes)
 
         def add(batch: Batch) -> None:
             values, label = self._rows(batch, target)
-            if quartiles is not None:
-                label = np.searchsorted(quartiles, label)
-            at = np.searchsorted(distinct, values) * n_classes + label
-            np.add.at(counts, at, 1)
+            counts.add(values, label if quartiles is None else np.searchsorted(quartiles, label))
 
         if quartiles is None or len(quartiles):
             show([self.attribute.name, *target.names], add)
-        return discretize.mdl_cuts_of(distinct, counts.reshape(len(distinct), n_classes), at_most=MOST_CELLS)
+        return discretize.mdl_cuts_of(distinct, counts.count, at_most=MOST_CELLS)
 
     def _quartiles(self, target: CodedColumn, show: Show) -> NDArray[np.float64]:
         seen = KeyCounts(self.memory, self.attribute.name)
@@ -86,3 +90,25 @@ class FeatureValues(OnePass):
         values = batch.floats(self.attribute.name)
         is_there = np.isfinite(values)
         return values[is_there], target.codes(batch)[is_there].astype(np.int64)
+
+
+class ClassCounts:
+    """How many rows of each class have each of these values, which ascend.
+
+    >>> counts = ClassCounts(np.array([1.0, 5.0]), 2)
+    >>> counts.add(np.array([5.0, 1.0, 5.0]), np.array([0, 1, 0]))
+    >>> counts.count.tolist()
+    [[0, 1], [2, 0]]
+    """
+
+    def __init__(self, distinct: NDArray[np.float64], n_classes: int) -> None:
+        self.distinct = distinct
+        self.count = np.zeros((len(distinct), n_classes), dtype=np.int64)
+
+    def add(self, values: NDArray[np.float64], label: Ints) -> None:
+        """Look at some more rows: their values, and the class of each."""
+        np.add.at(self.count, (np.searchsorted(self.distinct, values), label), 1)
+
+    def merge(self, other: ClassCounts) -> None:
+        """Look at the rows that another one has seen."""
+        self.count += other.count

@@ -74,8 +74,6 @@ class NumberEncoder:
         self._have_at_most = [True] * N_DIGITS  # for 0, 1, ... decimals: has no number more of them?
         self._waiting: pa.Array | None = None
         self._codes: NDArray[np.int64] | None = None
-        self._reference: int | None = None  # taken off whole numbers before they are added up
-        self._is_summed = True
 
     def observe(self, cells: pa.Array, _first_row: int) -> None:
         is_first = self.extent.n_present == 0
@@ -103,12 +101,20 @@ class NumberEncoder:
                 self._have_at_most[digits] = so_far and _are_decimals(floats, digits)
 
     def _add_up(self, present: NDArray[Any]) -> None:
-        if self._reference is None:
-            self._reference = int(present.min())
-        reach = max(abs(int(present.min()) - self._reference), abs(int(present.max()) - self._reference))
-        self._is_summed = self._is_summed and reach < 2**32
-        if self._is_summed:
-            self.sums.add(present - self._reference)
+        least = int(present.min())
+        if int(present.max()) - least < 2**32:  # else no scale is exact, and these sums are not asked for
+            own = Sums()
+            own.add(present - least)
+            self.sums.merge(own.move(least))
+
+    def merge(self, other: NumberEncoder) -> None:
+        self._add_waiting()
+        other._add_waiting()
+        self.extent.merge(other.extent)
+        self._have_at_most = [
+            mine and theirs for mine, theirs in zip(self._have_at_most, other._have_at_most, strict=True)
+        ]
+        self.sums.merge(other.sums)
 
     def settle(self) -> bool:
         """Choose the scale; all batches must be looked at again if their sums are not known."""
@@ -120,8 +126,8 @@ class NumberEncoder:
             self._codes = _number_codes(present_cells(self._waiting), *self._base_and_scale)
             self.sums.add(self._codes)
             return False
-        if self._is_summed and self.extent.is_int and scale.is_exact:
-            self.sums = self.sums.move((self._reference or 0) - base)
+        if self.extent.is_int and scale.is_exact:
+            self.sums = self.sums.move(-base)
             return False
         self.sums = Sums()
         return True
@@ -134,6 +140,9 @@ class NumberEncoder:
 
     def observe_again(self, cells: pa.Array) -> None:
         self.sums.add(_number_codes(present_cells(cells), *self._base_and_scale))
+
+    def merge_again(self, other: NumberEncoder) -> None:
+        self.sums.merge(other.sums)
 
     def finish(self) -> None:
         n_missing = self.extent.n_rows - self.extent.n_present
@@ -245,6 +254,14 @@ class Sums:
         square *= square
         self.squares += (int((square >> HALF).sum()) << 32) + int((square & LOW_HALF).sum())
 
+    def merge(self, other: Sums) -> None:
+        """Look at the numbers that another one has seen."""
+        if other.n:
+            self.greatest = max(self.greatest, other.greatest) if self.n else other.greatest
+        self.n += other.n
+        self.total += other.total
+        self.squares += other.squares
+
     def move(self, by: int) -> Sums:
         """The sums of the same numbers, each greater by so much."""
         squares = self.squares + 2 * by * self.total + self.n * by * by
@@ -285,6 +302,14 @@ class SumsWithin:
         np.add.at(self.squares_high, group, squares >> HALF)
         np.add.at(self.squares_low, group, squares & LOW_HALF)
         np.maximum.at(self.greatest, group, wide)
+
+    def merge(self, other: SumsWithin) -> None:
+        """Look at the codes that another one has seen."""
+        self.n += other.n
+        self.total += other.total
+        self.squares_high += other.squares_high
+        self.squares_low += other.squares_low
+        np.maximum(self.greatest, other.greatest, out=self.greatest)
 
     def all(self) -> list[Sums]:
         """Those of each group."""

@@ -16,11 +16,8 @@ from sfumato.recoding.recoder import pass_on
 from sfumato.table.distinct import Dictionary
 from sfumato.table.source import Source
 
-FEW_TEXTS = 1 << 16
-"""Different texts of a published column up to which it is kept by a dictionary."""
-
 MOST_TEXT = 1 << 18
-"""Bytes of these texts up to which that pays."""
+"""Bytes of the different texts of a published column up to which it is kept by a dictionary."""
 
 
 class Payload:
@@ -41,9 +38,7 @@ class Payload:
         self.measured = [name for name in measured if name not in self.published]
         self.names = [*self.published, *self.measured]
         self._extents = {name: Extent(_drop_bounds(schema[name])) for name in measured}
-        self._texts = {
-            name: Dictionary(Attribute(name, Role.OTHER), at_most=FEW_TEXTS) for name in self.published
-        }
+        self._texts = {name: Dictionary(Attribute(name, Role.OTHER)) for name in self.published}
         self._bytes = dict.fromkeys(self.names, 0)
         self._code: dict[str, Codes] = {}
         self._dictionary: dict[str, pa.Array] = {}
@@ -55,24 +50,36 @@ class Payload:
 
     def observe(self, batch: Batch) -> None:
         for name in self.published:
-            column = batch.raw(name)
+            column = _passed_on(batch.raw(name), name)
             if not _is_text(column.type):
                 self._texts.pop(name, None)
             if name in self._texts:
-                self._texts[name].add(_passed_on(column, name), batch.first_row)
-                if self._texts[name].is_full or self._texts[name].held > MOST_TEXT:
-                    del self._texts[name]
+                self._texts[name].add(column, batch.first_row)
             self._bytes[name] += _decoded_bytes(column)
+        self._drop_large()
         for name, extent in self._extents.items():
             extent.add_cells(batch.cells(name))
 
+    def merge(self, other: Payload) -> None:
+        """Observe the batches that another one has observed."""
+        self._texts = {name: texts for name, texts in self._texts.items() if name in other._texts}
+        for name, texts in self._texts.items():
+            texts.merge(other._texts[name])
+        self._drop_large()
+        for name, extent in self._extents.items():
+            extent.merge(other._extents[name])
+        for name in self.names:
+            self._bytes[name] += other._bytes[name]
+
+    def _drop_large(self) -> None:
+        """Do without the dictionaries that do not pay: every file of rows would hold them."""
+        self._texts = {name: texts for name, texts in self._texts.items() if texts.held <= MOST_TEXT}
+
     def finish(self) -> None:
-        for name in list(self._texts):
-            texts = self._texts[name]
+        for texts in self._texts.values():
             texts.finish()
-            if texts.held > MOST_TEXT:  # every file of rows would hold it
-                del self._texts[name]
-                continue
+        self._drop_large()
+        for name, texts in self._texts.items():
             order = pc.sort_indices(texts.values).to_numpy()
             rank = np.empty(len(order) + 1, dtype=np.uint32)
             rank[order] = np.arange(len(order))
@@ -116,12 +123,15 @@ class Payload:
 
 
 def _decoded_bytes(column: pa.Array) -> int:
-    """Bytes of a column, its texts spelled out."""
-    if not isinstance(column, pa.DictionaryArray):
-        return int(column.nbytes)
-    if not _is_text(column.type) or len(column.dictionary) == 0:
-        return int(column.indices.nbytes)
-    return int(column.indices.nbytes + len(column) * column.dictionary.nbytes // len(column.dictionary))
+    """Bytes of a column, its texts spelled out: those of each cell, whatever cells are beside it."""
+    kind = column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
+    if not _is_text(kind):
+        return len(column) * max(int(kind.bit_width) // 8, 1)
+    if isinstance(column, pa.DictionaryArray):
+        lengths = pc.binary_length(column.dictionary).take(column.indices)
+    else:
+        lengths = pc.binary_length(column)
+    return 4 * len(column) + int(pc.sum(lengths).as_py() or 0)
 
 
 def _drop_bounds(attribute: Attribute) -> Attribute:

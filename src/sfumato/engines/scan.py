@@ -299,6 +299,10 @@ class ConditionCounts:
         for i, condition in enumerate(self.conditions):
             self.counts[i] += int(select.find_satisfying(condition, tests, batch.n_rows).sum())
 
+    def merge(self, other: ConditionCounts) -> None:
+        """Count the rows of another one's batches."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+
 
 class CategoryTexts:
     """The texts of a category, from the dictionary of the whole table: what a cell is called may depend on others."""

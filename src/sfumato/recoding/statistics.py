@@ -106,6 +106,11 @@ class OneGroup:
         for name, column in self.columns.items():
             column.add(table_cells.ordered(batch.column(name), column.attribute))
 
+    def merge(self, other: OneGroup) -> None:
+        """The rows of the group that another one has seen."""
+        for name, column in self.columns.items():
+            column.merge(other.columns[name])
+
     def cells(self) -> dict[str, pa.Scalar]:
         """What all rows of the group carry."""
         out: dict[str, pa.Scalar] = {}
@@ -129,14 +134,20 @@ class _Running:
         values = cells.drop_null().to_numpy(zero_copy_only=False)
         if len(values) == 0:
             return
-        is_whole = values.dtype.kind == "i"
-        values = values.astype(np.int64) if is_whole else values + 0.0
-        least, most = values.min().item(), values.max().item()
-        self.least = least if self.least is None else min(self.least, least)
-        self.most = most if self.most is None else max(self.most, most)
-        self.n += len(values)
-        self.total += _exact_sum(values)
-        self.is_whole &= is_whole
+        own = _Running(self.attribute)
+        own.is_whole = values.dtype.kind == "i"
+        values = values.astype(np.int64) if own.is_whole else values + 0.0
+        own.least, own.most = values.min().item(), values.max().item()
+        own.n, own.total = len(values), _exact_sum(values)
+        self.merge(own)
+
+    def merge(self, other: _Running) -> None:
+        if other.n:
+            self.least = min(self.least, other.least) if self.n else other.least
+            self.most = max(self.most, other.most) if self.n else other.most
+        self.n += other.n
+        self.total += other.total
+        self.is_whole &= other.is_whole
 
     def cells(self) -> dict[str, pa.Scalar]:
         kind = pa.int64() if self.is_whole else pa.float64()

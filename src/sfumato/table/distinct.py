@@ -31,7 +31,10 @@ FEW_ROWS = 1 << 12
 """Rows that are searched first for the first row of each value."""
 
 FEW = 1 << 16
-"""Values of several dictionaries that may wait before they are merged into one."""
+"""Values of several dictionaries that may wait before they are made one."""
+
+NEVER = np.iinfo(np.int64).max
+"""The first row of a value that no row has."""
 
 
 # ---- numbers ---------------------------------------------------------------------------------------
@@ -57,8 +60,17 @@ class Numbers:
     def add(self, values: NDArray[Any]) -> None:
         """Look at some more numbers."""
         fresh = sort_distinct(values).astype(np.float64) + 0.0  # -0.0 is 0.0
-        self._parts.append(fresh)
-        self._held += len(fresh)
+        self._hold([fresh])
+
+    def merge(self, other: Numbers) -> None:
+        """Look at the numbers of another one, whose files are then these ones' own."""
+        self._runs += other._runs
+        self._hold(other._parts)
+        other._parts, other._runs, other._held = [], [], 0
+
+    def _hold(self, parts: list[Floats]) -> None:
+        self._parts += parts
+        self._held += sum(map(len, parts))
         if self._held > self.capacity:
             self._join()
             if self._held > self.capacity // 2 and self.spill is not None:
@@ -212,7 +224,8 @@ def find_places(values: Floats, keys: NDArray[Any]) -> Ints:
 class Dictionary:
     """The distinct values of a column as they are stored, with the number of rows and the first row of each.
 
-    Batches that share a dictionary of their own are looked up once.
+    Once all cells have been seen, values stand in the order of their first rows, whatever the batches. Those that share
+    a dictionary of their own are looked up once.
 
     >>> words = Dictionary(Attribute("job", role="other"))
     >>> words.add(pa.array(["a", "b", None, "a"]), 0)
@@ -220,14 +233,13 @@ class Dictionary:
     (['a', 'b', None], [2, 1, 1], [0, 1, 2])
     """
 
-    def __init__(self, attribute: Attribute, memory: int = 1 << 62, *, at_most: int = 1 << 31) -> None:
-        self.attribute, self.memory, self.at_most = attribute, memory, at_most
+    def __init__(self, attribute: Attribute, memory: int = 1 << 62) -> None:
+        self.attribute, self.memory = attribute, memory
         self.values: Any = None
-        self.is_full = False
         self._count: Ints = np.zeros(0, dtype=np.int64)
         self._first: Ints = np.zeros(0, dtype=np.int64)
         self.n_missing = 0
-        self._first_missing = 0
+        self._first_missing = NEVER
         self._batch: _Known | None = None
         self._seen: tuple[Any, list[pa.DictionaryArray]] | None = None
         self._waiting: list[_Known] = []
@@ -235,19 +247,28 @@ class Dictionary:
 
     def add(self, column: Any, first_row: int) -> None:
         """Look at some more cells, which stand in the table from that row on."""
-        if self.is_full:
-            return
         for cells in self._cells(column):
             if self._batch is None or not self._batch.has(cells.dictionary):
                 self._set_aside()
                 self._batch = _Known(cells.dictionary)
             indices = cells.indices
             if indices.null_count:
-                if self.n_missing == 0:
-                    self._first_missing = first_row + int(pc.index(indices.is_null(), True).as_py())
+                if first_row < self._first_missing:
+                    first_missing = first_row + int(pc.index(indices.is_null(), True).as_py())
+                    self._first_missing = min(self._first_missing, first_missing)
                 self.n_missing += indices.null_count
             self._batch.add(indices, first_row)
             first_row += len(cells)
+
+    def merge(self, other: Dictionary) -> None:
+        """Look at the cells that another one has seen."""
+        self._set_aside()
+        other._set_aside()
+        known = [] if other.values is None else [_Known(other.values, other._count, other._first)]
+        for each in (*known, *other._waiting):
+            self._wait(each)
+        self.n_missing += other.n_missing
+        self._first_missing = min(self._first_missing, other._first_missing)
 
     def _cells(self, column: Any) -> list[pa.DictionaryArray]:
         """A column by dictionaries; made once if the same one is added and then encoded."""
@@ -262,16 +283,19 @@ class Dictionary:
         """Let the values of the current dictionary wait: cells of another one come."""
         if self._batch is None:
             return
-        self._waiting.append(self._batch.drop_unused())
-        self._n_waiting += len(self._waiting[-1].values)
-        self._batch = None
-        if self._n_waiting > max(FEW, len(self._count)):
-            self._merge()
+        known, self._batch = self._batch.drop_unused(), None
+        self._wait(known)
 
-    def _merge(self) -> None:
+    def _wait(self, known: _Known) -> None:
+        self._waiting.append(known)
+        self._n_waiting += len(known.values)
+        if self._n_waiting > max(FEW, len(self._count)):
+            self._join()
+
+    def _join(self) -> None:
         """One dictionary of the known values and those that wait.
 
-        As many wait as are known, so that all merges take about twice the work of one.
+        As many wait as are known, so that all of this takes about twice the work of once.
         """
         known = [] if self.values is None else [self.values]
         count = np.concatenate([self._count, *(each.count for each in self._waiting)])
@@ -283,10 +307,9 @@ class Dictionary:
         self.values = encoded.dictionary
         self._count = np.zeros(len(self.values), dtype=np.int64)
         np.add.at(self._count, place, count)
-        self._first = np.full(len(self.values), np.iinfo(np.int64).max)
+        self._first = np.full(len(self.values), NEVER)
         np.minimum.at(self._first, place, first)
         self._waiting, self._n_waiting = [], 0
-        self.is_full = len(self.values) > self.at_most
         if self.held > self.memory:
             raise self.too_large(self.memory)
 
@@ -307,9 +330,13 @@ class Dictionary:
         """All cells have been seen."""
         self._set_aside()
         if self._waiting:
-            self._merge()
+            self._join()
         if self.values is None:
             self.values = pa.nulls(0)
+        if (self._first[1:] < self._first[:-1]).any():
+            order = np.argsort(self._first)
+            self.values = self.values.take(pa.array(order))
+            self._count, self._first = self._count[order], self._first[order]
 
     def column(self) -> pa.ChunkedArray:
         """The values as a column, with a missing cell at the end if any cell is missing."""
@@ -356,10 +383,10 @@ class Dictionary:
 class _Known:
     """A dictionary of some batches, with the number of rows and the first row of each value."""
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any, count: Ints | None = None, first: Ints | None = None) -> None:
         self.values = values
-        self.count: Ints = np.zeros(len(values), dtype=np.int64)
-        self.first: Ints = np.zeros(len(values), dtype=np.int64)
+        self.count: Ints = np.zeros(len(values), dtype=np.int64) if count is None else count
+        self.first: Ints = np.full(len(values), NEVER) if first is None else first
         self.place: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def has(self, dictionary: Any) -> bool:
@@ -369,14 +396,14 @@ class _Known:
     def add(self, indices: Any, first_row: int) -> None:
         at = (indices.fill_null(len(self.values)) if indices.null_count else indices).to_numpy()
         count = np.bincount(at, minlength=len(self.values))[: len(self.values)]
-        is_new = (self.count == 0) & (count > 0)
+        is_new = (self.first > first_row) & (count > 0)
         start, size = 0, FEW_ROWS
         while is_new.any():  # most values turn up among the first rows
             part = at[start : start + size]
             first = np.full(len(self.values) + 1, -1, dtype=np.int64)
             first[part[::-1]] = np.arange(start + len(part) - 1, start - 1, -1)
             is_found = is_new & (first[:-1] >= 0)
-            self.first[is_found] = first_row + first[:-1][is_found]
+            self.first[is_found] = np.minimum(self.first[is_found], first_row + first[:-1][is_found])
             is_new &= ~is_found
             start, size = start + size, 4 * size
         self.count += count
@@ -386,9 +413,7 @@ class _Known:
         is_used = self.count > 0
         if is_used.all():
             return self
-        out = _Known(self.values.filter(pa.array(is_used)))
-        out.count, out.first = self.count[is_used], self.first[is_used]
-        return out
+        return _Known(self.values.filter(pa.array(is_used)), self.count[is_used], self.first[is_used])
 
 
 def _address(values: Any) -> tuple[int, ...]:

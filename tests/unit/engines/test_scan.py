@@ -368,7 +368,7 @@ def test_targets_with_too_many_combinations_are_refused_with_a_way_out(spill):
 
 def test_what_is_published_as_it_is_comes_along_and_nothing_else(tmp_path, spill, monkeypatch):
     monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(payload, "FEW_TEXTS", 100)
+    monkeypatch.setattr(payload, "MOST_TEXT", 10_000)
     monkeypatch.setattr(distinct, "FEW", 10)
     path = tmp_path / "t.parquet"
     table = people().set_column(3, "disease", pa.array([None, "flu", "cold", "asthma"] * 250))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from merging import gather_in_parts, ways_to_gather
 
 from sfumato.errors import InputError
 from sfumato.methods import partition
@@ -313,3 +314,26 @@ def test_so_has_a_group_of_dates(days, size):
         group.add(batch)
     expected = summary.columns(open_table(pa.table({"x": column})), policy, everyone)
     assert {n: c.as_py() for n, c in group.cells().items()} == {n: c[0].as_py() for n, c in expected.items()}
+
+
+@given(
+    st.data(),
+    st.lists(st.one_of(st.none(), WHOLE), min_size=1, max_size=30),
+    st.sampled_from(["number", "text", "date"]),
+)
+def test_a_group_has_the_same_statistics_in_any_blocks_and_order_and_by_any_merges(data, values, kind):
+    if kind == "text":  # whole numbers in some blocks only
+        column = pa.array([None if x is None else f"{x % 10}" if x % 3 else f"{x % 10}.5" for x in values])
+    elif kind == "date":
+        column = pa.array([None if x is None else x % 20_000 for x in values], pa.int32()).cast(pa.date32())
+    else:
+        column = pa.array(values, pa.int64())
+    policy = a_policy("range", "mean", x="date" if kind == "date" else "number")
+
+    def add(group: OneGroup, start: int, end: int) -> None:
+        group.add(pa.record_batch({"x": column.slice(start, end - start)}))
+
+    whole = OneGroup(policy)
+    add(whole, 0, len(values))
+    found = gather_in_parts(data.draw(ways_to_gather(len(values))), lambda: OneGroup(policy), add)
+    assert found.cells() == whole.cells()

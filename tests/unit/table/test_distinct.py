@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging import gather_in_parts, ways_to_gather
 
 from sfumato.errors import InputError
 from sfumato.kernels.ranks import fill_ranks, fill_ranks_naive
@@ -51,6 +54,24 @@ def test_numbers_in_runs_are_those_of_unique(batches, capacity, block):
         assert not numbers.is_large
 
 
+@given(st.data(), st.lists(st.integers(-20, 20), min_size=1, max_size=40), st.integers(1, 20))
+@settings(max_examples=100, deadline=None)
+def test_numbers_are_the_same_in_any_blocks_and_order_and_by_any_merges(data, values, capacity):
+    way, cells = data.draw(ways_to_gather(len(values))), np.array(values)
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        patch.setattr(distinct, "SMALLEST_RUN", 2)
+        for one in (spill, None):
+            found = gather_in_parts(
+                way,
+                partial(Numbers, one, 32 * capacity),
+                lambda state, start, end: state.add(cells[start:end]),
+            )
+            assert found.is_large <= (one is not None)
+            assert np.concatenate([np.zeros(0), *found.blocks()]).tolist() == sorted(set(values))
+            found.drop()
+        assert not list(spill.folder.glob("run*")), "merged runs have one owner, who removes them"
+
+
 @given(st.lists(st.integers(-20, 20), min_size=1), st.randoms(use_true_random=False))
 @settings(deadline=None)
 def test_ranks_are_those_of_the_naive_twin(values, random):
@@ -88,6 +109,31 @@ def test_a_dictionary_of_batches_knows_every_value_its_count_and_its_first_row(b
     codes = np.arange(len(column), dtype=np.uint32)
     found = np.concatenate([words.codes(array, codes) for array in arrays])
     assert [column[code] for code in found] == cells
+
+
+@given(st.data(), st.lists(st.one_of(st.none(), st.sampled_from("abcdefg")), min_size=1, max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_a_dictionary_is_the_same_in_any_blocks_and_order_and_by_any_merges(data, cells):
+    way = data.draw(ways_to_gather(len(cells)))
+    column = pa.array(cells, pa.string())
+    if data.draw(st.booleans()):
+        column = column.dictionary_encode()  # all blocks share it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct, "FEW", data.draw(st.integers(0, 9)))
+        patch.setattr(distinct, "FEW_ROWS", 2)
+        words = gather_in_parts(
+            way,
+            lambda: Dictionary(Attribute("x", Role.OTHER)),
+            lambda state, start, end: state.add(column.slice(start, end - start), start),
+        )
+        words.finish()
+    values = [cell for cell in dict.fromkeys(cells) if cell is not None]
+    values += [None] * (None in cells)
+    assert words.column().to_pylist() == values
+    assert words.count.tolist() == [cells.count(value) for value in values]
+    assert words.first.tolist() == [cells.index(value) for value in values]
+    codes = words.codes(column, np.arange(len(values), dtype=np.uint32))
+    assert [values[code] for code in codes] == cells
 
 
 def test_a_null_inside_a_dictionary_is_missing():
@@ -128,8 +174,9 @@ def test_a_dictionary_that_outgrows_its_share_names_the_column_and_the_memory():
     assert "drop the column, or declare it a number" in str(caught.value)
 
 
-def test_a_dictionary_that_need_not_be_complete_stops_when_it_has_enough():
-    words = Dictionary(Attribute("x", Role.OTHER), at_most=100)
+def test_what_a_dictionary_holds_is_known_while_it_grows():
+    """Whoever can do without it then lets it go."""
+    words = Dictionary(Attribute("x", Role.OTHER))
     for start in range(0, 200_000, 50_000):
         words.add(pa.array([f"text {i}" for i in range(start, start + 50_000)]), start)
-    assert words.is_full
+    assert words.held > 100 * 100_000
