@@ -39,6 +39,7 @@ from sfumato.table.write import compact
 from sfumato.verify.checks import Verification
 from sfumato.verify.drafts import DraftFinding, DraftRows, examine_draft
 from sfumato.verify.folder import verify_folder
+from sfumato.verify.measure import FoundGroups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,13 +239,15 @@ class _Run:
         )
         give_back_memory()
         request.progress("verifying", 0, 1)
-        release = self._verify(draft, engine, file_format, source.kind)
+        release, groups = self._verify(draft, engine, file_format, source.kind)
         give_back_memory()
         request.progress("reporting", 0, 1)
-        return release.with_report(report.render(release))
+        return release.with_report(report.render(release, groups))
 
-    def _verify(self, draft: Draft, engine: Engine, file_format: str, kind: str) -> Release:
-        """The release of a draft of which every claim was found to be true."""
+    def _verify(
+        self, draft: Draft, engine: Engine, file_format: str, kind: str
+    ) -> tuple[Release, FoundGroups | None]:
+        """The release of a draft of which every claim was found to be true, and the groups that were found."""
         memory, scratch = (None, None) if engine.spill is None else (engine.memory, engine.spill.folder)
         policy, rows = draft.policy, draft.rows
         found = examine_draft(
@@ -268,7 +271,9 @@ class _Run:
             kind,
             check=partial(_check_folder, memory=memory, scratch=scratch, known=found.known),
         )
-        return release if is_private else _with_remarks(release, found, draft.reason)
+        if not is_private:
+            release = _with_remarks(release, found, draft.reason)
+        return release, found.groups
 
 
 def _open(table: Any, policy: Policy, reading: Reading, **options: Any) -> tuple[Source, Policy]:

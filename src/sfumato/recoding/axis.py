@@ -17,6 +17,7 @@ from sfumato.encoding.domain import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.table.combinations import number_combinations
 
 Floats = NDArray[np.float64]
 
@@ -184,10 +185,9 @@ def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> ND
 
 def distinct_boxes(low: Floats, high: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
     """Number the distinct (low, high) pairs: (which pair each node has, their ends)."""
-    ends, codes = np.unique(np.concatenate([low, high]), return_inverse=True)  # one NaN, at the end
-    key = codes[: len(low)].astype(np.int64) * len(ends) + codes[len(low) :]
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return which.astype(np.int32), low[first], high[first]
+    found = number_combinations([low, high])  # in ascending order, NaN at the end
+    first = found.first_rows()
+    return found.number.astype(np.int32), low[first], high[first]
 
 
 def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:

@@ -56,22 +56,28 @@ from sfumato.report.utility import (
     utility_of,
 )
 from sfumato.verify.cells import Detail
+from sfumato.verify.measure import FoundGroups
 
 
-def render(release: ReportedRelease) -> str:
-    """The report of a release, as HTML."""
-    return PAGES[release.policy.method.form](release)
+def render(release: ReportedRelease, found: FoundGroups | None = None) -> str:
+    """The report of a release, as HTML.
+
+    ``found`` are the groups that ``verify`` found in its rows; without them, or where rows form no groups, they are
+    looked at here.
+    """
+    form = release.policy.method.form
+    return render_groups(release, found) if form is Form.GROUPS else PAGES[form](release)
 
 
-def render_groups(release: ReportedRelease) -> str:
+def render_groups(release: ReportedRelease, found: FoundGroups | None = None) -> str:
     """The report of a release whose rows form groups, as HTML."""
-    view = view_of(release.rows, release.policy, release.format)
+    view = view_of(release.rows, release.policy, release.format, found)
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
     groups = groups_of(view.cells, release.policy, recoding, view.weight)
     promises = promises_of(release)
     sizes = Sizes.of(release, view, groups)
-    details = details_of(release.policy, view.cells, view.weight)
+    details = view.details or details_of(release.policy, view.cells, view.weight)
     facts = _facts(release, view, groups, details)
     plane = plane_of(groups.leaves) if groups.leaves else None
     bars = bars_of(groups.size)
@@ -280,11 +286,10 @@ def _facts(
 
 
 PAGES: Mapping[Form, Callable[[ReportedRelease], str]] = {
-    Form.GROUPS: render_groups,
     Form.COUNTS: render_counts,
     Form.BOXES: render_tradeoff,
     Form.SAMPLE: render_sampled,
 }
-"""The pages of the report, by what the rows of a release are."""
+"""The pages of the report where rows form no groups, by what they are."""
 
 __all__ = ["render"]

@@ -47,13 +47,10 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCodes:
-    """A column of texts as numbers from 0 without gaps; ``empty`` is the number of the empty text, or -1."""
+    """A column of texts as numbers from 0; ``empty`` is that of the empty text."""
 
     code: Ints
     empty: int
-
-    def part(self, rows: slice) -> CellCodes:
-        return CellCodes(self.code[rows], self.empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,22 +77,21 @@ def groups_of(
     columns = {name: _encode(source.column(name)) for name in names}
     starts = _run_starts(list(columns.values()), source.n_rows)
     length = np.diff(starts, append=source.n_rows) if weight is None else np.add.reduceat(weight, starts)
-    texts = {name: _as_text(column.take(pa.array(starts))) for name, column in columns.items()}
-    places = None if recoding is None else _places(recoding, texts)
-    if recoding is None or places is None:
-        cells = {name: _number_texts(text) for name, text in texts.items()}
+    runs = {name: column.take(pa.array(starts)) for name, column in columns.items()}
+    boxes = None if recoding is None else _boxes(recoding, runs)
+    if recoding is None or boxes is None:
+        cells = {name: _number_texts(column)[0] for name, column in runs.items()}
         return PublishedGroups(_sizes(_number_lines(cells.values()).number, length), cells, length, None)
-    n_places = len(places)
-    known = _texts(recoding, places)
-    both = {name: _number_texts(pa.concat_arrays([known[name], texts[name]])) for name in names}
-    joint = _number_lines(both.values())
-    key = joint.number
-    size = _sizes(key[n_places:], length, n_keys=joint.n)
-    rows = np.zeros(n_places, dtype=np.int64)
-    distinct, at = np.unique(key[:n_places], return_index=True)
+    n_boxes, known = len(boxes.low), recoding.columns_of(boxes.low, boxes.high)
+    both = {name: _number_texts(known[name], runs[name]) for name in names}
+    codes = [np.concatenate([of_box.code, of_run.code]) for of_box, of_run in both.values()]
+    joint = number_combinations(codes)
+    size = _sizes(joint.number[n_boxes:], length, n_keys=joint.n)
+    rows = np.zeros(n_boxes, dtype=np.int64)
+    distinct, at = np.unique(joint.number[:n_boxes], return_index=True)
     rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
-    leaves = _leaves(recoding, places, rows) if rows.sum() == length.sum() else None
-    cells = {name: column.part(slice(n_places, None)) for name, column in both.items()}
+    leaves = boxes.with_rows(recoding, rows) if rows.sum() == length.sum() else None
+    cells = {name: of_run for name, (_, of_run) in both.items()}
     return PublishedGroups(size[size > 0], cells, length, leaves)
 
 
@@ -105,12 +101,26 @@ def cells_of(attribute: Attribute, source: Source) -> list[str]:
     return [name for name in (attribute.name, *bounds) if name in source.names]
 
 
-def _places(recoding: AnyRecoding, texts: Mapping[str, pa.Array]) -> Ints | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Boxes:
+    """The ends (boxes, axes) of boxes of a recoding."""
+
+    low: Floats
+    high: Floats
+
+    def with_rows(self, recoding: AnyRecoding, rows: Ints) -> Leaves:
+        """Those of them that have rows."""
+        has_rows = rows > 0
+        return Leaves(recoding, rows[has_rows], self.low[has_rows], self.high[has_rows])
+
+
+def _boxes(recoding: AnyRecoding, runs: Mapping[str, pa.DictionaryArray]) -> _Boxes | None:
     """The boxes of the recoding that may hold published rows; None if its columns are not those published."""
     if isinstance(recoding, Cuts):
-        return _cells_of_grid(recoding, texts)
-    leaves = np.flatnonzero(recoding.tree.is_leaf)
-    return leaves if _texts(recoding, leaves[:1]).keys() == texts.keys() else None
+        places = _cells_of_grid(recoding, {name: _as_text(column) for name, column in runs.items()})
+        return None if places is None else _Boxes(*recoding.ends(places))
+    found = _Boxes(*recoding.ends(np.flatnonzero(recoding.tree.is_leaf)))
+    return found if recoding.columns_of(found.low[:1], found.high[:1]).keys() == runs.keys() else None
 
 
 def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
@@ -124,7 +134,8 @@ def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
     for a, axis in enumerate(cuts.axes):
         places = np.tile([piece[0] for piece in pieces], (len(pieces[a]), 1))
         places[:, a] = pieces[a]
-        known = cuts.of_attribute(_texts(cuts, places), axis.attribute.name)
+        columns = {name: _as_text(column) for name, column in cuts.columns(places).items()}
+        known = cuts.of_attribute(columns, axis.attribute.name)
         if not known.keys() <= texts.keys():
             return None
         lines = zip(*(column.to_pylist() for column in known.values()), strict=True)
@@ -133,16 +144,6 @@ def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
         found.append([number.get(line, -1) for line in published])
     places = np.unique(np.array(found, dtype=np.int64).T, axis=0)
     return None if (places < 0).any() else places
-
-
-def _texts(recoding: AnyRecoding, places: Ints) -> dict[str, pa.Array]:
-    return {name: _as_text(column) for name, column in recoding.columns(places).items()}
-
-
-def _leaves(recoding: AnyRecoding, places: Ints, rows: Ints) -> Leaves:
-    has_rows = rows > 0
-    low, high = recoding.ends(places[has_rows])
-    return Leaves(recoding, rows[has_rows], low, high)
 
 
 def _encode(column: Any) -> pa.DictionaryArray:
@@ -163,10 +164,19 @@ def _as_text(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.string()).fill_null("")
 
 
-def _number_texts(texts: pa.Array) -> CellCodes:
-    encoded = texts.dictionary_encode()
-    empty = pc.index(encoded.dictionary, pa.scalar("", pa.string())).as_py()
-    return CellCodes(encoded.indices.to_numpy().astype(np.int64), empty)
+def _number_texts(*columns: pa.Array) -> list[CellCodes]:
+    """The texts of columns as numbers, equal where texts are; each distinct text is looked at once."""
+    encoded = [_encode(column) for column in columns]
+    known = [pa.concat_arrays([_as_text(cells.dictionary), pa.array([""])]) for cells in encoded]
+    joint = pa.concat_arrays(known).dictionary_encode()
+    empty = pc.index(joint.dictionary, pa.scalar("", pa.string())).as_py()
+    places = np.split(
+        joint.indices.to_numpy().astype(np.int64), np.cumsum([len(texts) for texts in known[:-1]])
+    )
+    return [
+        CellCodes(place[pc.fill_null(cells.indices, len(place) - 1).to_numpy()], empty)
+        for cells, place in zip(encoded, places, strict=True)
+    ]
 
 
 def _number_lines(columns: Iterable[CellCodes]) -> NumberedRows:

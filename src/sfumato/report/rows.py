@@ -25,6 +25,8 @@ from sfumato.table.opening import open_table
 from sfumato.table.source import Source
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.table.write import compact
+from sfumato.verify.cells import Detail
+from sfumato.verify.measure import FoundGroups
 from sfumato.verify.portions import Lines, hash_lines, lines_of
 from sfumato.verify.rows import CheckedColumns
 
@@ -56,6 +58,8 @@ class View:
     scale: float = 1.0
     missing: Mapping[str, int] = field(default_factory=dict)
     n_distinct: Mapping[str, int | None] = field(default_factory=dict)
+    details: Mapping[str, Detail] = field(default_factory=dict)
+    """How much the cells of each quasi-identifier tell, if that is known of all rows."""
 
     @property
     def note(self) -> str:
@@ -74,11 +78,16 @@ class View:
         )
 
 
-def view_of(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
-    """The rows that a report looks at; those in memory as they will be read from a release of ``format_``."""
+def view_of(
+    rows: pa.Table | FiledRows, policy: Policy, format_: str, found: FoundGroups | None = None
+) -> View:
+    """The rows that a report looks at; those in memory as they will be read from a release of ``format_``.
+
+    Where ``verify`` has ``found`` their groups, they are not looked for again.
+    """
     n_rows = rows.n_rows if isinstance(rows, FiledRows) else rows.num_rows
     if n_rows > SMALL:  # wherever they are, so that the same rows have the same report
-        return _gather(rows, policy, format_)
+        return _gather(rows, policy, format_, found)
     source = open_table(rows.load() if isinstance(rows, FiledRows) else _as_read(rows, format_))
     return View(source, source, source.n_rows)
 
@@ -88,35 +97,44 @@ def _as_read(rows: pa.Table, format_: str) -> pa.Table:
     return as_read_from_csv(rows) if format_ == "csv" else rows
 
 
-def _gather(rows: pa.Table | FiledRows, policy: Policy, format_: str) -> View:
+def _gather(rows: pa.Table | FiledRows, policy: Policy, format_: str, found: FoundGroups | None) -> View:
     source = rows.source() if isinstance(rows, FiledRows) else open_table(rows)
     cells = [name for attribute in policy.schema.quasi_identifiers for name in cells_of(attribute, source)]
     published = [a for a in policy.schema.published if a.role is not Role.QUASI_IDENTIFIER]
     others = [attribute for attribute in published if attribute.name in source.names]
-    groups, sample = _Groups(cells), _Sample(others)
-    wanted = [*cells, *sample.names]
-    parts = rows.tables(wanted) if isinstance(rows, FiledRows) else _parts(rows.select(wanted), format_)
-    for table in parts:
-        groups.add(table)
-        sample.add(table)
-    lines = groups.lines()
+    sample = _Sample(others)
+    details: Mapping[str, Detail] = {}
+    if found is None or not {*cells} <= {*found.cells.column_names}:
+        groups = _Groups(cells)
+        for table in _parts(rows, [*cells, *sample.names], format_):
+            groups.add(table)
+            sample.add(table)
+        lines, one_in = groups.lines(), groups.one_in
+    else:
+        for table in _parts(rows, sample.names or cells[:1], format_):
+            sample.add(table)
+        lines, one_in = _thin(_lines_found(found, cells, format_), 1)
+        details = found.details if one_in == 1 else details
     return View(
         open_table(lines.keys),
         open_table(sample.table()) if sample.names else open_table(lines.keys.slice(0, 1)),
         sample.n_rows,
         True,
         lines.n_rows,
-        groups.one_in,
+        one_in,
         sample.n_rows / max(len(sample.table()), 1),
         sample.missing,
         {name: None if known is None else len(known) for name, known in sample.distinct.items()},
+        details,
     )
 
 
-def _parts(rows: pa.Table, format_: str) -> Iterator[pa.Table]:
+def _parts(rows: pa.Table | FiledRows, names: Sequence[str], format_: str) -> Iterator[pa.Table]:
     """Some rows at a time, in their order."""
-    starts = range(0, rows.num_rows, ROWS_AT_ONCE)
-    return (_as_read(rows.slice(start, ROWS_AT_ONCE), format_) for start in starts)
+    if isinstance(rows, FiledRows):
+        return rows.tables(names)
+    wanted, starts = rows.select(list(names)), range(0, rows.num_rows, ROWS_AT_ONCE)
+    return (_as_read(wanted.slice(start, ROWS_AT_ONCE), format_) for start in starts)
 
 
 # ---- groups ----------------------------------------------------------------------------------------
@@ -131,7 +149,7 @@ class _Groups:
 
     def add(self, table: pa.Table) -> None:
         (batch,) = table.select(self.columns.cells).combine_chunks().to_batches()
-        self._held.append(self._choose(lines_of(batch, self.columns)))
+        self._held.append(_choose(lines_of(batch, self.columns), self.one_in))
         if sum(map(len, self._held)) > 2 * MOST_GROUPS:
             self.lines()
 
@@ -139,18 +157,32 @@ class _Groups:
         """One line for each group, of at most ``MOST_GROUPS``."""
         keys = pa.concat_tables([lines.keys for lines in self._held])
         whole = Lines(keys, np.concatenate([lines.n_rows for lines in self._held])).condense()
-        while len(whole) > MOST_GROUPS:
-            self.one_in *= 2
-            whole = self._choose(whole)
+        whole, self.one_in = _thin(whole, self.one_in)
         self._held = [whole]
         return whole
 
-    def _choose(self, lines: Lines) -> Lines:
-        if self.one_in == 1:
-            return lines
-        found = hash_lines(lines.keys.columns, salt=0, of_text=_steady)
-        kept = np.flatnonzero(found % np.uint64(self.one_in) == 0)
-        return Lines(compact(lines.keys.take(pa.array(kept))), lines.n_rows[kept])
+
+def _lines_found(found: FoundGroups, names: Sequence[str], format_: str) -> Lines:
+    """A line for each group that was found; statistics, and texts that CSV cannot tell apart, make more of one."""
+    lines = Lines(_as_read(found.cells.select(list(names)), format_), found.size)
+    is_same = len(names) == found.cells.num_columns and format_ != "csv"
+    return lines if is_same else lines.condense()
+
+
+def _thin(lines: Lines, one_in: int) -> tuple[Lines, int]:
+    """One line in two, four, ... until they are few enough, and in how many it was; ``one_in`` to begin with."""
+    while len(lines) > MOST_GROUPS:
+        one_in *= 2
+        lines = _choose(lines, one_in)
+    return lines, one_in
+
+
+def _choose(lines: Lines, one_in: int) -> Lines:
+    if one_in == 1:
+        return lines
+    found = hash_lines(lines.keys.columns, salt=0, of_text=_steady)
+    kept = np.flatnonzero(found % np.uint64(one_in) == 0)
+    return Lines(compact(lines.keys.take(pa.array(kept))), lines.n_rows[kept])
 
 
 def _steady(text: object) -> int:

@@ -20,7 +20,7 @@ from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail
 from sfumato.verify.checks import Check
 from sfumato.verify.diffgen.counts import check_counts
-from sfumato.verify.measure import RowFindings, check_promises, claims, examine, measure
+from sfumato.verify.measure import FoundGroups, RowFindings, check_promises, claims, examine
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
 from sfumato.verify.risk_utility.claims import check_boxes
 from sfumato.verify.risk_utility.sampling import check_sample
@@ -51,6 +51,8 @@ class DraftFinding:
     """How much the cells of each column still tell; empty for a private release."""
     known: RowFindings | None = None
     """Findings in rows that lie in a file, so that ``verify_folder`` need not read it again."""
+    groups: FoundGroups | None = None
+    """The groups of the rows, for the report."""
 
 
 def examine_draft(given: DraftRows) -> DraftFinding:
@@ -59,12 +61,11 @@ def examine_draft(given: DraftRows) -> DraftFinding:
 
 
 def _examine_groups(given: DraftRows) -> DraftFinding:
-    if isinstance(given.rows, FiledRows):
-        known = examine(given.rows, given.policy, memory=given.memory, scratch=given.scratch)
-        measures = known.measures
-    else:
-        known, measures = None, measure(given.rows, given.policy)
-    return DraftFinding(claims(measures), lambda _: check_promises(measures), measures.details, known)
+    found = examine(given.rows, given.policy, memory=given.memory, scratch=given.scratch)
+    measures, known = found.measures, found if isinstance(given.rows, FiledRows) else None
+    return DraftFinding(
+        claims(measures), lambda _: check_promises(measures), measures.details, known, found.groups
+    )
 
 
 def _examine_counts(given: DraftRows) -> DraftFinding:

@@ -394,6 +394,17 @@ class GroupedRows:
             return known
         return labels_of(self.source.column(name).take(pa.array(self.groups.one_row)), name)
 
+    def cells_of_groups(self) -> pa.Table:
+        """The cell of each group in every column that tells groups apart, with the values that are stored."""
+        return pa.table(
+            {
+                name: cells
+                if pa.types.is_string(cells.type.value_type)
+                else self.source.column(name).take(pa.array(self.groups.one_row))
+                for name, cells in self.cells.items()
+            }
+        )
+
 
 def _run_starts(columns: Sequence[pa.ChunkedArray]) -> tuple[Ints, int]:
     """Where stretches of rows begin that are stored alike in every column, and how many rows there are.

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.policy.document import Policy
@@ -84,6 +86,19 @@ class Measures:
     """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundGroups:
+    """The groups of published rows, for whoever asks for more than the checks: verify groups rows, nobody does again.
+
+    One line for each group: its ``cells``, as they are stored, and its ``size`` in rows. ``details`` are as in
+    ``Measures``.
+    """
+
+    cells: pa.Table
+    size: NDArray[np.int64]
+    details: Mapping[str, Detail]
+
+
 @dataclass(frozen=True, slots=True)
 class RowFindings:
     """What was found in published rows that were checked by a policy."""
@@ -95,6 +110,8 @@ class RowFindings:
     """The distinct cells of each quasi-identifier, as long as portions are put together."""
     sha256: str = ""
     """Of the file of the rows, if they came from one: where the same file lies, it need not be read again."""
+    groups: FoundGroups | None = None
+    """None if the rows were measured in portions."""
 
     def statistic_checks(self) -> list[Check]:
         """Whether the published statistics of groups are possible, or right."""
@@ -122,14 +139,16 @@ def measure(table: Any, policy: Policy, *, memory: int | None = None) -> Measure
 
 
 def examine(
-    rows: FiledRows, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
+    rows: pa.Table | FiledRows, policy: Policy, *, memory: int | None = None, scratch: Path | None = None
 ) -> RowFindings:
-    """What ``verify_folder`` will find in published rows that are in a file.
+    """What ``verify_folder`` will find in published rows; of those that are in memory, all but their statistics.
 
     ``scratch`` is a folder for what does not fit in ``memory``.
     """
-    rows.sha256 = sha256_of(rows.path)
     memory = allowed_memory(memory)
+    if isinstance(rows, pa.Table):
+        return examine_source(open_table(rows), policy, memory, scratch, with_statistics=False)
+    rows.sha256 = sha256_of(rows.path)
     source = open_rows(rows.path, rows.format, memory, policy)
     return replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
 
@@ -150,7 +169,10 @@ def examine_source(
         whole = count_whole_columns(policy, lambda name: [source.column(name)])
         rows = replace(GroupedRows.of(source, checked.cells), whole=whole)
         found = [_examine_groups(rows, policy, with_statistics=with_statistics, beside=beside)]
-        return _merge(found, source)
+        merged = _merge(found, source)
+        return replace(
+            merged, groups=FoundGroups(rows.cells_of_groups(), rows.groups.size, merged.measures.details)
+        )
     n_rows = rows_at_once(memory, len(checked.names))
 
     def read(*names: str) -> Iterator[Any]:

@@ -33,6 +33,7 @@ from sfumato.table import write
 from sfumato.table.opening import open_table
 from sfumato.table.stored import FiledRows
 from sfumato.verify import cells as verify_cells
+from sfumato.verify.measure import examine
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 NASTY = (
@@ -1210,3 +1211,33 @@ def test_many_rows_have_the_same_report_in_memory_and_in_a_file(monkeypatch, tmp
     filed = replace(read, rows=FiledRows(tmp_path / "out" / "release.parquet", "parquet"))
     assert "This release is large" in made.report
     assert render(read) == render(filed) == made.report
+
+
+@pytest.mark.parametrize("most_groups", [1 << 17, 16])
+@pytest.mark.parametrize(("output", "format_"), [*OUTPUTS_AND_FORMATS, ("both", "parquet")])
+def test_groups_that_verify_found_give_the_same_report(output, format_, most_groups, monkeypatch, tmp_path):
+    monkeypatch.setattr(view, "SMALL", 10)
+    monkeypatch.setattr(view, "MOST_GROUPS", most_groups)
+    release = replace(release_of(output=output), format=format_)
+    for given in (release, filed(release, tmp_path, format_)):
+        groups = examine(given.rows, given.policy).groups
+        assert len(groups.size) >= release.certificate.claims.groups > 32
+        assert render(given, groups) == render(given)
+
+
+def test_a_report_does_not_group_rows_that_verify_has_grouped(monkeypatch):
+    monkeypatch.setattr(view, "SMALL", 10)
+    monkeypatch.setattr(view, "lines_of", None)
+    made = release_of()
+    assert "This release is large" in made.report
+    with pytest.raises(TypeError):
+        render(made)
+
+
+def test_groups_of_other_columns_are_not_taken_for_those_of_the_report(monkeypatch):
+    monkeypatch.setattr(view, "SMALL", 10)
+    release = release_of()
+    groups = examine(release.rows, release.policy).groups
+    assert groups is not None
+    others = replace(groups, cells=groups.cells.drop_columns([groups.cells.column_names[0]]))
+    assert render(release, others) == render(release)
