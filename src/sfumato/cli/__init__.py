@@ -7,18 +7,18 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from importlib.metadata import version
 
 import click
 
+from sfumato.cli.absent import keep_absent
 from sfumato.cli.console import notices_on_stderr, say
 from sfumato.cli.failures import explain
 from sfumato.cli.group import LazyGroup
 from sfumato.table.spill import remove_kept
 
-MANY_OBJECTS = 100_000
-"""New objects after which Python looks for unused ones. By itself it does so after 700, again and again while modules are
-imported that stay: a tenth of a second of each command."""
+MANY_OBJECTS = 400_000
+"""New objects after which Python looks for unused ones: more than the modules of a command make, which all stay. By
+itself it does so after 700, again and again while they are imported: a tenth of a second of each command."""
 
 CLOSED_PIPE = 141
 """What a shell shows of a program that SIGPIPE ended: neither done nor a verdict."""
@@ -27,6 +27,7 @@ CLOSED_PIPE = 141
 def main() -> None:
     """Run the command. A mistake of the user's ends in one sentence; a traceback never shows a cell."""
     gc.set_threshold(MANY_OBJECTS)
+    keep_absent()
     _clean_up_when_killed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -66,7 +67,7 @@ def run(arguments: list[str]) -> int:
 @click.group(
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(version("sfumato"), prog_name="sfumato")
+@click.version_option(package_name="sfumato", prog_name="sfumato")
 def commands() -> None:
     """Publish a table about people without publishing the people in it.
 

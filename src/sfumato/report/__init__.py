@@ -5,7 +5,8 @@ Nothing here looks at the table that the release was made from. The same release
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import importlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,7 +19,6 @@ from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
-from sfumato.report.diffgen import render_counts
 from sfumato.report.distributions import describe_omissions, distributions_of, draw_distribution
 from sfumato.report.groups import (
     LEVELS,
@@ -42,9 +42,7 @@ from sfumato.report.page import (
 )
 from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
-from sfumato.report.risk_utility import render_tradeoff
 from sfumato.report.rows import View, view_of
-from sfumato.report.sampled import render_sampled
 from sfumato.report.utility import (
     draw_scores,
     draw_selection,
@@ -66,7 +64,11 @@ def render(release: ReportedRelease, found: FoundGroups | None = None) -> str:
     looked at here.
     """
     form = release.policy.method.form
-    return render_groups(release, found) if form is Form.GROUPS else PAGES[form](release)
+    if form is Form.GROUPS:
+        return render_groups(release, found)
+    module, name = PAGES[form]
+    page: str = getattr(importlib.import_module(f"sfumato.report.{module}"), name)(release)
+    return page
 
 
 def render_groups(release: ReportedRelease, found: FoundGroups | None = None) -> str:
@@ -285,11 +287,11 @@ def _facts(
     ]
 
 
-PAGES: Mapping[Form, Callable[[ReportedRelease], str]] = {
-    Form.COUNTS: render_counts,
-    Form.BOXES: render_tradeoff,
-    Form.SAMPLE: render_sampled,
+PAGES: Mapping[Form, tuple[str, str]] = {
+    Form.COUNTS: ("diffgen", "render_counts"),
+    Form.BOXES: ("risk_utility", "render_tradeoff"),
+    Form.SAMPLE: ("sampled", "render_sampled"),
 }
-"""The pages of the report where rows form no groups, by what they are."""
+"""The pages of the report where rows form no groups, by what they are: modules and functions, imported when asked for."""
 
 __all__ = ["render"]
