@@ -2,6 +2,7 @@
 
     python benchmarks/bench_mondrian.py                       # 100k, 1M and 10M rows; a quarter of an hour
     python benchmarks/bench_mondrian.py --rows 1e5 --quick    # a minute
+    python benchmarks/bench_mondrian.py --rows 1e6 --sampling # growth that begins on a sample
 
 Agrawal's nine attributes as whole numbers, class C2 with one label in ten flipped, so that nodes do not become
 pure at once (a decision tree stops at pure nodes, Mondrian does not). Times are CPU seconds of growth alone,
@@ -28,11 +29,14 @@ import pyarrow.parquet as pq
 
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS, agrawal
 from sfumato.methods.mondrian.grow import prepare
+from sfumato.methods.mondrian.sampled_growth import begin_on_sample
 from sfumato.policy.document import Policy
+from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
 from sfumato.policy.requirements import KAnonymity, RecursiveDiversity
 from sfumato.policy.workload import Classify, Regress
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
+from sfumato.table.spill import Counters
 
 POLICY = """
 attributes:
@@ -64,20 +68,35 @@ def table_of(n_rows: int) -> pa.Table:
     return table.append_column("region", region).append_column("wealth", pa.array(wealth))
 
 
-def growth(table: pa.Table, k: int, workload=(), *, threads=1, more=(), repeats=2):
-    """(least CPU seconds, wall seconds of that run, leaves, problem)."""
+def growth(table: pa.Table, k: int, workload=(), *, threads=1, more=(), repeats=2, sample=None):
+    """(least CPU seconds, wall seconds of that run, leaves); ``sample`` is how much of the rows decides first."""
     best = None
+    options = MondrianOptions(scale=ROTHKO_S, sample=sample)
     policy = Policy.parse(POLICY)
     for _ in range(repeats):
         problem = prepare(
             open_table(table), policy.schema, [KAnonymity(k), *more], workload=workload, threads=threads
         )
         wall, cpu = time.perf_counter(), time.process_time()
-        nodes = problem.engine.grow(problem)
+        begun = begin_on_sample(problem.engine, problem, options, seed=0, counters=Counters())
+        nodes = problem.engine.grow(problem, begun=begun)
         spent = time.process_time() - cpu, time.perf_counter() - wall
         if best is None or spent[0] < best[0]:
             best = (*spent, int((nodes.axis < 0).sum()))
     return best
+
+
+def bench_sampling(table: pa.Table, k: int, results: dict) -> None:
+    """Growth that begins on a sample, beside growth from all rows."""
+    n = table.num_rows
+    for name, workload in {"Median": [], "InfoGain": [Classify("class")]}.items():
+        whole = growth(table, k, workload)
+        line(f"{name}, k = {k:,}: leaves", f"{whole[2]:,}")
+        for share in (0.01, 0.05, 0.2):
+            sampled = growth(table, k, workload, sample=share)
+            line(f"{name}, {share:.0%} sampled: time / of all rows", f"{sampled[0] / whole[0]:.2f}")
+            line(f"{name}, {share:.0%} sampled: leaves", f"{sampled[2]:,}")
+            results[f"{n} {k} {name} {share}"] = {"whole": whole, "sampled": sampled}
 
 
 def sklearn_seconds(table: pa.Table, k: int) -> float:
@@ -222,6 +241,9 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), default=sizes)
     parser.add_argument("--k", nargs="+", type=int, default=[10, 1000])
     parser.add_argument("--quick", action="store_true", help="leave out the references")
+    parser.add_argument(
+        "--sampling", action="store_true", help="growth that begins on a sample, and nothing else"
+    )
     parser.add_argument("--json", type=Path, help="append one line of results to this file")
     options = parser.parse_args()
     results: dict = {}
@@ -229,6 +251,10 @@ def main() -> None:
     for n_rows in options.rows:
         table = table_of(n_rows)
         for k in options.k:
+            if options.sampling:
+                print(f"\n{n_rows:,} rows, k = {k:,}")
+                bench_sampling(table, k, results)
+                continue
             is_feasible = n_rows <= 1_000_000  # scikit-learn needs minutes for more
             grown = bench_growth(table, k, references=is_feasible and not options.quick, results=results)
             if k == 10 and n_rows == min(1_000_000, max(options.rows)):

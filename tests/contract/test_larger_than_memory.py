@@ -81,13 +81,18 @@ def test_a_column_without_any_value_or_type_is_published_as_in_memory(role, tmp_
 SAMPLED = "scale: rothko-s, rows-in-memory: 60"
 
 
+ENGINES = {"disk": {"engine": "disk", "memory": LITTLE}, "memory": {"engine": "memory"}}
+"""Rothko-S draws the same samples on every engine."""
+
+
 @pytest.mark.parametrize("required", REQUIREMENTS)
 @pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_rothko_s_keeps_every_promise_and_leaves_no_group_that_could_be_split(
-    workload, required, path, tmp_path
+    engine, workload, required, path, tmp_path
 ):
     policy = the_policy(f"{{mondrian: {{{SAMPLED}}}}}", workload, required)
-    release = sf.publish(path, policy, seed=1, engine="disk", memory=LITTLE)
+    release = sf.publish(path, policy, seed=1, **ENGINES[engine])
     release.write(tmp_path / "out")
     assert sf.verify_folder(tmp_path / "out").ok
     rows = release.table
@@ -104,17 +109,68 @@ def test_rothko_s_keeps_every_promise_and_leaves_no_group_that_could_be_split(
         assert sf.publish(PEOPLE.take(members), in_memory).certificate.claims.groups == 1
 
 
-def test_without_fallback_what_a_sample_does_not_decide_stays_together(path):
+ROOMY = 512_000_000
+"""Memory in which no tree of a sample is cut off."""
+
+
+@pytest.mark.parametrize("required", REQUIREMENTS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        SAMPLED,
+        "scale: rothko-s, rows-in-memory: 100, sample: 30, fallback: none",
+        "scale: rothko-s, sample: 0.3",
+        "scale: rothko-s, sample: 200, max-height: 2, tests: false",
+    ],
+)
+def test_rothko_s_finds_the_same_boxes_in_memory_and_on_disk(options, workload, required, path):
+    policy = the_policy(f"{{mondrian: {{{options}}}}}", workload, required)
+    on_disk = sf.publish(path, policy, seed=1, engine="disk", memory=ROOMY)
+    in_memory = sf.publish(PEOPLE, policy, seed=1, engine="memory")
+    assert rows_of(in_memory.table) == rows_of(on_disk.table)
+    assert in_memory.certificate.claims == on_disk.certificate.claims
+    theirs, mine = on_disk.certificate.figures, in_memory.certificate.figures
+    assert mine["splits"] == theirs["splits"]
+    for figure in ("pruned", "fallbacks", "nonminimal", "stopped-by-height"):
+        assert mine["io"].get(figure, 0) == theirs["io"][figure]
+    assert (mine["io"]["engine"], mine["io"]["method"]) == ("memory", "rothko-s")
+
+
+def test_a_sample_that_is_not_asked_for_is_not_drawn_where_all_rows_are_in_memory(path):
+    """As the paper says: if the table fits in memory, the sample is the table."""
+    expected = sf.publish(path, the_policy("mondrian", "classify", "k"), seed=1)
+    for options in ("scale: rothko-s", "scale: rothko-s, sample: 400", "sample: 0.1"):
+        release = sf.publish(path, the_policy(f"{{mondrian: {{{options}}}}}", "classify", "k"), seed=1)
+        assert release.table.equals(expected.table)
+        assert "io" not in release.certificate.figures
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sample_depends_on_the_seed_and_on_nothing_else(engine, path):
+    policy = the_policy("{mondrian: {scale: rothko-s, sample: 60}}", "classify", "k")
+
+    def boxes(table, **options):
+        return rows_of(sf.publish(table, policy, **(ENGINES[engine] | options)).table)
+
+    expected = boxes(path)
+    assert boxes(PEOPLE, threads=1) == boxes(path, seed=0) == expected
+    assert boxes(path, seed=5) != expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_fallback_what_a_sample_does_not_decide_stays_together(engine, path):
     def publish(fallback: str) -> sf.Release:
         options = f"{{mondrian: {{scale: rothko-s, rows-in-memory: 20, fallback: {fallback}}}}}"
         policy = the_policy(options, "nothing", "k")
         policy = replace(policy, requirements=(sf.KAnonymity(45),))
-        return sf.publish(path, policy, seed=1, engine="disk", memory=LITTLE)
+        return sf.publish(path, policy, seed=1, **ENGINES[engine])
 
     left, done = publish("none"), publish("rothko-t")
-    assert left.certificate.figures["io"]["nonminimal"] > 0
-    assert left.certificate.figures["io"]["fallbacks"] == 0 < done.certificate.figures["io"]["fallbacks"]
-    assert done.certificate.figures["io"]["nonminimal"] == 0
+    mine, theirs = (release.certificate.figures["io"] for release in (left, done))
+    assert mine["nonminimal"] > 0
+    assert mine.get("fallbacks", 0) == 0 < theirs["fallbacks"]
+    assert theirs.get("nonminimal", 0) == 0
     assert left.certificate.claims.groups < done.certificate.claims.groups
 
 
@@ -252,9 +308,12 @@ def test_one_row_in_memory_is_enough():
     assert sf.publish(same, policy, engine="disk", memory=LITTLE).certificate.claims.groups == 2
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(kind, tmp_path, monkeypatch):
-    from sfumato.methods.mondrian import rothko
+def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(
+    engine, kind, tmp_path, monkeypatch
+):
+    from sfumato.methods.mondrian import rothko, sampled_growth
 
     sizes = []
     grow = rothko.grow_on_sample
@@ -263,8 +322,19 @@ def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(kind,
         sizes.append(len(rows))
         return grow(rows, *rest, **more)
 
-    monkeypatch.setattr(rothko, "grow_on_sample", note_and_grow)
+    for module in (rothko, sampled_growth):
+        monkeypatch.setattr(module, "grow_on_sample", note_and_grow)
     write_table(people(1_000), tmp_path / f"t.{kind}")
     policy = the_policy("{mondrian: {scale: rothko-s, rows-in-memory: 300, sample: 0.2}}", "nothing", "k")
-    sf.publish(tmp_path / f"t.{kind}", policy, engine="disk", memory=LITTLE)
+    sf.publish(tmp_path / f"t.{kind}", policy, **ENGINES[engine])
     assert sizes[0] == 200
+
+
+@pytest.mark.parametrize("fallback", ["rothko-t", "none"])
+def test_a_table_that_fits_in_memory_is_grown_from_all_rows_where_its_sample_decides_nothing(fallback, path):
+    options = f"{{mondrian: {{scale: rothko-s, sample: 8, fallback: {fallback}}}}}"
+    expected = sf.publish(path, the_policy("mondrian", "classify", "l"), seed=1)
+    for chosen in ({"engine": "disk", "memory": ROOMY}, {"engine": "memory"}):
+        release = sf.publish(path, the_policy(options, "classify", "l"), seed=1, **chosen)
+        assert rows_of(release.table) == rows_of(expected.table)
+        assert release.certificate.figures["io"]["fallbacks"] == 1

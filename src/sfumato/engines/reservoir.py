@@ -53,7 +53,10 @@ class Reservoir(Generic[Rows]):
 
     def add(self, rows: Rows, first_row: int) -> None:
         """Let further rows take part, which are numbered from ``first_row`` on."""
-        numbers = np.arange(first_row, first_row + len(rows))
+        self.add_numbered(rows, np.arange(first_row, first_row + len(rows)))
+
+    def add_numbered(self, rows: Rows, numbers: Ints) -> None:
+        """Let further rows take part, which have these numbers."""
         keys = splitmix64(self.seed, numbers)
         at = np.flatnonzero(keys <= np.uint64(self._bound))
         self._hold(keys[at], numbers[at], self.take(rows, at))
@@ -94,9 +97,9 @@ class Reservoir(Generic[Rows]):
         self._keys, self._numbers, self._portions, self._n_held = [keys], [numbers], [rows], len(keys)
 
 
-def sample_codes(size: int, seed: int) -> Reservoir[NDArray[np.uint32]]:
-    """A sample of encoded rows (rows, columns)."""
-    return Reservoir(size, seed, take=lambda rows, at: rows[at], join=np.concatenate)
+def sample_codes(size: int, seed: int, n_rows: int = 0) -> Reservoir[NDArray[np.uint32]]:
+    """A sample of encoded rows (rows, columns), of which there are ``n_rows``; 0 if nobody knows how many."""
+    return Reservoir(size, seed, take=lambda rows, at: rows[at], join=np.concatenate, n_rows=n_rows)
 
 
 def sample_cells(size: int, seed: int, n_rows: int) -> Reservoir[pa.RecordBatch]:
@@ -104,12 +107,13 @@ def sample_cells(size: int, seed: int, n_rows: int) -> Reservoir[pa.RecordBatch]
     return Reservoir(size, seed, take=_take_cells, join=_join_cells, n_rows=n_rows)
 
 
-def seed_of_level(seed: int, level: int) -> int:
-    """The seed of the samples that are drawn after so many divisions of the rows.
+def seed_of_part(seed: int, n_rows: int) -> int:
+    """The seed for a sample of a part of so many rows of a table; 0 stands for the whole table.
 
-    A row that was in the sample above is no likelier than others to be in this one.
+    The part that it was divided from is larger, so has another seed: a row that was in the sample there is no likelier
+    than others to be in this one.
     """
-    return int(splitmix64(seed, np.array([level]))[0])
+    return int(splitmix64(seed, np.array([n_rows]))[0])
 
 
 def _take_cells(rows: pa.RecordBatch, at: Ints) -> pa.RecordBatch:

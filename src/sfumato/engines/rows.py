@@ -25,18 +25,24 @@ MOST_FILES = 200
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """How rows are stored: the type of each column of codes."""
+    """How rows are stored: the type of each column of codes. The last one may be the number of the row."""
 
     types: tuple[np.dtype[Any], ...]
+    is_numbered: bool = False
 
     @classmethod
-    def of(cls, greatest: Sequence[int]) -> RowLayout:
+    def of(cls, greatest: Sequence[int], *, is_numbered: bool = False) -> RowLayout:
         """The narrowest types for columns with these greatest codes.
 
         >>> RowLayout.of([200, 70_000]).types
         (dtype('uint8'), dtype('uint32'))
         """
-        return cls(tuple(np.dtype(np.min_scalar_type(code)) for code in greatest))
+        return cls(tuple(np.dtype(np.min_scalar_type(code)) for code in greatest), is_numbered)
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes a row has, its number aside."""
+        return len(self.types) - self.is_numbered
 
     @property
     def row_bytes(self) -> int:
@@ -115,10 +121,10 @@ def _take_payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
 
 def load_rows(rows: Rows, layout: RowLayout) -> tuple[Codes, pa.Table | None]:
     """All rows in memory: a matrix of their codes, with a last column that is free, and their payload."""
-    matrix = np.empty((rows.n_rows, len(layout.types) + 1), dtype=np.uint32)
+    matrix = np.empty((rows.n_rows, layout.n_codes + 1), dtype=np.uint32)
     at, payloads = 0, []
     for block in rows.blocks():
-        matrix[at : at + len(block.rows), :-1] = block.rows
+        matrix[at : at + len(block.rows), :-1] = block.rows[:, : layout.n_codes]
         at += len(block.rows)
         if block.payload is not None:
             payloads.append(block.payload)

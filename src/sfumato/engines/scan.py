@@ -38,6 +38,9 @@ from sfumato.table.distinct import Dictionary, NumberFile, let_go
 from sfumato.table.source import Source, table_has_changed
 from sfumato.table.spill import Spill
 
+LAST_NUMBER = 2**32 - 1
+"""The last number that a row may have among its codes; those that follow are counted from 0 again."""
+
 ROWS_TO_RANK = 1 << 18
 """Rows whose values are looked up in a file of ranks in one go: each time, most of the file is read."""
 
@@ -85,6 +88,7 @@ class Intake:
         )
         self._payload = Payload(source, policy)
         self._drawn: Reservoir[pa.RecordBatch] | None = None
+        self.is_numbered = False
         self._ranks: NumberFile | None = None
         self._position: Any = None
         self._true_counts: list[int] | None = None
@@ -92,11 +96,15 @@ class Intake:
     # ---- the first pass ----------------------------------------------------------------------------
 
     def scan(self, *, sample: int = 0, seed: int = 0) -> None:
-        """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows."""
+        """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows.
+
+        Blocks then have the number of each row as a last column, so that samples of parts of them can be drawn, too.
+        """
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
         names_once = list(dict.fromkeys(names))
         drawn = self._drawn = sample_cells(sample, seed, self.n_rows) if sample else None
+        self.is_numbered = drawn is not None
 
         def observe(batch: FileBatch) -> None:
             for encoder in encoders:
@@ -115,8 +123,7 @@ class Intake:
         self._finish()
         self._payload.finish()
         self.columns.finish(n_rows)
-        layout = RowLayout.of(self.greatest)
-        self.encoded_bytes = n_rows * layout.row_bytes + self._payload.n_bytes(n_rows)
+        self.encoded_bytes = n_rows * self.layout.row_bytes + self._payload.n_bytes(n_rows)
         table_cells.give_back_memory()
 
     def _finish(self) -> None:
@@ -187,7 +194,8 @@ class Intake:
     @property
     def layout(self) -> RowLayout:
         """How the rows are stored most narrowly."""
-        return RowLayout.of(self.greatest)
+        numbers = [min(self.n_rows - 1, LAST_NUMBER)] if self.is_numbered else []
+        return RowLayout.of([*self.greatest, *numbers], is_numbered=self.is_numbered)
 
     def axes(self, split_only: tuple[str, ...] | None = None) -> Axes:
         """The quasi-identifiers as the kernels see them."""
@@ -227,7 +235,8 @@ class Intake:
             n_rows += batch.n_rows
             if conditions is not None:
                 conditions.add(batch)
-            codes, beside = self._codes(batch), self._payload.take_from(batch) if payload else None
+            codes = self._codes(batch, is_numbered=self.is_numbered)
+            beside = self._payload.take_from(batch) if payload else None
             for start in range(0, batch.n_rows, BLOCK_ROWS):
                 end = start + BLOCK_ROWS
                 yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
@@ -237,8 +246,10 @@ class Intake:
         if conditions is not None:
             self._true_counts = conditions.counts
 
-    def _codes(self, batch: Batch) -> Codes:
-        rows = np.empty((batch.n_rows, self.n_columns), dtype=np.uint32)
+    def _codes(self, batch: Batch, *, is_numbered: bool = False) -> Codes:
+        rows = np.empty((batch.n_rows, self.n_columns + is_numbered), dtype=np.uint32)
+        if is_numbered:
+            rows[:, -1] = np.arange(batch.first_row, batch.first_row + batch.n_rows) % (LAST_NUMBER + 1)
         for i, encoder in enumerate(self._encoders):
             rows[:, i] = encoder.codes(batch.cells_for(encoder))
         for i, column in enumerate(self.columns.columns, start=len(self._encoders)):

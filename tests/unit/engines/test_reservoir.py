@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from merging import gather_in_parts, ways_to_gather
 
-from sfumato.engines.reservoir import sample_cells, sample_codes, seed_of_level
+from sfumato.engines.reservoir import sample_cells, sample_codes, seed_of_part
 from sfumato.randomness import splitmix64
 
 ROWS = np.arange(1000, dtype=np.uint32)[:, None]
@@ -68,8 +68,8 @@ def test_fewer_rows_than_are_wanted_are_all_drawn():
     assert drawn.rows().tolist() == ROWS.tolist()
 
 
-def test_the_samples_of_two_levels_have_no_more_rows_in_common_than_chance_would_have_it():
-    samples = [rows_of_least_keys(300, seed_of_level(1, level)) for level in range(4)]
+def test_the_samples_of_a_part_and_of_the_whole_have_no_more_rows_in_common_than_chance_would_have_it():
+    samples = [rows_of_least_keys(300, seed_of_part(1, n_rows)) for n_rows in (0, 1000, 999, 60)]
     for i, sample in enumerate(samples):
         for other in samples[:i]:
             assert 60 < len(set(sample) & set(other)) < 120  # 90 expected, five standard deviations of 6

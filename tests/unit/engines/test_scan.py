@@ -423,7 +423,9 @@ def test_the_sample_is_of_rows_that_are_there_each_once(tmp_path, spill, monkeyp
         "{attributes: {x: {role: quasi-identifier, type: number}, y: {role: quasi-identifier}}, require: []}"
     )
     found = take_in(open_table(path, lazy=True), policy, spill, sample=300, seed=1)
-    rows = {tuple(row) for block in found.blocks() for row in block.rows.tolist()}
+    blocks = [block.rows for block in found.blocks()]
+    assert [number for block in blocks for number in block[:, -1].tolist()] == list(range(1000))
+    rows = {tuple(row) for block in blocks for row in block[:, :-1].tolist()}
     sample = [tuple(row) for row in found.take_sample().tolist()]
     assert len(sample) == len(set(sample)) == 300
     assert rows >= set(sample)

@@ -70,20 +70,26 @@ def begin_tree(
     leaf_of_row = Descent(nodes, axes).leaves(matrix)
     sorts_by_counting = len(nodes.axis) <= np.iinfo(np.uint16).max
     order = np.argsort(leaf_of_row.astype(np.uint16 if sorts_by_counting else np.uint32), kind="stable")
-    table = np.empty(len(nodes.axis), dtype=NODE)
-    for name in Nodes._fields:
-        table[name] = getattr(nodes, name)
+    table = as_table(nodes)
     n_rows = np.bincount(leaf_of_row, minlength=len(table))
     table["end"] = np.cumsum(n_rows)
     table["start"] = table["end"] - n_rows
     leaves = {
         node: OpenNode.of(int(table["start"][node]), int(table["end"][node]), own)
-        for node, own in _find_leaf_ranges(nodes, known, axes)
+        for node, own in find_leaf_ranges(nodes, known, axes)
     }
     return BegunTree(table, leaves), order
 
 
-def _find_leaf_ranges(nodes: Nodes, root: NodeRange, axes: Axes) -> Iterator[tuple[int, NodeRange]]:
+def as_table(nodes: Nodes) -> Table:
+    """A tree as one table of nodes (NODE)."""
+    table = np.empty(len(nodes.axis), dtype=NODE)
+    for name in Nodes._fields:
+        table[name] = getattr(nodes, name)
+    return table
+
+
+def find_leaf_ranges(nodes: Nodes, root: NodeRange, axes: Axes) -> Iterator[tuple[int, NodeRange]]:
     """Each leaf of a tree with its range, which follows from the splits above it."""
     known = {0: root}
     for node in range(len(nodes.axis)):

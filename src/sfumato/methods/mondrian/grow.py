@@ -17,6 +17,8 @@ from sfumato.encoding.targets import Columns, columns_for
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.memory import MemoryEngine
 from sfumato.methods.mondrian.problem import Problem
+from sfumato.methods.mondrian.sample import SAMPLE_SEED
+from sfumato.methods.mondrian.sampled_growth import begin_on_sample
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import Requirement
@@ -28,6 +30,7 @@ from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import recoding_of
 from sfumato.table.cells import give_back_memory
 from sfumato.table.source import Source
+from sfumato.table.spill import Counters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,9 +80,15 @@ def partition(
     options: MondrianOptions | None = None,
     output: Output = Output.LABELS,
     threads: int | None = None,
+    seed: int = SAMPLE_SEED,
+    counters: Counters | None = None,
     progress: Progress = no_progress,
 ) -> Partition:
-    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload."""
+    """Divide the rows into groups that satisfy every requirement, as useful as possible for the workload.
+
+    If the policy asks for a sample, it is drawn from ``seed``, and ``counters`` tell how it went.
+    """
+    options = options or MondrianOptions()
     problem = prepare(
         source, schema, requirements, workload=workload, options=options, threads=threads, progress=progress
     )
@@ -91,7 +100,10 @@ def partition(
         progress("splitting", done, source.n_rows)
 
     progress("splitting", 0, source.n_rows)
-    nodes = problem.engine.grow(problem, progress=count)
+    begun = begin_on_sample(
+        problem.engine, problem, options, seed=seed, counters=Counters() if counters is None else counters
+    )
+    nodes = problem.engine.grow(problem, begun=begun, progress=count)
     covers = problem.engine.covers(nodes, problem.axes)
     leaf = np.flatnonzero(nodes.axis < 0)
     by_start = np.argsort(nodes.start[leaf])

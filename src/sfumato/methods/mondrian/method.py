@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from sfumato.engines.engine import Engine
-from sfumato.engines.reservoir import seed_of_level
+from sfumato.engines.engine import MEMORY, Engine
+from sfumato.engines.reservoir import seed_of_part
 from sfumato.methods import groups
 from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian import grow
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.rothko import Chance, Resources, Rothko, ScannedTable
-from sfumato.methods.mondrian.sample import choose_sample_size
+from sfumato.methods.mondrian.sample import SAMPLE_SEED, choose_sample_size
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
@@ -20,10 +21,13 @@ from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.recoding.tree_file import AnyTree, NoTree, TreeWriter
 from sfumato.table.source import UNKNOWN, Source
-from sfumato.table.spill import Spill
+from sfumato.table.spill import Counters, Spill
 
-SAMPLE_SEED = 0
-"""Rothko-S draws its sample from this unless a seed is given: same input and policy, same boxes."""
+SAMPLING_FIGURES = (
+    "repartitions", "levels", "pruned", "stopped-by-tree", "stopped-by-statistics", "stopped-by-height", "fallbacks",
+    "nonminimal",
+)  # fmt: skip
+"""What the certificate says of a sample that was drawn in memory."""
 
 RAW_BYTES = 32
 """Memory that a cell of the sample may take while it is drawn."""
@@ -58,15 +62,30 @@ class MondrianMethod:
         check_names(policy)
         if engine.spill is not None:
             return _draft_on_disk(source, policy, engine, engine.spill, chance, extras, progress)
-        found = partition(source, policy, threads=engine.threads, progress=progress)
-        return groups.make_draft(found, source, policy, chance=chance, progress=progress)
+        counters = Counters()
+        found = partition(
+            source,
+            policy,
+            threads=engine.threads,
+            seed=_choose_seed(chance),
+            counters=counters,
+            progress=progress,
+        )
+        draft = groups.make_draft(found, source, policy, chance=chance, progress=progress)
+        return replace(draft, figures={**draft.figures, **_describe_sampling(counters)})
 
 
 METHOD: Method = MondrianMethod()
 
 
 def partition(
-    source: Source, policy: Policy, *, threads: int | None = None, progress: Progress = no_progress
+    source: Source,
+    policy: Policy,
+    *,
+    threads: int | None = None,
+    seed: int = SAMPLE_SEED,
+    counters: Counters | None = None,
+    progress: Progress = no_progress,
 ) -> Partition:
     """Divide the rows of a table in memory into groups that satisfy every requirement."""
     return grow.partition(
@@ -77,8 +96,22 @@ def partition(
         options=policy.options_for(MondrianOptions),
         output=policy.output,
         threads=threads,
+        seed=seed,
+        counters=counters,
         progress=progress,
     )
+
+
+def _choose_seed(chance: Seed) -> int:
+    """The seed of samples."""
+    return SAMPLE_SEED if chance.number is None else chance.number
+
+
+def _describe_sampling(counters: Counters) -> dict[str, Any]:
+    """How a run in memory went that began on a sample, if one did."""
+    found = counters.as_figures()
+    told = {name: found[name] for name in SAMPLING_FIGURES if found[name]}
+    return {"io": {"engine": MEMORY, "method": ROTHKO_S, **told}} if told else {}
 
 
 def _draft_on_disk(
@@ -92,11 +125,11 @@ def _draft_on_disk(
 ) -> Draft:
     """Rows in groups that Rothko finds, written to a file as they are found."""
     options = policy.options_for(MondrianOptions)
-    seed = SAMPLE_SEED if chance.number is None else chance.number
+    seed = _choose_seed(chance)
     before = groups.plan_memory(policy, engine.memory, max_rows=options.rows_in_memory)
     n_sample = _most_to_sample(source, options, before, engine.memory)
     intake = groups.scan_table(
-        source, policy, engine, spill, sample=n_sample, seed=seed_of_level(seed, 0), progress=progress
+        source, policy, engine, spill, sample=n_sample, seed=seed_of_part(seed, 0), progress=progress
     )
     plan = groups.plan_memory(
         policy, engine.memory, payload_bytes=intake.payload_bytes, max_rows=options.rows_in_memory

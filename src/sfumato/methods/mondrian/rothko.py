@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Block, Rows
-from sfumato.engines.reservoir import sample_codes, seed_of_level
+from sfumato.engines.reservoir import sample_codes, seed_of_part
 from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk
@@ -164,7 +164,11 @@ class Rothko:
         known = self._criteria.whole([domain.n_codes for domain in self.problem.domains])
         if self.table.code_ends is not None:
             known = known.with_covers(axes, find_covers(axes, self.table.code_ends))
-        yield from self._grow_below(Leaf(0, known, rows.n_rows), rows, 0)
+        root = Leaf(0, known, rows.n_rows)
+        if self._sample is not None and 0 < len(self._sample) < rows.n_rows:  # also where all rows would fit
+            yield from self._split_by_sample(root, rows, 0)
+        else:
+            yield from self._grow_below(root, rows, 0)
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split; after all chunks have been taken."""
@@ -267,7 +271,7 @@ class Rothko:
         """Grow on a sample, send all rows down, undo what breaks the requirement, and go on below."""
         sample, self._sample = self._sample, None  # the first pass drew one for the root
         if sample is None or not len(sample):
-            sample = self._draw_sample(leaf, rows, level)
+            sample = self._draw_sample(leaf, rows)
         nodes = self._grow_on_sample(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -295,18 +299,13 @@ class Rothko:
         files_of = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
         yield from self._go_on_below(leaf, FiledTree(pruned.nodes, pruned.n_rows, files_of, stored), level)
 
-    def _draw_sample(self, leaf: Leaf, rows: Rows, level: int) -> Codes:
-        """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf.
-
-        Rows are numbered as they lie in the part. Every division keeps their order, so that these numbers, and with
-        them the sample, depend on the table and the splits above, never on blocks or buffers.
-        """
+    def _draw_sample(self, leaf: Leaf, rows: Rows) -> Codes:
+        """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
         size = choose_sample_size(rows.n_rows, self.options, self.plan.max_rows)
-        reservoir = sample_codes(size, seed_of_level(self.chance.sampling, level))
-        ends, n_done = CodeEnds(len(self.problem.axes.is_tree)), 0
+        reservoir = sample_codes(size, seed_of_part(self.chance.sampling, rows.n_rows), rows.n_rows)
+        ends = CodeEnds(len(self.problem.axes.is_tree))
         for block in self._read("sampling", rows, payload=False):
-            reservoir.add(block.rows, n_done)
-            n_done += len(block.rows)
+            reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
             ends.add(block.rows)
         leaf.known = leaf.known.with_covers(self.problem.axes, find_covers(self.problem.axes, ends.get()))
         return reservoir.rows()
@@ -367,6 +366,10 @@ class Rothko:
 
     def _fall_back(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """The sample allows no split: decide by exact counts, or keep the rows together as the paper does."""
+        if rows.n_rows <= self.plan.max_rows:
+            self.counters.fallbacks += 1
+            yield self._grow_in_memory(leaf, rows)
+            return
         if self.options.fallback == ROTHKO_T:
             self.counters.fallbacks += 1
             yield from self._split_by_counts(leaf, rows, level)

@@ -39,6 +39,9 @@ from sfumato.methods.mondrian.sample_tests import rules_on_sample
 from sfumato.methods.mondrian.subtree import list_children, list_leaves
 from sfumato.policy.options.mondrian import MondrianOptions
 
+SAMPLE_SEED = 0
+"""Samples are drawn from this unless a seed is given: same input and policy, same boxes."""
+
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

@@ -20,7 +20,7 @@ METHOD: Where = ("method", "mondrian")
 
 @dataclass(frozen=True, slots=True)
 class MondrianOptions(MethodOptions):
-    """How Mondrian splits, and from ``scale`` on how a table larger than memory is divided [LDR08, section 5].
+    """How Mondrian splits, and from ``scale`` on what decides on splits of a large table [LDR08, section 5].
 
     A ``sample`` below 1 is a share of the rows.
 
@@ -49,7 +49,7 @@ class MondrianOptions(MethodOptions):
     scale: Annotated[
         str,
         ChoiceRule(
-            "How a table larger than memory is split: by exact counts (rothko-t) or from a sample (rothko-s).",
+            "What decides on splits: exact counts of all rows (rothko-t), or a sample of them first (rothko-s).",
             words=(ROTHKO_T, ROTHKO_S),
         ),
     ] = ROTHKO_T
@@ -70,7 +70,7 @@ class MondrianOptions(MethodOptions):
     sample: Annotated[
         float | None,
         Amount(
-            "How many rows, or what share of them, are drawn for rothko-s.",
+            "How many rows, or what share of them, are drawn for rothko-s; as many as fit in memory if not given.",
             above=0, says="must be a number of rows, such as 100000, or a share of them below 1, such as 0.1.",
         ),
     ] = None  # fmt: skip
