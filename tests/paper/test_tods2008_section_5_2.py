@@ -7,7 +7,6 @@ from naive_confidence import rules_of
 from small_trees import Building, axes_from, children_of
 
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
 from sfumato.methods.mondrian.memory import MemoryEngine
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import LeafStatistics, complete, prune
@@ -80,12 +79,11 @@ def test_figure_15_c_the_procedure_goes_on_below_each_partition():
     nodes = tree.nodes()
     pruned = prune(nodes, counted(nodes))
     at = Descent(pruned.nodes, AXES).leaves(ROWS)
-    targets = Targets(table(TARGET, []), table(TARGET, []), 0, 1.0, 0.0)
     sizes = {}
     for node in np.unique(at):
         codes = np.ascontiguousarray(ROWS[at == node])
         engine = MemoryEngine(codes, np.zeros((len(codes), 0), dtype=np.uint32), threads=1)
-        below = engine.grow(SplitProblem(AXES, targets, RULES))
+        below = engine.grow(SplitProblem(AXES, None, RULES))
         name = "+".join(sorted(set(NAMES[at == node].tolist())))
         sizes[name] = sorted((below.end - below.start)[below.axis < 0].tolist())
     # R5 falls apart further, and so does the union, along another attribute than the split that was undone

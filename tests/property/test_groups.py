@@ -13,7 +13,7 @@ from level_growth import criteria_of, leaves, leaves_in_memory, n_codes
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
-from sfumato.methods.mondrian import splits
+from sfumato.methods.mondrian import node_counts, splits
 from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.policy.requirements import (
     DistinctDiversity,
@@ -46,8 +46,9 @@ def problem_of(case: Case) -> Prepared:
 def few_at_a_time(few: int) -> Iterator[None]:
     """Shortlists that run out, and walks in many steps, on tables of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "FIRST_CHECK", few)
-        patch.setattr(splits, "CHUNK", 3 * few)
+        patch.setattr(splits, "FIRST_LISTED", few)
+        patch.setattr(splits, "MORE", 1 + few)
+        patch.setattr(node_counts, "STRETCH", 3 * few)
         yield
 
 

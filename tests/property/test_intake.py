@@ -152,8 +152,12 @@ def assert_same(found: Taken, expected: Prepared) -> None:
 
 
 def assert_same_fields(one: Any, other: Any) -> None:
-    for name, mine, theirs in zip(other._fields, one, other, strict=True):
-        assert np.array_equal(mine, theirs), (name, mine, theirs)
+    assert (one is None) == (other is None)
+    for name, mine, theirs in zip(getattr(other, "_fields", ()), one or (), other or (), strict=True):
+        if hasattr(theirs, "_fields"):
+            assert_same_fields(mine, theirs)
+        else:
+            assert np.array_equal(mine, theirs), (name, mine, theirs)
 
 
 # ---- random tables ---------------------------------------------------------------------------------

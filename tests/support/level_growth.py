@@ -12,8 +12,10 @@ import numpy as np
 
 from sfumato.encoding.domain import Domain
 from sfumato.methods.mondrian.grow import Prepared
+from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
-from sfumato.methods.mondrian.splits import Split, SplitCriteria, Splitter
+from sfumato.methods.mondrian.splits import Split, Splitter
+from sfumato.table.spill import Spill
 
 Rows = Any
 Box = tuple[tuple[int, ...], ...]
@@ -28,15 +30,26 @@ def n_codes(domains: tuple[Domain, ...]) -> list[int]:
 
 
 def decide(
-    criteria: SplitCriteria, state: NodeRange, rows: Rows, *, memory: int, block: int
+    criteria: SplitCriteria,
+    state: NodeRange,
+    rows: Rows,
+    *,
+    memory: int,
+    block: int,
+    spill: Spill | None = None,
 ) -> tuple[Splitter, int]:
     """The splitter on some rows, and how many passes it took."""
     splitter = Splitter(criteria, state, len(rows))
     passes = 0
-    while (collector := splitter.next(memory)) is not None:
-        for start in range(0, len(rows), block):
-            collector.add(np.ascontiguousarray(rows[start : start + block]))
-        splitter.take(collector)
+    while splitter.plan is not None:
+        states = [splitter.plan.new(memory, spill) for _ in range(3)]
+        for i, start in enumerate(range(0, len(rows), block)):
+            states[i % 3].add(np.ascontiguousarray(rows[start : start + block]))
+        states[2].merge(states[0])
+        states[1].merge(states[2])
+        states[0].discard()
+        states[2].discard()
+        splitter.take(states[1])
         passes += 1
         assert passes < 5000
     return splitter, passes

@@ -21,6 +21,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     VALUES,
     VARIANCE,
     Rules,
+    SensitiveRules,
     table,
 )
 from sfumato.methods.mondrian.sample_tests import ORDERS
@@ -181,10 +182,7 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
             least = max(least, asked.l)
             if asked.l > 1:
                 recursive.append((0, asked.l, asked.exact_c.numerator, asked.exact_c.denominator))
-    return Rules(
-        least_rows=least,
-        diverse_rows=max((asked.fewest_rows for asked in requirements if asked.of is not None), default=1),
-        count_only=not (entropy or recursive or variance or closeness),
+    sensitive = SensitiveRules(
         values=table(VALUES, [(values_column, 0, n_values)] if entropy or recursive or closeness else []),
         distinct=table(DISTINCT, []),
         entropy=table(ENTROPY, entropy),
@@ -192,4 +190,9 @@ def rules_of(requirements, *, values_column: int, numbers_column: int, n_values:
         variance=table(VARIANCE, variance),
         closeness=table(CLOSENESS, closeness),
         sets=table(SET, [(v, v, v + 1, 1, n_rows) for v, n_rows in enumerate(whole)]),
+    )
+    return Rules(
+        least_rows=least,
+        diverse_rows=max((asked.fewest_rows for asked in requirements if asked.of is not None), default=1),
+        sensitive=sensitive if entropy or recursive or variance or closeness else None,
     )

@@ -116,9 +116,15 @@ def kernel(function: Callable[..., Any] | None = None, *, borrows: bool = False)
     return _compile(function, borrows=borrows, cache=cache_folder() is not None)
 
 
-def inner(function: Callable[..., Any] | None = None, *, borrows: bool = False) -> Any:
-    """Without the way in from Python, which takes longer to compile than most of them."""
-    return _compile(function, borrows=borrows, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def inner(function: Callable[..., Any] | None = None, *, borrows: bool = False, inlines: bool = False) -> Any:
+    """Without the way in from Python, which takes longer to compile than most of them.
+
+    One that ``inlines`` becomes a part of its caller: worth while where handing on the arguments, of which each array is
+    seven, takes longer than the work.
+    """
+    return _compile(
+        function, borrows=borrows, forceinline=inlines, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
 
 
 def _compile(function: Callable[..., Any] | None, *, borrows: bool, **options: bool) -> Any:

@@ -42,6 +42,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     Cells,
     Queries,
     Rules,
+    SensitiveRules,
     Table,
     Targets,
     table,
@@ -78,8 +79,10 @@ class _Target:
 
 def compile_targets(
     workload: Sequence[Task], options: MondrianOptions, columns: Columns
-) -> tuple[Targets, Cells | None]:
-    """The targets of a workload. Those of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
+) -> tuple[Targets | None, Cells | None]:
+    """The targets of a workload, None if it has none.
+
+    Those of one kind are weighted and summed as they are [LDR08, equations 5 and 6].
 
     A mixture, and ``standardize``, divide each target by its value on the whole table: a bit of entropy and a
     squared dollar have no common measure. As soon as one target has features outside the quasi-identifier, all
@@ -87,6 +90,8 @@ def compile_targets(
     """
     tasks = [task for task in workload if isinstance(task, Classify | Regress)]
     targets = [target for task in tasks for target in _list_targets(task, columns)]
+    if not targets:
+        return None, None
     is_mixed = len({target.n_classes > 0 for target in targets}) > 1
     is_relative = len(targets) > 1 and (is_mixed or options.standardize)
     weighted = list(zip(targets, _choose_weights(targets, columns, is_relative=is_relative), strict=True))
@@ -234,10 +239,8 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         elif isinstance(item, VarianceDiversity):
             variance.append(_compile_variance(item, columns))
     close, sets = _compile_closeness(closeness, columns)
-    return Rules(
-        least_rows=max((item.fewest_rows for item in requirements), default=1),
-        diverse_rows=max((item.fewest_rows for item in requirements if item.of is not None), default=1),
-        count_only=not (closeness or distinct or entropy or recursive or variance),
+    is_needed = closeness or distinct or entropy or recursive or variance
+    sensitive = SensitiveRules(
         values=table(VALUES, list(zip(places, ends[:-1], ends[1:], strict=True))),
         distinct=table(DISTINCT, distinct),
         entropy=table(ENTROPY, entropy),
@@ -245,6 +248,11 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         variance=table(VARIANCE, variance),
         closeness=close,
         sets=sets,
+    )
+    return Rules(
+        least_rows=max((item.fewest_rows for item in requirements), default=1),
+        diverse_rows=max((item.fewest_rows for item in requirements if item.of is not None), default=1),
+        sensitive=sensitive if is_needed else None,
     )
 
 

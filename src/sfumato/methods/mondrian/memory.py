@@ -142,7 +142,8 @@ class _Grower:
         self.threads, self.progress = threads, progress
         self.grid = pack_axes(problem.axes)
         cells = problem.cells
-        has_labels = len(problem.targets.label) or (cells is not None and len(cells.label))
+        targets = problem.targets
+        has_labels = (targets is not None and len(targets.label)) or (cells is not None and len(cells.label))
         self.table = information_table(len(rows)) if has_labels else np.zeros(1)
         self.most_children = max(2, int(problem.axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
@@ -291,28 +292,31 @@ def new_scratch(
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
     distinct = min(n, max(widest, children)) + 2 + (0 if queries is None else len(queries.weight))
-    n_values = int(rules.values["end"].max(initial=0))
-    n_recursive = len(rules.recursive)
+    sensitive = rules.sensitive
+    n_values = 0 if sensitive is None else sensitive.n_values
+    n_recursive = 0 if sensitive is None else len(sensitive.recursive)
+    largest_l = 1 if sensitive is None else int(sensitive.recursive["l"].max(initial=1))
+    words = 2 if targets is None else n_words(targets)
     has_more = problem.cells is not None or queries is not None
-    needs_order = has_more or not rules.count_only or bool(axes.is_tree.any())
+    needs_order = has_more or sensitive is not None or bool(axes.is_tree.any())
     return Scratch(
-        bins=np.zeros(n_bins * n_words(targets), dtype=np.int64),
+        bins=np.zeros(n_bins * words, dtype=np.int64),
         listed=np.empty(codes.shape[1], dtype=np.uint64),
         base=np.empty(codes.shape[1], dtype=np.uint64),
         width=np.empty(codes.shape[1], dtype=np.float64),
         places=np.empty((2, BLOCK), dtype=np.uint64),
         code=np.empty(distinct, dtype=np.int64),
-        total=np.empty((n_words(targets), distinct), dtype=np.int64),
+        total=np.empty((words, distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),
         is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),
-        place=np.empty(0 if rules.count_only else distinct, dtype=np.int64),
+        place=np.empty(0 if sensitive is None else distinct, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
-        top=np.zeros((n_recursive, int(rules.recursive["l"].max(initial=1))), dtype=np.int64),
+        top=np.zeros((n_recursive, largest_l), dtype=np.int64),
         n_top=np.zeros(n_recursive, dtype=np.int64),
-        work=work_of(rules),
+        work=work_of(sensitive),
     )
 
 

@@ -18,14 +18,14 @@ class SplitProblem:
     """All that the choice of a split depends on, but for the rows.
 
     axes      the quasi-identifiers
-    targets   what splits should keep predictable; none at all means Median
+    targets   what splits should keep predictable; None: nothing in particular, which is Median
     rules     the requirement
-    cells     targets that other features help to predict, in place of ``targets``
+    cells     targets that other features help to predict, in place of those in ``targets``
     queries   selections that splits serve first
     """
 
     axes: Axes
-    targets: Targets
+    targets: Targets | None
     rules: Rules
     cells: Cells | None = None
     queries: Queries | None = None

@@ -26,9 +26,9 @@ from sfumato.methods.groups import Chunk
 from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
-from sfumato.methods.mondrian.frequency_sets import Collector, SplitCriteria
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample import (
@@ -42,7 +42,7 @@ from sfumato.methods.mondrian.sample import (
     prune,
     trim_tree,
 )
-from sfumato.methods.mondrian.splits import Splitter, divide_memory
+from sfumato.methods.mondrian.splits import Splitter, State, divide_memory
 from sfumato.methods.mondrian.subtree import (
     FileRanges,
     list_children,
@@ -210,7 +210,7 @@ class Rothko:
             return False
         if n_leaves + len(splitters) > self.plan.max_files:
             return False
-        return sum(one.wanted for one in splitters) <= self.plan.count_bytes
+        return sum(one.plan.n_bytes for one in splitters if one.plan) <= self.plan.count_bytes
 
     def _count_and_decide(
         self, leaf: Leaf, rows: Rows, large: Sequence[Leaf], splitters: Sequence[Splitter]
@@ -223,17 +223,21 @@ class Rothko:
         descent = Descent(nodes, self.problem.axes)
         while undecided := [at for at, splitter in enumerate(splitters) if not splitter.is_decided]:
             memory = divide_memory([splitters[at] for at in undecided], self.plan.count_bytes)
-            collectors = {at: splitters[at].next(share) for at, share in zip(undecided, memory, strict=True)}
+            states: dict[int, State] = {}
+            for at, share in zip(undecided, memory, strict=True):
+                plan = splitters[at].plan
+                assert plan is not None
+                states[at] = plan.new(share, self.spill)
             self.counters.frequency_groups += len(undecided)
             for block in self._read("counting", rows, payload=False):
                 if len(numbers) == 1:
-                    _add_rows(collectors.get(0), block.rows)
+                    states[0].add(block.rows)
                     continue
                 for at, part in _group_rows(block.rows, at_node[descent.leaves(block.rows)], nowhere + 1):
-                    _add_rows(collectors.get(at), part)
-            for at, collector in collectors.items():
-                if collector is not None:
-                    splitters[at].take(collector)
+                    if at in states:
+                        states[at].add(part)
+            for at, state in states.items():
+                splitters[at].take(state)
 
     def _apply(self, splitter: Splitter | None, leaf: Leaf) -> list[Leaf]:
         """The children of a leaf that was split, or the leaf itself."""
@@ -492,11 +496,6 @@ class Rothko:
     def _report_grown(self, n_rows: int) -> None:
         self._n_grown += n_rows
         self.progress("splitting", self._n_grown, self.table.rows.n_rows)
-
-
-def _add_rows(collector: Collector | None, rows: Codes) -> None:
-    if collector is not None:
-        collector.add(rows)
 
 
 def _group_rows(rows: Codes, group: NDArray[np.uint16], n_groups: int) -> Iterator[tuple[int, Codes]]:

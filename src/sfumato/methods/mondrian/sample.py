@@ -21,8 +21,7 @@ from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.begun_tree import BegunTree
-from sfumato.methods.mondrian.kernels.problem import NODE, Rules, work_of
-from sfumato.methods.mondrian.kernels.tally import add_rows, fill_holds
+from sfumato.methods.mondrian.kernels.problem import NODE, Rules
 from sfumato.methods.mondrian.kernels.trim import (
     add_from_parents,
     add_to_parents,
@@ -36,6 +35,7 @@ from sfumato.methods.mondrian.memory import MemoryEngine, RowCounter, range_of_c
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
+from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.methods.mondrian.subtree import list_children, list_leaves
 from sfumato.policy.options.mondrian import MondrianOptions
 
@@ -134,7 +134,7 @@ def trim_tree(nodes: Nodes, axes: Axes, rules: Rules, limits: TreeLimits) -> tup
     fill_heights(parent, height)
     splits = np.flatnonzero(nodes.axis >= 0)
     by_size = splits[np.argsort(-n_rows[splits], kind="stable")]  # a part is smaller than its whole
-    max_leaves = max(1, limits.max_statistics // LeafStatistics.bytes_per_leaf(rules))
+    max_leaves = max(1, limits.max_statistics // GroupStatistics.bytes_per_group(rules))
     max_height = limits.max_height or np.iinfo(np.int64).max
     most = np.array([limits.max_nodes, max_leaves, limits.max_files, max_height], dtype=np.int64)
     is_large = n_rows > limits.rows_in_memory
@@ -189,49 +189,36 @@ def complete(nodes: Nodes, axes: Axes) -> Nodes:
 
 
 class LeafStatistics:
-    """What pruning must know of each leaf: rows, rows of each sensitive value, moments of each sensitive number.
-
-    All are whole numbers and exact; a sum of squares is 2^32 times one number plus another.
-    """
+    """What pruning must know of the leaves of a tree."""
 
     def __init__(self, nodes: Nodes, rules: Rules) -> None:
-        self.rules = rules
         leaves = np.flatnonzero(nodes.axis < 0)
         self.place = np.full(len(nodes.axis), -1, dtype=np.int64)
         """Where a node stands among the leaves, -1 if it is none."""
         self.place[leaves] = np.arange(len(leaves))
-        n_values = int(rules.values["end"].max(initial=0))
-        self.n_rows = np.zeros(len(leaves), dtype=np.int64)
-        self.values = np.zeros((len(leaves), n_values), dtype=np.int64)
-        self.moments = np.zeros((len(leaves), len(rules.variance), 4), dtype=np.int64)
+        self.groups = GroupStatistics(len(leaves), rules)
 
-    @staticmethod
-    def bytes_per_leaf(rules: Rules) -> int:
-        return 8 * (1 + int(rules.values["end"].max(initial=0)) + 4 * len(rules.variance))
+    @property
+    def n_rows(self) -> Ints:
+        """The rows of each leaf."""
+        return self.groups.n_rows
 
     def add(self, rows: NDArray[np.uint32], leaf: Ints) -> None:
         """Some rows of the population, (n, axes and extra columns), and the number of each one's leaf."""
-        add_rows(
-            rows, self.place[leaf], self.rules.values, self.rules.variance, self.n_rows, self.values,
-            self.moments,
-        )  # fmt: skip
+        self.groups.add(rows, self.place[leaf])
+
+    def merge(self, other: LeafStatistics) -> None:
+        """The rows of another part of the population."""
+        self.groups.merge(other.groups)
 
     def find_failing(self) -> Ints:
         """The leaves, by their numbers as nodes, that have rows and do not satisfy the requirement."""
-        out = np.zeros(len(self.n_rows), dtype=np.bool_)
-        fill_holds(self.n_rows, self.values, self.moments, self.rules, work_of(self.rules), out)
         leaves = np.flatnonzero(self.place >= 0)
-        return leaves[~out & (self.n_rows > 0)]
+        return leaves[~self.groups.hold() & (self.n_rows > 0)]
 
     def hold_as_one(self, leaves: list[int]) -> bool:
         """Would these leaves satisfy the requirement if they were one? Without any row, they would."""
-        places = self.place[leaves]
-        n_rows = self.n_rows[places].sum(keepdims=True)
-        values = self.values[places].sum(axis=0, keepdims=True)
-        moments = self.moments[places].sum(axis=0, keepdims=True)
-        out = np.zeros(1, dtype=np.bool_)
-        fill_holds(n_rows, values, moments, self.rules, work_of(self.rules), out)
-        return bool(out[0] or n_rows[0] == 0)
+        return self.groups.hold_as_one(self.place[leaves])
 
 
 class PrunedTree(NamedTuple):
@@ -257,7 +244,7 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
     If a leaf violates it, all leaves below its parent are merged; if they still do, all below the grandparent,
     and so on [LDR08, section 5.2 and Figure 15]. Leaves without rows are dropped.
     """
-    if len(statistics.rules.tests):
+    if len(statistics.groups.rules.tests):
         raise InternalError("Pruning goes by the definitions, not by tests on a sample.")
     parent = _find_parents(nodes)
     is_split = nodes.axis >= 0

@@ -72,6 +72,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     QUANTILES,
     RATES_PER_OCTAVE,
     Rules,
+    SensitiveRules,
 )
 from sfumato.methods.mondrian.kernels.quantile import MANY, fill_quantiles
 
@@ -89,22 +90,33 @@ def rules_on_sample(
     floor = rules.diverse_rows
     k = rules.least_rows if rules.least_rows > floor else 1  # a smaller k follows from what diversity needs
     n_parts = np.maximum(np.arange(max(2, int(axes.n_children.max(initial=0))) + 1), 2)
-    lines = np.zeros((ENTROPY_BOUNDS + len(rules.entropy), max(len(n_parts), MANY + 1, 1 + N_RATES)))
+    sensitive = rules.sensitive
+    n_entropy = 0 if sensitive is None else len(sensitive.entropy)
+    lines = np.zeros((ENTROPY_BOUNDS + n_entropy, max(len(n_parts), MANY + 1, 1 + N_RATES)))
     if not tests:
         lines[LEAST_ROWS, : len(n_parts)] = least = max(-(-k * n_sample // n_rows), floor)
-        return rules._replace(least_rows=least, tests=lines)
+        if sensitive is not None:
+            sensitive = sensitive._replace(tests=lines)
+        return rules._replace(least_rows=least, tests=lines, sensitive=sensitive)
     for at, m in enumerate(n_parts.tolist()):
         chance = alpha / m
         z = -NormalDist().inv_cdf(chance)
         least = max(least_rows(k, n_sample=n_sample, n_rows=n_rows, z=z), floor)
         lines[[LEAST_ROWS, CHANCE, NORMAL, DOUBT], at] = least, chance, z, math.log(2 / chance)
+    if sensitive is not None:
+        _fill_tests(sensitive, lines, n_rows)
+        sensitive = sensitive._replace(tests=lines, correction=1 - n_sample / n_rows)
+    return rules._replace(least_rows=int(lines[LEAST_ROWS, 2]), tests=lines, sensitive=sensitive)
+
+
+def _fill_tests(rules: SensitiveRules, lines: Floats, n_rows: int) -> None:
+    """The lines of ``Rules.tests`` that sensitive values need."""
     if len(rules.variance):
         fill_quantiles(lines[CHANCE, 2], lines[NORMAL, 2], lines[QUANTILES, : MANY + 1])
     for at, rule in enumerate(rules.entropy):
         n_values = int(rules.values["end"][rule["of"]] - rules.values["start"][rule["of"]])
         bounds = entropy_bounds(float(rule["log"]), min(n_values, n_rows))
         lines[ENTROPY_BOUNDS + at, : len(bounds)] = bounds
-    return rules._replace(least_rows=int(lines[LEAST_ROWS, 2]), tests=lines, correction=1 - n_sample / n_rows)
 
 
 def least_rows(k: int, *, n_sample: int, n_rows: int, z: float) -> int:

@@ -1,96 +1,67 @@
-"""Choose the split of a node from frequency sets that are gathered block by block [LDR08, section 5.1].
+"""Choose the split of a node from counts that are gathered block by block [LDR08, section 5.1].
 
-A ``Splitter`` chooses for one node of the partition tree. It asks for frequency sets until it knows the split:
+A ``Splitter`` chooses for one node of the partition tree. It says what must be gathered until it knows the split:
 
-    while (collector := splitter.next(memory)) is not None:
+    while (plan := splitter.plan) is not None:
+        state = plan.new(memory, spill)
         for rows in the blocks of the node:
-            collector.add(rows)
-        splitter.take(collector)
+            state.add(rows)
+        splitter.take(state)
     splitter.result
 
-The split is the one that the kernels choose where all rows of the node are in memory: the best by score, balance,
-axis and threshold among those that are allowable. Usually one pass over the rows is enough. Where the sets do not
-fit, a splitter takes several passes: some axes at a time, or some codes of one axis at a time, in ascending order.
-
-Whether a split is allowable is found out in one of two ways. If what the requirement needs of every code fits in
-memory, too, it is gathered in the same pass. If not, the best candidates by score are kept, and a further pass
-gathers only the bins that end at their thresholds, until one of them is allowable.
-
-**Why this module is long.** It has one class of some 600 lines, because all its steps change one state: what is known
-of the codes (``low``, ``high``, ``cover``, ``is_exact``) and the search along each axis. The steps are: what to gather
-next (``next``), what was gathered (``take``), thresholds, splits along hierarchies, selections, checks of candidates,
-and the choice (``_decide``). The engine protocol will replace the conversation of ``next`` and ``take`` by one request;
-until then the class stays whole rather than being cut where its state would have to be handed around.
+The split is the one that ``kernels.grow`` chooses where all rows of the node are in memory, because the same kernels
+choose it. One pass over the rows is enough, unless sensitive values are protected and what the requirement must know of
+every code does not fit in memory. Then the best candidates are listed, and a further pass gathers what it must know of
+these alone; if none of them is allowable, the next ones are listed, many more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from itertools import takewhile
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.feature_cells import CellWalk, NodeIds, number_ids
-from sfumato.methods.mondrian.frequency_sets import (
-    ENTRY,
-    STRETCH,
-    CellSet,
-    Codes,
-    Collector,
-    DenseCells,
-    GatherPlan,
-    Histogram,
-    Ints,
-    Lines,
-    SparseCells,
-    SplitCriteria,
-    Stretches,
-    Window,
-    bytes_per_bin,
-    bytes_per_code,
-    choose_layout,
-    lay_out_windows,
+from sfumato.methods.mondrian.cell_scores import CellScores
+from sfumato.methods.mondrian.kernels.choose import NO_SCORE, width_of
+from sfumato.methods.mondrian.kernels.counted import (
+    balance_in_stretch,
+    choose_in_stretch,
+    cost_of_parts,
+    fill_stretch_costs,
+    find_active,
+    information_of_words,
+    score_parts,
+    score_stretch,
+    take_in_stretch,
+    take_parts,
 )
-from sfumato.methods.mondrian.kernels.choose import best_score, fill_word_scores, width_of
 from sfumato.methods.mondrian.kernels.frequency import cover
-from sfumato.methods.mondrian.kernels.problem import Queries
-from sfumato.methods.mondrian.kernels.sets import (
-    ends_of,
-    fill_running,
-    fill_whole,
-    gain_of_node,
-    score_of_parts,
-)
+from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
+from sfumato.methods.mondrian.kernels.statistics import Bins
+from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
+from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.table.spill import Spill
 
-__all__ = ["Collector", "Split", "SplitCriteria", "Splitter", "divide_memory"]
+FIRST_LISTED, MORE = 4096, 64
+"""Candidates that are listed at first, and how many times as many each time that none of them is allowable."""
 
-Floats = NDArray[np.float64]
-Key = tuple[float, int, int]
-
-CHUNK = 1 << 18
-"""Words that are walked in one go."""
-
-EAGER, ALWAYS = 32, 1 << 20
-"""Bytes per row, and in all, up to which what the requirement needs of every code is gathered in the first pass.
-
-It is cheaper than to check some candidates in a pass of their own."""
-
-FIRST_CHECK = 64
-"""Candidates that are checked against the requirement at first; every further pass checks many times more."""
-
-KEPT, MOST_KEPT = 24, 1 << 16
-"""Bytes of a candidate that is kept (code, rows, score), and how many are kept of an axis at most."""
-
-UNCHECKED = np.dtype(
-    [("rank", np.int64), ("largest", np.int64), ("axis", np.int64), ("code", np.int64), ("n_bins", np.int64),
-     ("score", np.float64), ("is_cut", np.bool_)],
+CANDIDATE = np.dtype(
+    [("rank", np.int64), ("score", np.float64), ("largest", np.int64), ("axis", np.int64), ("code", np.int64),
+     ("rows", np.int64)],
 )  # fmt: skip
-"""A candidate that can be checked; ``is_cut``: of its axis, no candidate after this one is known."""
+"""A split that may be taken. Along a hierarchy the code is -1; on an ordered axis ``rows`` go left. All have rank 0, but
+for Median the widest axis comes first."""
+
+NO_FLOATS = np.zeros(0)
+NO_INTS = np.zeros(0, dtype=np.int64)
+NO_WORDS = np.zeros(0, dtype=np.uint64)
+NO_TABLE = np.zeros((0, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +80,7 @@ class Split:
         return np.searchsorted(self.edges, codes, side="left")
 
 
-class Phase(Enum):
+class Purpose(Enum):
     """What a split is wanted for."""
 
     QUERIES = "queries"
@@ -117,126 +88,113 @@ class Phase(Enum):
     MEDIAN = "median"
 
 
-# ---- candidates ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, eq=False)
+class Children:
+    """The children of the hierarchy node that covers a node's rows, those in use."""
+
+    at: Ints  # which child of the cover each is
+    branch: Ints  # the hierarchy node
+    words: Ints  # (children, words)
+    last: Ints  # the last code of each
+
+    @property
+    def largest(self) -> int:
+        return int(self.words[:, 0].max())
 
 
-@dataclass(slots=True, eq=False)
-class SplitCandidate:
-    """A split that may be taken."""
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidatePlan:
+    """Gather what the requirement must know of some candidates, best first."""
 
-    score: float
-    largest: int
-    axis: int
-    edges: Ints
-    sizes: Ints
-    branches: list[int]
-    n_checked: int = 0  # parts that are known to satisfy the requirement
+    criteria: SplitCriteria
+    listed: NDArray[Any]  # CANDIDATE
+    borders: dict[int, Ints]
+    """For axes with a hierarchy: the last codes of the children."""
+    is_all: bool
+    """Are there no other candidates?"""
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory that it takes to check all of them in one pass."""
+        return self._n_bins() * GroupStatistics.bytes_per_group(self.criteria.rules)
 
-@dataclass(slots=True, eq=False)
-class BestThresholds:
-    """The best thresholds of an axis that were not checked yet, best first."""
+    def _n_bins(self) -> int:
+        return len(self.listed) + sum(len(ends) + 1 for ends in self.borders.values()) + self.criteria.n_axes
 
-    code: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    score: Floats = field(default_factory=lambda: np.zeros(0))
-    is_cut: bool = False  # were there more than these?
-    floor: Key | None = None  # all up to here have failed: minus the score, rows of the largest part, code
-
-    def add(self, code: Ints, rows: Ints, score: Floats, n_rows: int, keep: int) -> None:
-        """Keep the best of these thresholds and of those before, ``keep`` of them at most."""
-        largest = np.maximum(rows, n_rows - rows)
-        if self.floor is not None:
-            worse, least, last = -self.floor[0], self.floor[1], self.floor[2]
-            is_tie = score == worse
-            below = (score < worse) | (is_tie & ((largest > least) | ((largest == least) & (code > last))))
-            code, rows, score = code[below], rows[below], score[below]
-        code = np.concatenate([self.code, code])
-        rows = np.concatenate([self.rows, rows])
-        score = np.concatenate([self.score, score])
-        order = np.lexsort((code, np.maximum(rows, n_rows - rows), -score))
-        self.is_cut |= len(order) > keep
-        order = order[:keep]
-        self.code, self.rows, self.score = code[order], rows[order], score[order]
-
-    def drop(self, n: int, n_rows: int) -> None:
-        """Drop the first n, which have failed."""
-        if n:
-            rows = int(self.rows[n - 1])
-            self.floor = -float(self.score[n - 1]), max(rows, n_rows - rows), int(self.code[n - 1])
-            self.code, self.rows, self.score = self.code[n:], self.rows[n:], self.score[n:]
+    def new(self, room: int, _spill: Spill | None = None) -> CandidateStatistics:
+        """Statistics of no row yet, of as many of the candidates as there is room for."""
+        per_bin = GroupStatistics.bytes_per_group(self.criteria.rules)
+        n = max(1, len(self.listed) - max(0, self._n_bins() - room // per_bin))
+        return CandidateStatistics(self, self.listed[:n], is_all=self.is_all and n == len(self.listed))
 
 
-class MiddleStretch(NamedTuple):
-    """A stretch of codes, low .. high, that holds the middle row of a node, and the rows before it."""
+class CandidateStatistics:
+    """What the requirement must know of the bins between the thresholds of some candidates."""
 
-    low: int
-    high: int
-    rows_before: int
+    def __init__(self, plan: CandidatePlan, listed: NDArray[Any], *, is_all: bool) -> None:
+        self.listed, self.is_all = listed, is_all
+        self.edges: dict[int, Ints] = {
+            axis: plan.borders[axis]
+            if axis in plan.borders
+            else np.sort(listed["code"][listed["axis"] == axis])
+            for axis in np.unique(listed["axis"]).tolist()
+        }
+        rules = plan.criteria.rules
+        self.statistics = {axis: GroupStatistics(len(ends) + 1, rules) for axis, ends in self.edges.items()}
+        self.n_bytes = sum(map(len, self.edges.values())) * GroupStatistics.bytes_per_group(rules)
 
+    def add(self, rows: Codes) -> None:
+        """Add some rows of the node."""
+        for axis, statistics in self.statistics.items():
+            statistics.add(rows, np.searchsorted(self.edges[axis], rows[:, axis], side="left"))
 
-@dataclass(slots=True, eq=False)
-class AxisSearch:
-    """The search along one axis: how far its codes have been walked, and its best splits so far."""
+    def merge(self, other: CandidateStatistics) -> None:
+        """Add the statistics of other rows of the node."""
+        for axis, statistics in self.statistics.items():
+            statistics.merge(other.statistics[axis])
 
-    axis: int
-    is_tree: bool
-    left: Ints  # words of the codes walked
-    next_code: int  # the first code that was not yet walked
-    phases: frozenset[Phase] = frozenset(Phase)  # what the walk is for
-    last_code: int = -1  # the last code walked that some row has
-    is_part: bool = False  # are its codes walked in several passes?
-    is_done: bool = False
-    middle: MiddleStretch | None = None  # while the middle row is looked for in ever finer stretches
-    best: dict[Phase, SplitCandidate] = field(default_factory=dict)  # known to be allowable
-    waiting: dict[Phase, SplitCandidate] = field(default_factory=dict)  # tree: to be checked
-    lists: dict[Phase, BestThresholds] = field(default_factory=dict)  # ordered: to be checked
-    child: list[Ints] = field(default_factory=list)  # tree: which children of the cover are in use ...
-    part: list[Ints] = field(default_factory=list)  # ... and running totals up to each
-    cells: CellWalk | None = None
+    def bins(self, axis: int) -> Bins:
+        """Running totals over the bins of an axis; ask once."""
+        return self.statistics[axis].as_bins(self.edges[axis])
 
-    def restart(self, phase: Phase, first_code: int) -> None:
-        """Walk the codes once more: all thresholds that were kept have failed, and there are others."""
-        self.left[:] = 0
-        self.next_code, self.last_code = first_code, -1
-        self.phases, self.is_part, self.is_done, self.cells = frozenset([phase]), False, False, None
-        self.lists[phase].is_cut = False
+    def discard(self) -> None:
+        """Nobody will look at them again."""
 
 
-# ---- splitters -------------------------------------------------------------------------------------
+Plan = CountPlan | CandidatePlan
+State = NodeCounts | CandidateStatistics
 
 
 class Splitter:
     """Chooses the split of one node.
 
-    result            the split, None for a leaf; known once ``next`` has returned None
+    plan              what must be gathered next; None once the split is known
+    result            the split, None for a leaf
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
     def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int) -> None:
-        self.criteria, self.n_rows = criteria, n_rows
+        self.criteria, self.n_rows, self.known = criteria, n_rows, known
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
+        self.is_exact = known.is_exact | (self.low == self.high)
         self.region = None if known.region is None else QueryRegion(*(ends.copy() for ends in known.region))
         self.result: Split | None = None
-        self.is_decided = False
-        self.layout = choose_layout(criteria, n_rows)
-        self.node: Ints | None = None if criteria.has_targets else np.array([n_rows])
-        self.ids: list[NodeIds] | None = None if criteria.features else []
-        low, high = self.low, self.high
-        self.is_exact = known.is_exact | (low == high)
-        can_split = n_rows >= max(2 * criteria.rules.least_rows, 2)
-        self.searches = {
-            axis: AxisSearch(
-                axis, bool(criteria.axes.is_tree[axis]), np.zeros(criteria.n_totals, np.int64), int(low[axis])
-            )
-            for axis in np.flatnonzero(criteria.axes.may_split & (low < high)).tolist()
-            if can_split
-        }
-        self._active: Ints | None = None
-        self._best: dict[Phase, SplitCandidate | None] = {}
-        self._closed_phases: set[Phase] = set()
-        self._n_checks = 0
-        self._decide()
+        self.plan: Plan | None = None
+        self._node: Ints = np.array([n_rows])
+        self._active = NO_INTS
+        self._steps = self._choose()
+        self.plan = next(self._steps, None)
+
+    def take(self, state: Any) -> None:
+        """Take what was gathered of all rows of the node."""
+        try:
+            self.plan = self._steps.send(state)
+        except StopIteration:
+            self.plan = None
+
+    @property
+    def is_decided(self) -> bool:
+        return self.plan is None
 
     @property
     def covers(self) -> Ints:
@@ -250,378 +208,220 @@ class Splitter:
         known, low, high = int(self.cover[axis]), int(self.low[axis]), int(self.high[axis])
         return int(cover(self.criteria.grid, known, low, high))
 
-    # -- what to gather ------------------------------------------------------------------------------
+    # -- the course of a choice ----------------------------------------------------------------------
 
-    def next(self, memory: int) -> Collector | None:
-        """The next frequency sets to gather, in at most ``memory`` bytes; None if the split is known.
+    def _choose(self) -> Generator[Plan, State, None]:
+        axes, rules = self.criteria.axes, self.criteria.rules
+        can_split = self.n_rows >= max(2 * rules.least_rows, 2)
+        open_axes = np.flatnonzero(axes.may_split & (self.low < self.high)) if can_split else NO_INTS
+        unknown = axes.is_tree & ~self.is_exact
+        unknown[open_axes] = False
+        if not (len(open_axes) or unknown.any()):
+            return
+        known = NodeRange(self.low.copy(), self.high.copy(), self.cover, self.is_exact, None)
+        counts = yield CountPlan(
+            self.criteria, known, self.n_rows, tuple(open_axes.tolist()), bool(unknown.any())
+        )
+        assert isinstance(counts, NodeCounts)
+        try:
+            self._note(counts)
+            for purpose in self._purposes():
+                best = yield from self._find_best(purpose, counts)
+                if best is not None and (
+                    purpose is not Purpose.SCORE or not self._is_left_to_median(best, counts)
+                ):
+                    self._split(best, counts, stays=purpose is Purpose.QUERIES)
+                    return
+                if best is None and purpose is Purpose.SCORE:
+                    return
+        finally:
+            counts.discard()
 
-        Asked again before ``take``, it starts anew: a smaller share gives a smaller collector. A share that is
-        too small for anything is exceeded by as little as can be.
+    def _note(self, counts: NodeCounts) -> None:
+        """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""
+        if counts.low is not None and counts.high is not None:
+            self.low[:], self.high[:] = counts.low, counts.high
+            self.is_exact[:] = True
+        for axis in counts.plan.axes:
+            self.low[axis], self.high[axis] = counts.ends(axis)
+            self.is_exact[axis] = True
+        if counts.plan.axes:
+            self._node = counts.totals()
+        if self.region is not None:
+            self._active = self._find_active(self.region)
+
+    def _purposes(self) -> Iterator[Purpose]:
+        """What splits are wanted for, in the order in which they are tried."""
+        if len(self._active):
+            yield Purpose.QUERIES
+        if self.criteria.is_scored:
+            yield Purpose.SCORE
+        if self.criteria.targets is None or self.criteria.targets.median_below_gain > 0.0:
+            yield Purpose.MEDIAN
+
+    def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, State, BestSplit | None]:
+        """The best allowable split for a purpose, None if there is none."""
+        axes = [axis for axis in counts.plan.axes if self.low[axis] < self.high[axis]]
+        axes = self._order_axes(purpose, axes)
+        if self.criteria.rules.sensitive is None or counts.statistics:
+            return self._take_first(purpose, axes, partial(self._take, purpose, counts))
+        floor, n = None, FIRST_LISTED
+        while True:
+            listed, is_all = self._list_candidates(purpose, axes, counts, floor, n)
+            if len(listed) == 0:
+                return None
+            is_tree = self.criteria.axes.is_tree
+            borders = {
+                axis: self._borders(axis, counts) for axis in axes if is_tree[axis] and axis in listed["axis"]
+            }
+            found = yield CandidatePlan(self.criteria, listed, borders, is_all)
+            assert isinstance(found, CandidateStatistics)
+            take = partial(self._take_listed, found, counts)
+            best = self._take_first(purpose, [axis for axis in axes if axis in found.edges], take)
+            if best is not None or found.is_all:
+                return best
+            floor, n = found.listed[-1], n * MORE
+
+    def _order_axes(self, purpose: Purpose, axes: Sequence[int]) -> list[int]:
+        """Median: the widest first. Else ordered axes before those with a hierarchy, as ``choose_split`` goes."""
+        if purpose is Purpose.MEDIAN:
+            return sorted(axes, key=lambda axis: (-self._width(axis), axis))
+        if purpose is Purpose.QUERIES:
+            return list(axes)
+        return sorted(axes, key=lambda axis: (bool(self.criteria.axes.is_tree[axis]), axis))
+
+    def _take_first(self, purpose: Purpose, axes: Sequence[int], take: Any) -> BestSplit | None:
+        """The best split of all axes; for Median that of the first axis that has one."""
+        score = NO_SCORE if purpose is not Purpose.QUERIES else -float(self.n_rows * self._active_weight())
+        # no part is smaller than 0 rows: a tie with no split loses
+        none = BestSplit(-1, -1, score, 0 if purpose is Purpose.QUERIES else self.n_rows)
+        best = none
+        for axis in axes:
+            best = BestSplit(*take(axis, best))
+            if purpose is Purpose.MEDIAN and best.axis >= 0:
+                break
+        return best if best.axis >= 0 else None
+
+    # -- one axis ------------------------------------------------------------------------------------
+
+    def _take(self, purpose: Purpose, counts: NodeCounts, axis: int, best: BestSplit) -> BestSplit:
+        """The best allowable split of an axis if it beats ``best``, else ``best``."""
+        criteria = self.criteria
+        rules, bins = criteria.rules, counts.bins(axis)
+        if criteria.axes.is_tree[axis]:
+            children = self._find_children(axis, counts)
+            if len(children.at) < 2 or children.words[:, 0].min() < rules.least_rows:
+                return best
+            score = self._score_children(purpose, axis, children, counts)
+            return self._take_parts(axis, children, score, bins, best)
+        for m, scratch in self._walk(purpose, axis, counts):
+            if purpose is Purpose.MEDIAN:
+                best = balance_in_stretch(axis, m, self.n_rows, bins, rules, scratch, best)
+            elif purpose is Purpose.SCORE and not criteria.features:
+                best = choose_in_stretch(
+                    axis, m, self.n_rows, int(self._node[-1]), self._node, bins,
+                    criteria.targets, rules, criteria.table, scratch, best,
+                )  # fmt: skip
+            else:
+                best = take_in_stretch(axis, m, self.n_rows, bins, rules, scratch, best)
+        return best
+
+    def _walk(self, purpose: Purpose, axis: int, counts: NodeCounts) -> Iterator[tuple[int, Scratch]]:
+        """The stretches of an ordered axis: how many thresholds each has, and they with totals and scores.
+
+        The scores of targets are left to those who compare them.
         """
-        if self.is_decided:
-            return None
-        if self.searches and not self._wants_ranges([]) and self._has_unchecked():
-            return self._gather_for_check(memory)
-        waiting = self._list_unwalked()
-        if waiting and waiting[0].middle is not None:
-            return self._gather_near_middle(waiting[0], memory)
-        criteria, layout = self.criteria, self.layout
-        spans = [(search.axis, search.next_code, int(self.high[search.axis])) for search in waiting]
-        per_code = layout.n_bytes + self._cell_bytes()
-        n_lines = sum(high - low + 1 for _, low, high in spans)
-        if n_lines * per_code <= memory and not any(search.is_part for search in waiting):
-            return self._gather_all(spans, memory - n_lines * per_code)
-        is_unsure = self._is_median_only() and not self.is_exact[[search.axis for search in waiting]].all()
-        if self._wants_ranges([]) or self.ids is None or is_unsure:
-            return self._collect(GatherPlan(has_ranges=True, has_totals=True))
-        room = max(1, memory // per_code)
-        chosen: list[tuple[int, int, int]] = []
-        for axis, low, high in spans:
-            if sum(high - low + 1 for _, low, high in [*chosen, (axis, low, high)]) > room:
-                break
-            if self.searches[axis].is_part:
-                break
-            chosen.append((axis, low, high))
-        keep = self._n_to_keep(memory)
-        if chosen:
-            windows = lay_out_windows(chosen)
-            cells = [self._make_dense_cells(window) for window in windows]
-            return self._collect(GatherPlan(windows, cells=cells, keep=keep))
-        if self._is_median_only() and criteria.rules.count_only and not waiting[0].is_tree:
-            return self._gather_near_middle(waiting[0], memory)
-        return self._gather_slice(*spans[0], memory, room, keep)
+        by_cells = None
+        if purpose is Purpose.SCORE and self.criteria.features:
+            by_cells = CellScores(counts, axis)
+        before, left = -1, np.zeros(self.criteria.n_words, dtype=np.int64)
+        for stretch in counts.stretches(axis):
+            m = len(stretch.code)
+            scratch = self._scratch(stretch, left)
+            if purpose is Purpose.QUERIES:
+                m = int(
+                    fill_stretch_costs(
+                        axis, m, self.n_rows, before, int(left[0]), self._active, self._queries(), scratch
+                    )
+                )
+            elif by_cells is not None:
+                scratch.score[:m] = by_cells.score_thresholds(stretch.code)
+            yield m, scratch
+            before = int(stretch.code[-1])
+            left = left + stretch.words.sum(axis=0)
 
-    @property
-    def wanted(self) -> int:
-        """Bytes with which the next pass can gather all that is needed; with fewer, there are more passes."""
-        if self.is_decided:
-            return 0
-        if self.searches and not self._wants_ranges([]) and self._has_unchecked():
-            return self._bins_to_check() * bytes_per_bin(self.criteria)
-        n_lines = sum(int(self.high[search.axis]) - search.next_code + 1 for search in self._list_unwalked())
-        return n_lines * (self.layout.n_bytes + self._cell_bytes())
+    def _scratch(self, stretch: Stretch, left: Ints) -> Scratch:
+        """Working space with the codes of a stretch, and the running totals up to each."""
+        n_more = len(self._active)
+        m, words = stretch.words.shape
+        code = np.empty(m + n_more, dtype=np.int64)
+        code[:m] = stretch.code
+        total = np.empty((max(2, words), m + n_more), dtype=np.int64)
+        np.cumsum(stretch.words.T, axis=1, out=total[:words, :m])
+        total[:words, :m] += left[:, None]
+        return self._make_scratch(code, total)
 
-    def _list_unwalked(self) -> list[AxisSearch]:
-        """The axes whose codes are still to be walked: those that were begun first, and for Median the widest."""
-        waiting = [search for search in self.searches.values() if not search.is_done]
-        if self._is_median_only() and self.is_exact[[search.axis for search in waiting]].all():
-            waiting = [search for search in self._sort_by_width() if not search.is_done]
-        return sorted(waiting, key=lambda search: not search.is_part)
+    def _make_scratch(self, code: Ints, total: Ints, place: Ints = NO_INTS) -> Scratch:
+        criteria, n = self.criteria, len(code)
+        return Scratch(
+            bins=NO_INTS, listed=NO_WORDS, base=NO_WORDS, width=NO_FLOATS, places=NO_TABLE.view(np.uint64),
+            code=code, total=total, score=np.empty(n), is_fine=np.empty((2, n), dtype=np.bool_),
+            order=NO_INTS, key=NO_INTS, place=place, values=criteria.values,
+            is_top=NO_TABLE.astype(np.bool_), top=NO_TABLE, n_top=NO_INTS, work=criteria.work,
+        )  # fmt: skip
 
-    def _is_median_only(self) -> bool:
-        """Is Median the only criterion? Then the widest axes may be all that matters."""
-        return not self.criteria.is_scored and self.region is None
+    def _width(self, axis: int) -> float:
+        low, high = int(self.low[axis]), int(self.high[axis])
+        known = self._cover(axis) if self.criteria.axes.is_tree[axis] else 0
+        return float(width_of(self.criteria.grid, axis, low, high, known))
 
-    def _gather_near_middle(self, search: AxisSearch, memory: int) -> Collector:
-        """Look for the middle row of an axis too wide for ``memory``: count rows in ever finer stretches of codes."""
-        low, high, _ = search.middle or (search.next_code, int(self.high[search.axis]), 0)
-        by = ((high - low) // max(2, memory // STRETCH)).bit_length()
-        return self._collect(GatherPlan(stretches=Stretches(search.axis, low, high, by)))
+    # -- hierarchies ---------------------------------------------------------------------------------
 
-    def _gather_all(self, spans: Sequence[tuple[int, int, int]], room: int) -> Collector:
-        """All codes of all axes; with what the requirement needs of them, if ``room`` bytes are enough for it."""
-        windows = lay_out_windows(spans)
-        criteria = self.criteria
-        histograms: list[Histogram] = []
-        if not criteria.rules.count_only:
-            histograms = [
-                Histogram(criteria, window.axis, window.n_lines, low=window.low) for window in windows
-            ]
-            n_bytes = sum(each.n_bytes for each in histograms)
-            if n_bytes > min(room, max(EAGER * self.n_rows, ALWAYS)):
-                histograms = []
-        return self._collect(
-            GatherPlan(
-                windows,
-                has_ranges=self._wants_ranges([window.axis for window in windows]),
-                has_totals=self.ids is None,
-                histograms=histograms,
-                cells=[self._make_dense_cells(window) for window in windows],
-                keep=self._n_to_keep(room),
-            )
-        )
-
-    def _gather_slice(self, axis: int, low: int, high: int, memory: int, room: int, keep: int) -> Collector:
-        """The next codes of one axis, as many as there is room for."""
-        criteria, layout = self.criteria, self.layout
-        n_ids = sum(ids.n_ids for ids in self.ids or ())
-        if n_ids * (high - low + 1) <= 4 * self.n_rows or not criteria.features:
-            windows = lay_out_windows([(axis, low, min(high, low + room - 1))])
-            cells: list[list[CellSet]] = [self._make_dense_cells(windows[0])]
-        else:
-            n_codes = max(1, memory // 4 // layout.n_bytes)
-            windows = lay_out_windows([(axis, low, min(high, low + n_codes - 1))])
-            most = max(1, memory * 3 // 4 // (4 * ENTRY * len(criteria.features)))
-            cells = [
-                [SparseCells(ids.feature, windows[0], ids.rank, ids.n_ids, most) for ids in self.ids or ()]
-            ]
-        return self._collect(
-            GatherPlan(windows, is_part=True, has_totals=self.node is None, cells=cells, keep=keep)
-        )
-
-    def _collect(self, plan: GatherPlan) -> Collector:
-        return Collector(self.criteria, self.layout, plan)
-
-    def _cell_bytes(self) -> int:
-        """Bytes of a code with the ids of all cells."""
-        if self.ids is None:
-            return sum(bytes_per_code(feature, feature.n_ids) for feature in self.criteria.features)
-        return sum(bytes_per_code(ids.feature, ids.n_ids) for ids in self.ids)
-
-    def _make_dense_cells(self, window: Window) -> list[CellSet]:
-        if self.ids is None:
-            none = np.zeros(0, dtype=np.uint32)
-            return [DenseCells(feature, window, none, feature.n_ids) for feature in self.criteria.features]
-        return [DenseCells(ids.feature, window, ids.rank, ids.n_ids) for ids in self.ids]
-
-    def _n_to_keep(self, memory: int) -> int:
-        """How many candidates of an axis to keep for checks."""
-        if self.criteria.rules.count_only:
-            return 1
-        return max(FIRST_CHECK, min(MOST_KEPT, memory // (16 * KEPT * max(1, len(self.searches)))))
-
-    def _wants_ranges(self, expected: Sequence[int]) -> bool:
-        """Are the ranges of some trees unknown, apart from those of axes that are ``expected`` to be gathered?"""
-        unknown = self.criteria.axes.is_tree & ~self.is_exact
-        unknown[np.array(expected, dtype=np.intp)] = False
-        return bool(unknown.any())
-
-    # -- what was gathered ---------------------------------------------------------------------------
-
-    def take(self, collector: Collector) -> None:
-        """Take what was gathered of all rows of the node, and decide if that is enough."""
-        collector.close()
-        plan = collector.plan
-        if not plan.windows and collector.histograms:
-            self._check_candidates(collector)
-            self._decide()
-            return
-        if plan.stretches is not None:
-            self._narrow(plan.stretches)
-            self._decide()
-            return
-        if collector.low is not None and collector.high is not None:
-            self._note_ranges(collector.low, collector.high)
-        self._note_totals(collector)
-        if not plan.is_part:
-            for window in plan.windows:
-                first, last = ends_of(collector.lines_of(window), self.layout.words)
-                self.low[window.axis] = window.low + first
-                self.high[window.axis] = window.low + last
-                self.is_exact[window.axis] = True
-        for window in plan.windows:
-            search = self.searches[window.axis]
-            search.is_part = plan.is_part
-            self._walk(search, window, collector)
-        self._decide()
-
-    def _note_ranges(self, low: Ints, high: Ints) -> None:
-        self.low[:], self.high[:] = low, high
-        self.is_exact[:] = True
-        for search in self.searches.values():
-            search.next_code = max(search.next_code, int(low[search.axis]))
-            search.is_done |= low[search.axis] == high[search.axis]
-
-    def _note_totals(self, collector: Collector) -> None:
-        windows = collector.plan.windows
-        if self.node is None and collector.plan.has_totals:
-            self.node = collector.totals
-        elif self.node is None and windows:
-            self.node = collector.totals
-            lines = collector.lines_of(windows[0])
-            fill_whole(lines, self.layout.words, self.layout.shift, self.node)
-        if self.ids is None and collector.ids:
-            is_raw = bool(windows)  # the sets have ids as they are
-            features = zip(self.criteria.features, collector.ids, strict=True)
-            self.ids = [number_ids(feature, totals, compact=not is_raw) for feature, totals in features]
-
-    def _walk(self, search: AxisSearch, window: Window, collector: Collector) -> None:
-        """Walk the codes of a window in ascending order, and compare the splits that they offer."""
-        layout, criteria = self.layout, self.criteria
-        lines, sets = collector.lines_of(window), collector.cells.get(window.axis, ())
-        high = min([window.high, *(each.high for each in sets)])
-        step = max(1, CHUNK // (criteria.n_totals + sum(ids.n_ids for ids in self.ids or ())))
-        code = np.empty(step, dtype=np.int64)
-        total = np.empty((criteria.n_totals, step), dtype=np.int64)
-        n_lines = high - window.low + 1
-        for start in range(0, n_lines, step):
-            chunk: Lines = lines[start * layout.words : min(start + step, n_lines) * layout.words]
-            before = int(search.left[0])
-            m = fill_running(chunk, layout.words, layout.shift, window.low + start, search.left, code, total)
-            if m:
-                self._score_thresholds(search, before, code[:m].copy(), total[:, :m].copy(), sets, collector)
-        search.next_code = high + 1
-        if search.next_code > self.high[search.axis]:
-            search.is_done = True
-            self.high[search.axis] = search.last_code
-            self.is_exact[search.axis] = True
-            if search.is_tree:
-                self._score_tree_split(search, window, collector)
-            search.cells = None
-
-    def _narrow(self, found: Stretches) -> None:
-        """Look for the middle row in a finer stretch, or take the best threshold beside it."""
-        search = self.searches[found.axis]
-        before = 0 if search.middle is None else search.middle.rows_before
-        up_to = before + np.cumsum(found.counts)
-        at = int(np.searchsorted(up_to, (self.n_rows - 1) // 2, side="right"))
-        if found.by > 0:
-            low = found.low + (at << found.by)
-            high = min(found.high, low + (1 << found.by) - 1)
-            search.middle = MiddleStretch(low, high, int(up_to[at - 1]) if at else before)
-            return
-        code = np.flatnonzero(found.counts)
-        thresholds, rows = np.append(found.last_below, found.low + code), np.append(before, up_to[code])
-        least = self.criteria.rules.least_rows
-        first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
-        nothing = self._collect(GatherPlan())
-        score = np.zeros(max(0, last - first))
-        self._compare(search, Phase.MEDIAN, thresholds[first:last], rows[first:last], score, nothing)
-        search.middle, search.is_done = None, True
-
-    def _score_thresholds(
-        self,
-        search: AxisSearch,
-        before: int,
-        code: Ints,
-        total: Ints,
-        sets: Sequence[CellSet],
-        collector: Collector,
-    ) -> None:
-        """Compare the thresholds at some codes, given the words up to each; ``before`` them there are so many rows."""
-        if search.last_code < 0:
-            self.low[search.axis] = code[0]
-        walked, search.last_code = search.last_code, int(code[-1])
-        if sets and search.cells is None:
-            search.cells = CellWalk(self.ids or (), self.criteria.table)
-        entries = [each.entries(code) for each in sets]
-        if search.is_tree:
-            self._note_children(search, code, total)
-            if search.cells is not None:
-                search.cells.add_groups(entries, self._find_children(search.axis, code))
-            return
-        by_cells = None if search.cells is None else search.cells.score_thresholds(entries, len(code))
-        for phase in self._phases():
-            if phase not in search.phases:
-                continue
-            thresholds, rows = code, total[0]
-            if phase is Phase.QUERIES:
-                thresholds, rows = self._add_query_ends(search.axis, walked, before, code, total[0])
-            least = self.criteria.rules.least_rows
-            first, last = np.searchsorted(rows, [least, self.n_rows - least + 1]).tolist()
-            if first >= last:
-                continue
-            score = np.zeros(last - first)
-            if phase is Phase.QUERIES:
-                score = self._score_for_queries(search.axis, thresholds[first:last], rows[first:last])
-            elif phase is Phase.SCORE and by_cells is not None:
-                score = by_cells[first:last]
-            elif phase is Phase.SCORE:
-                self._fill_scores(total[:, first:last], score)
-            self._compare(search, phase, thresholds[first:last], rows[first:last], score, collector)
-
-    def _compare(
-        self, search: AxisSearch, phase: Phase, code: Ints, rows: Ints, score: Floats, collector: Collector
-    ) -> None:
-        """Compare some thresholds that leave enough rows on both sides."""
-        if phase is Phase.QUERIES:
-            is_better = score > self._score_of_no_split()
-            code, rows, score = code[is_better], rows[is_better], score[is_better]
-        if len(code) == 0:
-            return
-        histogram = collector.histograms.get(search.axis)
-        if self.criteria.rules.count_only:
-            t = int(best_score(rows, self.n_rows, score, 0))
-        elif histogram is None:
-            search.lists.setdefault(phase, BestThresholds()).add(
-                code, rows, score, self.n_rows, collector.plan.keep
-            )
-            return
-        else:
-            order = np.lexsort((code, np.maximum(rows, self.n_rows - rows), -score))
-            first = self.criteria.first_allowable(
-                code[order] - histogram.low, rows[order], self.n_rows, histogram
-            )
-            if first < 0:
-                return
-            t = int(order[first])
-        self._propose(
-            search, phase, self._make_candidate(search.axis, int(code[t]), int(rows[t]), float(score[t]))
-        )
-
-    def _make_candidate(self, axis: int, code: int, rows: int, score: float) -> SplitCandidate:
-        sizes = np.array([rows, self.n_rows - rows])
-        return SplitCandidate(score, int(sizes.max()), axis, np.array([code]), sizes, [0, 1])
-
-    def _propose(self, search: AxisSearch, phase: Phase, candidate: SplitCandidate) -> None:
-        """Note an allowable candidate if it is the best of its axis so far; they come by ascending codes."""
-        best = search.best.get(phase)
-        if best is None or (-candidate.score, candidate.largest) < (-best.score, best.largest):
-            search.best[phase] = candidate
-
-    def _fill_scores(self, total: Ints, out: Floats) -> None:
-        criteria = self.criteria
-        words: Ints = np.ascontiguousarray(total)
-        fill_word_scores(words, self.node, 0, len(out), criteria.targets, criteria.table, out)
-
-    # -- trees ---------------------------------------------------------------------------------------
-
-    def _child_nodes(self, node: int) -> Ints:
-        axes = self.criteria.axes
+    def _child_nodes(self, axis: int) -> Ints:
+        """The children of the hierarchy node that covers the rows."""
+        axes, node = self.criteria.axes, self._cover(axis)
         start = axes.child_start[node]
         return axes.child[start : start + axes.n_children[node]]
 
-    def _find_children(self, axis: int, code: Ints) -> Ints:
-        """Which child of the cover each code belongs to."""
-        low = self.criteria.axes.node_low[self._child_nodes(self._cover(axis))]
-        return np.searchsorted(low, code, side="right") - 1
+    def _find_children(self, axis: int, counts: NodeCounts) -> Children:
+        """The children that have rows, and their words."""
+        nodes, axes = self._child_nodes(axis), self.criteria.axes
+        words = np.zeros((len(nodes), self.criteria.n_words), dtype=np.int64)
+        for stretch in counts.stretches(axis):
+            child = np.searchsorted(axes.node_low[nodes], stretch.code, side="right") - 1
+            np.add.at(words, child, stretch.words)
+        at = np.flatnonzero(words[:, 0])
+        return Children(at, nodes[at], words[at], axes.node_high[nodes[at]] - 1)
 
-    def _note_children(self, search: AxisSearch, code: Ints, total: Ints) -> None:
-        """Note the words up to the last code of each child of the cover."""
-        child = self._find_children(search.axis, code)
-        is_last = np.append(child[1:] != child[:-1], True)
-        if search.child and search.child[-1][-1] == child[0]:  # it goes on
-            search.child[-1], search.part[-1] = search.child[-1][:-1], search.part[-1][:, :-1]
-        search.child.append(child[is_last])
-        search.part.append(total[:, is_last])
+    def _borders(self, axis: int, counts: NodeCounts) -> Ints:
+        """The last code of each child that has rows."""
+        return self._find_children(axis, counts).last
 
-    def _score_tree_split(self, search: AxisSearch, window: Window, collector: Collector) -> None:
-        """Compare the split into the children of the cover."""
+    def _score_children(self, purpose: Purpose, axis: int, children: Children, counts: NodeCounts) -> float:
         criteria = self.criteria
-        child = np.concatenate(search.child)
-        up_to = np.concatenate(search.part, axis=1).T
-        parts: Ints = np.ascontiguousarray(up_to)
-        parts[1:] -= up_to[:-1]
-        search.child, search.part = [], []
-        sizes = parts[:, 0].copy()
-        if len(child) < 2 or sizes.min() < criteria.rules.least_rows:
-            return
-        branches = self._child_nodes(self._cover(search.axis))[child]
-        last = criteria.axes.node_high[branches] - 1
-        histogram = collector.histograms.get(search.axis)
-        if histogram is not None:
-            place = np.append(-1, np.minimum(last, window.high) - window.low)
-            if not criteria.parts_hold(place, sizes, histogram):
-                return
-        for phase in self._phases():
-            score = 0.0
-            if phase is Phase.QUERIES:
-                score = self._score_children_for_queries(search.axis, branches, sizes)
-                if score <= self._score_of_no_split():
-                    continue
-            elif phase is Phase.SCORE and search.cells is not None:
-                score = search.cells.score_of_groups()
-            elif phase is Phase.SCORE:
-                score = float(
-                    score_of_parts(parts, self.node, criteria.targets, criteria.is_single, criteria.table)
-                )
-            candidate = SplitCandidate(
-                score, int(sizes.max()), search.axis, last[:-1], sizes, branches.tolist()
+        if purpose is Purpose.MEDIAN:
+            return 0.0
+        if purpose is Purpose.QUERIES:
+            sizes = np.cumsum(children.words[:, 0])
+            scratch = self._make_scratch(children.at, np.stack([sizes, sizes]))
+            cost, _ = cost_of_parts(
+                axis, self._cover(axis), len(sizes), self._active, self._queries(), criteria.grid, scratch
             )
-            if histogram is not None or criteria.rules.count_only:
-                search.best[phase] = candidate
-            else:
-                search.waiting[phase] = candidate
+            return float(cost)
+        if criteria.features:
+            first = criteria.axes.node_low[children.branch]
+            return CellScores(counts, axis).score_groups(list(zip(first, children.last + 1, strict=True)))
+        return float(score_parts(children.words, self._node, criteria.targets, criteria.table)[0])
+
+    def _take_parts(
+        self, axis: int, children: Children, score: float, bins: Bins | None, best: BestSplit
+    ) -> BestSplit:
+        """The split into these children if it is allowable and beats ``best``, else ``best``."""
+        place = NO_INTS if bins is None else np.searchsorted(bins.edges, children.last, side="left")
+        scratch = self._make_scratch(children.at, np.zeros((2, len(children.at)), dtype=np.int64), place)
+        return BestSplit(
+            *take_parts(axis, len(place), score, children.largest, bins, self.criteria.rules, scratch, best)
+        )
 
     # -- selections ----------------------------------------------------------------------------------
 
@@ -629,264 +429,134 @@ class Splitter:
         assert self.criteria.queries is not None
         return self.criteria.queries
 
-    def _active_queries(self) -> Ints:
+    def _find_active(self, region: QueryRegion) -> Ints:
         """The queries that overlap the region of the node; on a tree the region is the range of the cover."""
-        if self._active is None:
-            assert self.region is not None
-            axes, queries = self.criteria.axes, self._queries()
-            for axis in np.flatnonzero(axes.is_tree).tolist():
-                cover = self._cover(axis)
-                self.region.after[axis] = axes.node_low[cover] - 1
-                self.region.last[axis] = axes.node_high[cover] - 1
-            overlaps = (queries.high > self.region.after) & (queries.low <= self.region.last)
-            self._active = np.flatnonzero(overlaps.all(axis=1))
-        return self._active
+        axes, queries = self.criteria.axes, self._queries()
+        for axis in np.flatnonzero(axes.is_tree).tolist():
+            node = self._cover(axis)
+            region.after[axis] = axes.node_low[node] - 1
+            region.last[axis] = axes.node_high[node] - 1
+        active = np.empty(len(queries.weight), dtype=np.int64)
+        n_active, _ = find_active(queries, np.stack(region), active)
+        return active[:n_active]
 
-    def _score_of_no_split(self) -> float:
-        """Minus the cost of the queries if the node is not split."""
-        return -float(self.n_rows * int(self._queries().weight[self._active_queries()].sum()))
+    def _active_weight(self) -> int:
+        return int(self._queries().weight[self._active].sum())
 
-    def _weigh_queries(self, axis: int, up_to: Ints, beyond: Ints) -> tuple[Ints, Ints]:
-        """The weight of the active queries that begin at ``up_to`` or before, and that end at ``beyond`` or after."""
-        queries, active = self._queries(), self._active_queries()
-        weight = queries.weight[active]
+    # -- candidates ----------------------------------------------------------------------------------
 
-        def below(ends: Ints, limit: Ints) -> Ints:
-            order = np.argsort(ends)
-            running = np.append(0, np.cumsum(weight[order]))
-            return np.asarray(running[np.searchsorted(ends[order], limit, side="left")])
+    def _list_candidates(
+        self, purpose: Purpose, axes: Sequence[int], counts: NodeCounts, floor: Any, n: int
+    ) -> tuple[NDArray[Any], bool]:
+        """The best n candidates after ``floor``, best first, whether or not they are allowable; and are these all?"""
+        listed, is_all = np.zeros(0, dtype=CANDIDATE), True
+        for rank, axis in enumerate(axes):
+            for found in self._score_candidates(purpose, axis, counts):
+                found["axis"], found["rank"] = axis, rank if purpose is Purpose.MEDIAN else 0
+                new = found if floor is None else found[_is_worse(found, floor)]
+                listed = np.concatenate([listed, new])
+                listed = listed[np.lexsort(_order_keys(listed))]
+                is_all &= len(listed) <= n
+                listed = listed[:n]
+        return listed, is_all
 
-        return (
-            below(queries.low[active, axis], up_to + 1),
-            int(weight.sum()) - below(queries.high[active, axis], beyond),
-        )
-
-    def _score_for_queries(self, axis: int, code: Ints, rows: Ints) -> Floats:
-        """Minus the cost of each threshold, see ``fill_costs``."""
-        left, right = self._weigh_queries(axis, code, code + 1)
-        return -(rows * left + (self.n_rows - rows) * right).astype(np.float64)
-
-    def _score_children_for_queries(self, axis: int, branches: Ints, sizes: Ints) -> float:
-        """Minus the cost of the split into these children."""
-        low, last = self.criteria.axes.node_low[branches], self.criteria.axes.node_high[branches] - 1
-        begun, not_ended = self._weigh_queries(axis, last, low)
-        every = int(self._queries().weight[self._active_queries()].sum())
-        return -float((sizes * (begun + not_ended - every)).sum())
-
-    def _add_query_ends(
-        self, axis: int, walked: int, before: int, code: Ints, rows: Ints
-    ) -> tuple[Ints, Ints]:
-        """The codes, and the ends of active queries between them, each with the rows up to there.
-
-        Ends up to the code that was ``walked`` last, with the rows ``before``, were taken earlier.
-        """
-        ends = np.unique(self._queries().high[self._active_queries(), axis])
-        thresholds = np.union1d(code, ends[(ends > walked) & (ends < code[-1])])
-        return thresholds, np.append(before, rows)[np.searchsorted(code, thresholds, side="right")]
-
-    # -- checks of candidates -------------------------------------------------------------------------
-
-    def _order_unchecked(self, phase: Phase) -> tuple[Ints, Ints]:
-        """Candidates that can be checked, best first: the axis of each, and the bins that its check takes.
-
-        Once all candidates that were kept of an axis are listed, though it has more, what comes next is not known.
-        """
-        ranks = {search.axis: i for i, search in enumerate(self._sort_by_width())}
-        found = [np.zeros(0, dtype=UNCHECKED)]
-        for search in self._list_comparable():
-            if phase in search.waiting:
-                tree = search.waiting[phase]
-                own = np.zeros(1, dtype=UNCHECKED)
-                own["largest"], own["score"] = tree.largest, tree.score
-                own["n_bins"] = len(tree.sizes) - tree.n_checked + 1
-            elif phase in search.lists:
-                listed = search.lists[phase]
-                own = np.zeros(len(listed.code), dtype=UNCHECKED)
-                own["largest"] = np.maximum(listed.rows, self.n_rows - listed.rows)
-                own["code"], own["score"], own["n_bins"] = listed.code, listed.score, 1
-                own["is_cut"][-1:] = listed.is_cut
+    def _score_candidates(self, purpose: Purpose, axis: int, counts: NodeCounts) -> Iterator[NDArray[Any]]:
+        """The candidates of an axis that leave enough rows in every part."""
+        criteria, least = self.criteria, self.criteria.rules.least_rows
+        no_split = -np.inf if purpose is not Purpose.QUERIES else -float(self.n_rows * self._active_weight())
+        if criteria.axes.is_tree[axis]:
+            children = self._find_children(axis, counts)
+            if len(children.at) > 1 and children.words[:, 0].min() >= least:
+                score = self._score_children(purpose, axis, children, counts)
+                if score > no_split:
+                    yield np.array([(0, score, children.largest, axis, -1, 0)], dtype=CANDIDATE)
+            return
+        for m, scratch in self._walk(purpose, axis, counts):
+            if purpose is Purpose.SCORE and not criteria.features:
+                first, last = score_stretch(
+                    m,
+                    self.n_rows,
+                    int(self._node[-1]),
+                    self._node,
+                    criteria.targets,
+                    least,
+                    criteria.table,
+                    scratch,
+                )
             else:
-                continue
-            own["axis"], own["rank"] = search.axis, ranks[search.axis] if phase is Phase.MEDIAN else 0
-            found.append(own)
-        table = np.concatenate(found)
-        keys = (table["code"], table["axis"], table["largest"], -table["score"], table["rank"])
-        table = table[np.lexsort(keys)]
-        stops = np.flatnonzero(table["is_cut"])
-        table = table[: stops[0] + 1] if len(stops) else table
-        return table["axis"], table["n_bins"]
+                first, last = np.searchsorted(scratch.total[0, :m], [least, self.n_rows - least + 1]).tolist()
+            found = np.zeros(max(0, last - first), dtype=CANDIDATE)
+            found["score"] = 0.0 if purpose is Purpose.MEDIAN else scratch.score[first:last]
+            found["code"], found["rows"] = scratch.code[first:last], scratch.total[0, first:last]
+            found["largest"] = np.maximum(found["rows"], self.n_rows - found["rows"])
+            yield found[found["score"] > no_split]
 
-    def _sort_by_width(self) -> list[AxisSearch]:
-        """Widest first."""
-        return sorted(self.searches.values(), key=lambda search: (-self._width(search.axis), search.axis))
-
-    def _gather_for_check(self, memory: int) -> Collector:
-        """What the requirement must know of the next candidates."""
-        criteria = self.criteria
-        phase = self._open_phase()
-        axis, cost = self._order_unchecked(phase)
-        room = min(max(2, memory // bytes_per_bin(criteria)), self._bins_to_check())
-        is_new = np.zeros(len(axis), dtype=np.int64)
-        is_new[np.unique(axis, return_index=True)[1]] = 1  # every axis has one more bin than edges
-        n = max(1, int(np.searchsorted(np.cumsum(cost + is_new), room, side="right")))
-        histograms = []
-        for a, n_here in zip(*np.unique(axis[:n], return_counts=True), strict=True):
-            search = self.searches[int(a)]
-            edges = (
-                self._part_edges(search.waiting[phase], room)
-                if search.is_tree
-                else np.sort(search.lists[phase].code[:n_here])
+    def _take_listed(
+        self, found: CandidateStatistics, counts: NodeCounts, axis: int, best: BestSplit
+    ) -> BestSplit:
+        """The best allowable one of the candidates of an axis if it beats ``best``, else ``best``."""
+        own = found.listed[found.listed["axis"] == axis]
+        if self.criteria.axes.is_tree[axis]:
+            children = self._find_children(axis, counts)
+            return self._take_parts(axis, children, float(own["score"][0]), found.bins(axis), best)
+        own = np.sort(own, order="code")
+        rows = own["rows"].copy()
+        scratch = self._make_scratch(own["code"].copy(), np.stack([rows, rows]))
+        scratch.score[:] = own["score"]
+        return BestSplit(
+            *take_in_stretch(
+                axis, len(own), self.n_rows, found.bins(axis), self.criteria.rules, scratch, best
             )
-            histograms.append(Histogram(criteria, search.axis, len(edges) + 1, edges=edges))
-        return self._collect(GatherPlan(histograms=histograms))
-
-    def _bins_to_check(self) -> int:
-        """How many bins to gather for the next check."""
-        n_open = sum(
-            len(search.lists[phase].code) for search in self._list_comparable() for phase in search.lists
-        ) + sum(len(tree.sizes) for search in self._list_comparable() for tree in search.waiting.values())
-        return min(FIRST_CHECK << 6 * min(self._n_checks, 6), n_open + 2 * len(self.searches))
-
-    def _part_edges(self, tree: SplitCandidate, room: int) -> Ints:
-        """Where the next parts of a tree that were not yet checked begin and end, as many as there is room for."""
-        first = tree.n_checked
-        last = min(len(tree.sizes), first + room)
-        high = self.criteria.axes.node_high[np.array(tree.branches[first:last])] - 1
-        return np.append(self.criteria.axes.node_low[tree.branches[first]] - 1, high)
-
-    def _check_candidates(self, collector: Collector) -> None:
-        """Find the first allowable one of the candidates that bins were gathered for."""
-        phase = self._open_phase()
-        self._n_checks += 1
-        found = False
-        for axis, histogram in collector.histograms.items():
-            search = self.searches[axis]
-            if search.is_tree:
-                tree = search.waiting[phase]
-                n_parts = len(histogram.edges) - 1
-                sizes = tree.sizes[tree.n_checked : tree.n_checked + n_parts]
-                if not self.criteria.parts_hold(np.arange(n_parts + 1), sizes, histogram):
-                    del search.waiting[phase]
-                    continue
-                tree.n_checked += n_parts
-                if tree.n_checked == len(tree.sizes):
-                    search.best[phase] = tree
-                    found = True
-                continue
-            listed, n = search.lists[phase], len(histogram.edges)
-            at = np.searchsorted(histogram.edges, listed.code[:n])
-            t = self.criteria.first_allowable(at, listed.rows[:n], self.n_rows, histogram)
-            if t < 0:
-                listed.drop(n, self.n_rows)
-                continue
-            search.best[phase] = self._make_candidate(
-                axis, int(listed.code[t]), int(listed.rows[t]), float(listed.score[t])
-            )
-            found = True
-        if found:
-            self._best[phase] = self._find_best(phase)
+        )
 
     # -- the choice ----------------------------------------------------------------------------------
 
-    def _phases(self) -> Iterator[Phase]:
-        """What splits are wanted for, in the order in which they are tried."""
-        if self.region is not None and len(self._active_queries()):
-            yield Phase.QUERIES
-        if self.criteria.is_scored:
-            yield Phase.SCORE
-        if not self.criteria.is_scored or self.criteria.targets.median_below_gain > 0.0:
-            yield Phase.MEDIAN
-
-    def _open_phase(self) -> Phase:
-        """What a split is wanted for now: the first phase that has not been tried in vain."""
-        return next(phase for phase in self._phases() if phase not in self._closed_phases)
-
-    def _decide(self) -> None:
-        """Choose the split, if enough is known."""
-        if self._wants_ranges([]):
-            return
-        self.is_decided = not self.searches
-        while not self.is_decided and self._list_comparable():
-            phase = self._open_phase()
-            if not self._is_known(phase):
-                return
-            best = self._best.setdefault(phase, self._find_best(phase))
-            is_last = phase is Phase.MEDIAN or (
-                phase is Phase.SCORE and (best is None or not self._is_left_to_median(best))
-            )
-            if best is not None and (is_last or phase is Phase.QUERIES):
-                self._split(best, stays=phase is Phase.QUERIES)
-                is_last = True
-            self._closed_phases.add(phase)
-            self.is_decided = is_last
-
-    def _list_comparable(self) -> list[AxisSearch]:
-        """The axes that can be compared: all, as soon as all are walked; or the widest for Median."""
-        searches = list(self.searches.values())
-        if all(search.is_done for search in searches):
-            return searches
-        if self._is_median_only() and self.is_exact[list(self.searches)].all():
-            return list(takewhile(lambda search: search.is_done, self._sort_by_width()))
-        return []
-
-    def _has_unchecked(self) -> bool:
-        """Are there candidates to be checked?"""
-        if self.criteria.rules.count_only or not self._list_comparable():
-            return False
-        phase = self._open_phase()
-        return any(
-            phase in search.waiting or (phase in search.lists and len(search.lists[phase].code) > 0)
-            for search in self._list_comparable()
-        )
-
-    def _is_known(self, phase: Phase) -> bool:
-        """Is the best allowable candidate known, or that there is none?"""
-        ready = self._list_comparable()
-        if phase in self._best:
-            return True
-        is_found = any(phase in search.best for search in ready)
-        if self.criteria.rules.count_only or not any(search.lists or search.waiting for search in ready):
-            return is_found or len(ready) == len(self.searches)
-        for search in ready:
-            listed = search.lists.get(phase)
-            if listed is not None and listed.is_cut and len(listed.code) == 0:
-                search.restart(phase, int(self.low[search.axis]))
-        return not self._has_unchecked() and len(self._list_comparable()) == len(self.searches)
-
-    def _find_best(self, phase: Phase) -> SplitCandidate | None:
-        """The best candidate that is known to be allowable."""
-        found = [search.best[phase] for search in self._sort_by_width() if phase in search.best]
-        if phase is not Phase.MEDIAN:
-            found.sort(key=lambda candidate: (-candidate.score, candidate.largest, candidate.axis))
-        return found[0] if found else None
-
-    def _width(self, axis: int) -> float:
-        low, high = int(self.low[axis]), int(self.high[axis])
-        known = self._cover(axis) if self.criteria.axes.is_tree[axis] else 0
-        return float(width_of(self.criteria.grid, axis, low, high, known))
-
-    def _is_left_to_median(self, best: SplitCandidate) -> bool:
+    def _is_left_to_median(self, best: BestSplit, counts: NodeCounts) -> bool:
         """Does it gain less than the limit below which Median splits? Never if there is no such limit."""
-        limit = self.criteria.targets.median_below_gain
-        return limit > 0.0 and self._gain(best) < limit
+        targets = self.criteria.targets
+        assert targets is not None
+        if targets.median_below_gain <= 0.0:
+            return False
+        return self._gain(best.score, counts) < targets.median_below_gain
 
-    def _gain(self, best: SplitCandidate) -> float:
+    def _gain(self, score: float, counts: NodeCounts) -> float:
+        """How much uncertainty a split of this score takes away per row, see ``gain_of``."""
         criteria = self.criteria
-        if not criteria.features:
-            return float(gain_of_node(self.node, self.n_rows, criteria.targets, criteria.table, best.score))
-        gain = best.score
-        for ids in self.ids or ():
-            gain -= ids.feature.weight * ids.score_unsplit(criteria.table)
-        return gain * criteria.targets.gain_scale / self.n_rows
+        assert criteria.targets is not None
+        if criteria.features:
+            unsplit = CellScores(counts, counts.plan.axes[0]).score_unsplit()
+        else:
+            unsplit = float(information_of_words(self._node, criteria.targets, criteria.table))
+        return (score - unsplit) * criteria.targets.gain_scale / self.n_rows
 
-    def _split(self, best: SplitCandidate, *, stays: bool) -> None:
-        axes, axis = self.criteria.axes, best.axis
-        is_tree = bool(axes.is_tree[axis])
-        region = self.region if stays else None
-        here = NodeRange(self.low, self.high, self.cover, self.is_exact, region)
-        threshold = self._cover(axis) if is_tree else int(best.edges[0])
-        ranges = [here.child(axes, axis, threshold, branch) for branch in best.branches]
-        self.result = Split(axis, threshold, best.branches, best.sizes.tolist(), best.edges, ranges)
+    def _split(self, best: BestSplit, counts: NodeCounts, *, stays: bool) -> None:
+        axes, axis = self.criteria.axes, int(best.axis)
+        if axes.is_tree[axis]:
+            children = self._find_children(axis, counts)
+            threshold, branches = self._cover(axis), children.branch.tolist()
+            edges, sizes = children.last[:-1], children.words[:, 0].tolist()
+        else:
+            threshold, branches = int(best.code), [0, 1]
+            left = counts.rows_up_to(axis, threshold)
+            edges, sizes = np.array([threshold]), [left, self.n_rows - left]
+        here = NodeRange(self.low, self.high, self.cover, self.is_exact, self.region if stays else None)
+        ranges = [here.child(axes, axis, threshold, branch) for branch in branches]
+        self.result = Split(axis, threshold, branches, sizes, edges, ranges)
+
+
+def _order_keys(listed: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """What candidates are ordered by, last to first: rank, score, balance, axis, code; see ``kernels.choose``."""
+    return listed["code"], listed["axis"], listed["largest"], -listed["score"], listed["rank"]
+
+
+def _is_worse(listed: NDArray[Any], floor: Any) -> NDArray[np.bool_]:
+    """Which candidates come after ``floor``."""
+    after = np.zeros(len(listed), dtype=np.bool_)
+    is_tie = np.ones(len(listed), dtype=np.bool_)
+    for own, other in zip(reversed(_order_keys(listed)), reversed(_order_keys(floor)), strict=True):
+        after |= is_tie & (own > other)
+        is_tie &= own == other
+    return after
 
 
 def divide_memory(splitters: Sequence[Splitter], memory: int) -> list[int]:
@@ -894,7 +564,7 @@ def divide_memory(splitters: Sequence[Splitter], memory: int) -> list[int]:
 
     If there is too little for all, each gets the same share of what it wants.
     """
-    wanted = [splitter.wanted for splitter in splitters]
+    wanted = [0 if splitter.plan is None else splitter.plan.n_bytes for splitter in splitters]
     left = memory - sum(wanted)
     if left < 0:
         return [each * memory // sum(wanted) for each in wanted]

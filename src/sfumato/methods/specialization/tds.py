@@ -280,6 +280,7 @@ def _grid_on_disk(
     rows: Rows, problem: Problem, policy: Policy, *, k: int, storage: RowStorage, progress: Progress
 ) -> tuple[CutGrid, CellCounts]:
     """The grid, and the rows of each of its groups; of ranges of groups where they do not fit in memory."""
+    assert problem.targets is not None  # the policy has something to classify
     domains, labels = problem.domains, problem.targets.label
     spill, memory = storage.spill, storage.memory // 2
     kept = KeptRows(rows, PartWriter(spill, 1, storage.layout, memory=memory), payload=False)

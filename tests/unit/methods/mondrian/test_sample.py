@@ -35,6 +35,7 @@ from sfumato.methods.mondrian.sample import (
     trim_tree,
 )
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
+from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 
@@ -161,7 +162,7 @@ def test_trimming_keeps_the_splits_of_the_largest_nodes_that_the_limits_allow(ca
     )
     limits = TreeLimits(
         max_nodes=room[0],
-        max_statistics=room[1] * LeafStatistics.bytes_per_leaf(COUNT),
+        max_statistics=room[1] * GroupStatistics.bytes_per_group(COUNT),
         max_files=room[2],
         rows_in_memory=rows_in_memory,
         max_height=room[3],
@@ -196,8 +197,8 @@ def test_the_growth_stops_where_the_tree_fills_the_memory():
 def test_the_growth_stops_where_the_statistics_for_pruning_fill_the_memory():
     axes, nodes = comb(10)
     rules = rules_of([RecursiveDiversity(2, 2, of="s")], values_column=1, numbers_column=2, n_values=100)
-    assert LeafStatistics.bytes_per_leaf(rules) == 8 * 101
-    found, stops = trim_tree(nodes, axes, rules, replace(PLENTY, max_statistics=3000))
+    assert GroupStatistics.bytes_per_group(rules) == 8 + 4 * 100
+    found, stops = trim_tree(nodes, axes, rules, replace(PLENTY, max_statistics=1500))
     assert (int((found.axis < 0).sum()), stops) == (3, Stops(by_statistics=1))
 
 
@@ -330,12 +331,14 @@ def test_pruning_with_tests_in_place_of_definitions_is_a_bug():
 # ---- growth on a sample ----------------------------------------------------------------------------
 
 
-def targets_for(kind: str, column: int) -> Targets:
+def targets_for(kind: str, column: int) -> Targets | None:
     label, number = [], []
     if kind == "label":
         label = [(column, 2, 1.0)]
     elif kind == "number":
         number = [(column, 0, 1.0)]
+    if not (label or number):
+        return None
     return Targets(table(TARGET, label), table(TARGET, number), 1, 1.0, 0.0)
 
 

@@ -15,7 +15,7 @@ from small_trees import Shape, axes_from
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
-from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS, TARGET, Targets, table
+from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS
 from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
 from sfumato.methods.mondrian.kernels.rules import fill_walk, part_holds
 from sfumato.methods.mondrian.memory import new_scratch
@@ -84,7 +84,6 @@ REQUIREMENTS = st.lists(
     min_size=1,
     max_size=3,
 )
-NO_TARGETS = Targets(table(TARGET, []), table(TARGET, []), 0, 1.0, 0.0)
 EIGHT: Shape = [[], [], [], [], [], [], [], []]
 
 
@@ -113,7 +112,7 @@ def test_every_part_is_judged_as_the_formulas_say_it_one_by_one_and_along_a_walk
     plain = rules_of(requirements, values_column=1, numbers_column=2, n_values=n_values, whole=whole)
     rules = rules_on_sample(plain, axes, n_sample=n, n_rows=sample.N, tests=tests)
     assert (rules is plain) == (sample.n == sample.N)
-    scratch = new_scratch(rows, rows[:, :1].copy(), SplitProblem(axes, NO_TARGETS, rules))
+    scratch = new_scratch(rows, rows[:, :1].copy(), SplitProblem(axes, None, rules))
     order = random.permutation(n)
 
     def naive(first, last, m):

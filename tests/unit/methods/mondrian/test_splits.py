@@ -1,33 +1,29 @@
-"""Frequency sets and splitters: passes, memory, and what random tables of a few rows do not reach."""
+"""Counts of a node and splitters: passes, memory, merging, and what random tables of a few rows do not reach."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
 from mondrian_cases import Case, big_case
 
-from sfumato.methods.mondrian import frequency_sets, splits
-from sfumato.methods.mondrian.frequency_sets import (
-    CellTarget,
-    Histogram,
-    SparseCells,
-    SplitCriteria,
-    Stretches,
-    Window,
-    lay_out_windows,
-)
+from sfumato.engines.counts import SortedCounts
+from sfumato.methods.mondrian import node_counts, splits
 from sfumato.methods.mondrian.grow import Prepared, prepare
+from sfumato.methods.mondrian.node_counts import CountPlan, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
-from sfumato.methods.mondrian.splits import BestThresholds, Splitter
-from sfumato.policy.requirements import EntropyDiversity, KAnonymity
+from sfumato.methods.mondrian.splits import CANDIDATE, CandidatePlan, Splitter
+from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.policy.requirements import EntropyDiversity, KAnonymity, VarianceDiversity
 from sfumato.policy.workload import Classify, Regress
 from sfumato.table.opening import open_table
+from sfumato.table.spill import Spill
 
 PLENTY = 1 << 30
 
@@ -48,9 +44,11 @@ def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple
     return problem, criteria_of(problem)
 
 
-def root(problem: Prepared, criteria: SplitCriteria, memory: int) -> tuple[Splitter, int]:
+def root(
+    problem: Prepared, criteria: SplitCriteria, memory: int, spill: Spill | None = None
+) -> tuple[Splitter, int]:
     state = criteria.whole(n_codes(problem.domains))
-    return decide(criteria, state, problem.engine.rows[:, :-1].copy(), memory=memory, block=64)
+    return decide(criteria, state, problem.engine.rows[:, :-1].copy(), memory=memory, block=64, spill=spill)
 
 
 def same_tree(problem: Prepared, criteria: SplitCriteria, memory: int = PLENTY) -> None:
@@ -60,12 +58,18 @@ def same_tree(problem: Prepared, criteria: SplitCriteria, memory: int = PLENTY) 
     assert {leaf[0]: leaf for leaf in leaves(criteria, state, rows, memory=memory, block=64)} == expected
 
 
+WORKLOADS: list[list[Any]] = [
+    [],
+    [Classify("class")],
+    [Regress("hours")],
+    [Classify(["class", "job"])],
+    [Classify("class", features=["colour"]), Regress("hours", features=["job"])],
+]
+
 # ---- passes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "workload", [[], [Classify("class")], [Regress("hours")], [Classify(["class", "job"])]]
-)
+@pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("requirement", [KAnonymity(5), EntropyDiversity(2, of="disease")])
 def test_one_pass_is_enough_where_memory_is(workload, requirement):
     problem, criteria = asked(workload, [requirement])
@@ -74,11 +78,34 @@ def test_one_pass_is_enough_where_memory_is(workload, requirement):
     assert passes == 1
 
 
-def test_a_second_pass_tries_the_best_candidates_where_their_counts_do_not_fit_beside_the_rest():
-    problem, criteria = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
+@pytest.mark.parametrize("memory", [1, 100, 400, 3000])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_one_pass_is_enough_however_little_memory_there_is(workload, memory):
+    """What does not fit is counted by sorting, on disk."""
+    problem, criteria = asked(workload, [KAnonymity(5)])
+    expected, _ = root(problem, criteria, PLENTY)
+    with Spill() as spill:
+        splitter, passes = root(problem, criteria, memory, spill)
+        assert spill.counters.bytes_written > 0 or memory >= 3000
+        left = [path.name for path in spill.folder.iterdir() if path.name != "lock"]
+        assert left == [], "runs are removed once the split is known"
+    assert passes == 1
+    assert splitter.result is not None
+    assert expected.result is not None
+    assert (splitter.result.axis, splitter.result.threshold, splitter.result.sizes) == (
+        expected.result.axis,
+        expected.result.threshold,
+        expected.result.sizes,
+    )
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_second_pass_checks_the_best_candidates_where_sensitive_values_do_not_fit_beside_the_rest(workload):
+    problem, criteria = asked(workload, [EntropyDiversity(2, of="disease")])
     state = criteria.whole(n_codes(problem.domains))
-    wanted = Splitter(criteria, state, problem.engine.n_rows).wanted
-    one, passes = root(problem, criteria, wanted)
+    plan = Splitter(criteria, state, problem.engine.n_rows).plan
+    assert plan is not None
+    one, passes = root(problem, criteria, plan.n_bytes)
     assert passes == 2
     assert one.result is not None
     other, _ = root(problem, criteria, PLENTY)
@@ -86,37 +113,37 @@ def test_a_second_pass_tries_the_best_candidates_where_their_counts_do_not_fit_b
     assert (one.result.axis, one.result.threshold) == (other.result.axis, other.result.threshold)
 
 
-@pytest.mark.parametrize("memory", [1, 100, 400])
-def test_median_needs_few_passes_however_little_memory_there_is(memory):
-    """Ranges, then ever finer stretches of the widest axis: each at least halves the codes."""
-    problem, criteria = asked([], [KAnonymity(5)])
-    splitter, passes = root(problem, criteria, memory)
-    assert splitter.result is not None
-    assert passes <= 2 + np.log2(900)
-    assert passes <= 4 or memory < 400
+def test_candidates_are_listed_until_one_is_allowable_or_none_is_left(monkeypatch):
+    problem, criteria = asked([Classify("class")], [EntropyDiversity(4.95, of="disease")])
+    expected, _ = root(problem, criteria, PLENTY)
+    monkeypatch.setattr(splits, "FIRST_LISTED", 2)
+    monkeypatch.setattr(splits, "MORE", 2)
+    monkeypatch.setattr(NodeCounts, "_make_statistics", lambda *_: {})
+    found, passes = root(problem, criteria, PLENTY)
+    assert passes > 3
+    assert (found.result is None) == (expected.result is None)
+    if found.result is not None and expected.result is not None:
+        assert (found.result.axis, found.result.threshold) == (
+            expected.result.axis,
+            expected.result.threshold,
+        )
 
 
-def test_codes_are_walked_in_as_many_slices_as_they_need():
-    problem, criteria = asked([Classify("class")], [KAnonymity(5)])
-    wide = [domain.n_codes for domain in problem.domains]
-    _, passes = root(problem, criteria, 8 * 100)
-    assert passes <= 2 + sum(-(-n // 100) for n in wide)
-    assert passes >= sum(wide) // 100
-
-
-def test_a_collector_takes_what_it_says_and_no_more_than_it_may():
+def test_counts_take_what_they_say_and_no_more_than_they_may():
     problem, criteria = asked([Classify("class")], [EntropyDiversity(2, of="disease")])
+    rows = problem.engine.rows[:, :-1].copy()
     for memory in (300, 1000, 5000, 20_000, PLENTY):
         splitter = Splitter(criteria, criteria.whole(n_codes(problem.domains)), problem.engine.n_rows)
-        while (collector := splitter.next(memory)) is not None:
-            assert collector.n_bytes <= memory
-            again = splitter.next(memory)
-            assert again is not None
-            assert again.n_bytes == collector.n_bytes
-            collector.add(problem.engine.rows[:, :-1].copy())
-            taken = sum(each.counts.nbytes + each.moments.nbytes for each in collector.histograms.values())
-            assert taken + collector.lines.nbytes <= collector.n_bytes
-            splitter.take(collector)
+        while splitter.plan is not None:
+            state = splitter.plan.new(memory, None)
+            assert state.n_bytes <= memory
+            state.add(rows)
+            statistics = state.statistics.values()
+            taken = sum(each.values.nbytes + each.moments.nbytes + each.n_rows.nbytes for each in statistics)
+            if isinstance(state, NodeCounts):
+                taken += state.lines.nbytes
+                assert taken <= state.n_bytes
+            splitter.take(state)
         assert splitter.result is not None
 
 
@@ -132,7 +159,7 @@ def test_a_node_too_small_to_split_is_a_leaf_and_only_the_ranges_of_its_trees_ar
     assert splitter.low.tolist() == rows.min(axis=0)[: len(is_tree)].tolist()
     ordered = problem.axes._replace(is_tree=np.zeros_like(is_tree))
     plain = SplitCriteria(SplitProblem(ordered, problem.targets, problem.rules))
-    assert Splitter(plain, state, 9).next(10) is None
+    assert Splitter(plain, state, 9).plan is None
 
 
 def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
@@ -140,9 +167,10 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
     state = criteria.whole(n_codes(problem.domains))
     small = NodeRange.from_bounds(state.as_bounds() // 2)
     splitters = [Splitter(criteria, state, 200), Splitter(criteria, small, 60), Splitter(criteria, state, 9)]
-    wanted = [splitter.wanted for splitter in splitters]
+    wanted = [0 if splitter.plan is None else splitter.plan.n_bytes for splitter in splitters]
     assert wanted[0] > wanted[1] > wanted[2] == 0
-    assert wanted[0] == splitters[0].next(PLENTY).n_bytes
+    assert splitters[0].plan is not None
+    assert wanted[0] == splitters[0].plan.new(PLENTY, None).n_bytes
     assert splits.divide_memory(splitters, sum(wanted) + 30) == [each + 10 for each in wanted]
     short = splits.divide_memory(splitters, sum(wanted) // 2)
     assert sum(short) <= sum(wanted) // 2
@@ -156,22 +184,15 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
 @pytest.mark.parametrize("memory", [PLENTY, 500])
 def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monkeypatch):
     problem, criteria = asked(workload, [KAnonymity(3)])
-    monkeypatch.setattr(frequency_sets, "packing", lambda _n, _largest: 0)
-    assert frequency_sets.choose_layout(criteria, 260).words == 2
+    monkeypatch.setattr(node_counts, "packing", lambda _n, _largest: 0)
+    assert node_counts.choose_layout(criteria, 260).words == 2
     same_tree(problem, criteria, memory)
 
 
-@pytest.mark.parametrize(
-    "workload",
-    [
-        [Classify("class")],
-        [Classify(["class", "job"])],
-        [Classify("class", features=["colour"]), Regress("hours", features=["job"])],
-    ],
-)
+@pytest.mark.parametrize("workload", [WORKLOADS[1], WORKLOADS[3], WORKLOADS[4]])
 def test_logarithms_beyond_the_table_are_those_of_a_longer_one(workload, monkeypatch):
     problem, _ = asked(workload, [KAnonymity(3)], below=0.02)
-    monkeypatch.setattr(frequency_sets, "TABLE", 4)
+    monkeypatch.setattr(node_counts, "TABLE", 4)
     criteria = criteria_of(problem)
     assert len(criteria.table) == 5
     same_tree(problem, criteria)
@@ -180,81 +201,137 @@ def test_logarithms_beyond_the_table_are_those_of_a_longer_one(workload, monkeyp
 # ---- pieces ----------------------------------------------------------------------------------------
 
 
+def described(counts: NodeCounts) -> Any:
+    """All that a splitter can read of the counts."""
+    axes = counts.plan.axes
+    entries = {
+        (axis, f): [
+            (codes.tolist(), *(column.tolist() for column in found))
+            for codes, found in counts.entries(
+                axis, f, int(counts.plan.known.low[axis]), int(counts.plan.known.high[axis]) + 1
+            )
+        ]
+        for axis in axes
+        for f in range(len(counts.criteria.features))
+    }
+    bins = {axis: counts.bins(axis) for axis in axes}
+    return (
+        {
+            axis: [
+                (code, words)
+                for each in counts.stretches(axis)
+                for code, words in zip(each.code.tolist(), each.words.tolist(), strict=True)
+            ]
+            for axis in axes
+        },
+        {key: [list(chain(*parts)) for parts in zip(*found, strict=True)] for key, found in entries.items()},
+        {
+            axis: None if found is None else [column.tolist() for column in found]
+            for axis, found in bins.items()
+        },
+        None if counts.low is None or counts.high is None else (counts.low.tolist(), counts.high.tolist()),
+    )
+
+
 @given(
-    st.lists(st.tuples(st.integers(2, 30), st.integers(0, 5), st.integers(0, 100)), min_size=1, max_size=60),
-    st.integers(1, 40),
-    st.integers(1, 9),
+    st.sampled_from(WORKLOADS),
+    st.sampled_from([100, 3000, 20_000, PLENTY]),
+    st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
     st.booleans(),
 )
-def test_a_sparse_set_holds_the_first_codes_that_there_is_room_for(lines, room, block, is_number):
-    rows = np.array(lines, dtype=np.uint32)
-    feature = CellTarget(is_number, 1, 2, 1.0, 1.0, 6)
-    window = lay_out_windows([(0, 2, 30)])[0]
-    cells = SparseCells(feature, window, np.zeros(0, dtype=np.uint32), 6, room)
-    for start in range(0, len(rows), block):
-        cells.add(rows[start : start + block])
-    cells.close()
-    kept = rows[rows[:, 0] <= cells.high]
-    codes = np.unique(kept[:, 0]).astype(np.int64)
-    found = cells.entries(codes)
-    n = 0
-    for code, end in zip(codes.tolist(), found.end.tolist(), strict=True):
-        here = kept[kept[:, 0] == code]
-        assert found.of[n:end].tolist() == np.unique(here[:, 1]).tolist()
-        for e in range(n, end):
-            of = here[here[:, 1] == found.of[e]]
-            assert found.weight[e] == len(of)
-            assert found.total[e] == (of[:, 2].sum() if is_number else 0)
-        n = end
-    assert n <= room or len(codes) == 1
-    assert len(codes) > 0
-    n_all = len(np.unique(rows[:, :2], axis=0))
-    assert cells.high == 30 or n_all > room
+@settings(max_examples=60)
+def test_counts_are_the_same_however_rows_are_cut_and_merged(workload, memory, cuts, chance, has_spill):
+    """Any chunking, any order and any tree of merges gives the same state."""
+    problem, criteria = asked(
+        workload, [EntropyDiversity(2, of="disease"), VarianceDiversity(1, of="salary")]
+    )
+    rows = problem.engine.rows[:80, :-1].copy()
+    known = criteria.whole(n_codes(problem.domains))
+    plan = CountPlan(criteria, known, len(rows), tuple(range(criteria.n_axes)), wants_ranges=True)
+    whole = plan.new(memory, None)
+    whole.add(rows)
+    with Spill() as spill:
+        parts = np.split(rows, sorted(cut for cut in np.cumsum(cuts).tolist() if cut < len(rows)))
+        chance.shuffle(parts)
+        states = []
+        for part in parts:
+            state = plan.new(memory, spill if has_spill else None)
+            state.add(np.ascontiguousarray(part))
+            states.append(state)
+        while len(states) > 1:
+            one = states.pop(chance.randrange(len(states)))
+            states[chance.randrange(len(states))].merge(one)
+            one.discard()
+        if memory == 100:
+            assert all(isinstance(counts, SortedCounts) for counts in states[0].sorted.values())
+            assert states[0].sorted
+        assert described(states[0]) == described(whole)
 
 
-def test_a_shortlist_goes_on_where_the_last_one_ended():
-    code = np.arange(10)
-    rows = 10 * np.arange(1, 11)
-    score = np.array([1.0, 5, 5, 2, 5, 2, 7, 1, 2, 1])
-    expected = sorted(range(10), key=lambda t: (-score[t], max(rows[t], 120 - rows[t]), t))
-    thresholds_kept = BestThresholds()
-    found = []
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 200)), min_size=1, max_size=60), st.integers(1, 60)
+)
+def test_statistics_of_groups_add_up(lines, cut):
+    problem, _ = asked([], [EntropyDiversity(2, of="disease"), VarianceDiversity(1, of="salary")])
+    rows = problem.engine.rows[np.array([at for _, at in lines])][:, :-1].copy()
+    group = np.array([g for g, _ in lines])
+    whole, left, right = (GroupStatistics(5, problem.rules) for _ in range(3))
+    whole.add(rows, group)
+    left.add(rows[:cut], group[:cut])
+    right.add(rows[cut:], group[cut:])
+    right.merge(left)
+    assert (whole.n_rows == right.n_rows).all()
+    assert (whole.values == right.values).all()
+    assert (whole.moments == right.moments).all()
+    assert whole.n_rows.tolist() == np.bincount(group, minlength=5).tolist()
+
+
+def test_candidates_go_on_where_the_last_list_ended(monkeypatch):
+    """Listed two at a time, after the last one each time, they come in one order: score, balance, axis, code."""
+    problem, criteria = asked([Regress("hours")], [KAnonymity(2)])
+    state = criteria.whole(n_codes(problem.domains))
+    splitter = Splitter(criteria, state, problem.engine.n_rows)
+    assert isinstance(splitter.plan, CountPlan)
+    counts = splitter.plan.new(PLENTY, None)
+    counts.add(problem.engine.rows[:, :-1].copy())
+    splitter._note(counts)
+    axes = splitter._order_axes(splits.Purpose.SCORE, counts.plan.axes)
+    everything, is_all = splitter._list_candidates(splits.Purpose.SCORE, axes, counts, None, 10**6)
+    assert is_all
+    keys = [(-c["score"], c["largest"], c["axis"], c["code"]) for c in everything]
+    assert keys == sorted(keys)
+    found, floor = [], None
     while True:
-        for at in range(0, 10, 4):
-            here = slice(at, at + 4)
-            thresholds_kept.add(code[here], rows[here], score[here], 120, keep=3)
-        found += thresholds_kept.code.tolist()
-        if not thresholds_kept.is_cut:
+        listed, is_all = splitter._list_candidates(splits.Purpose.SCORE, axes, counts, floor, 50)
+        found += listed.tolist()
+        if is_all:
             break
-        thresholds_kept.is_cut = False
-        thresholds_kept.drop(len(thresholds_kept.code), 120)
-    assert found == expected
+        floor = listed[-1]
+    assert found == everything.tolist()
 
 
-@given(st.lists(st.integers(0, 200), min_size=1, max_size=50), st.integers(0, 100), st.integers(0, 6))
-def test_stretches_count_the_codes_in_them_and_know_the_last_one_below(codes, low, by):
-    rows = np.array(codes, dtype=np.uint32)[:, None]
-    found = Stretches(0, low, 150, by)
-    for start in range(0, len(rows), 7):
-        found.add(rows[start : start + 7])
-    ends = [min(150, low + ((i + 1) << by) - 1) for i in range(len(found.counts))]
-    assert ends[-1] == 150
-    assert np.cumsum(found.counts).tolist() == [sum(low <= c <= end for c in codes) for end in ends]
-    assert found.last_below == max((c for c in codes if c < low), default=-1)
+def test_a_plan_of_candidates_takes_the_best_that_there_is_room_for():
+    _, criteria = asked([], [EntropyDiversity(2, of="disease")])
+    listed = np.zeros(100, dtype=CANDIDATE)
+    listed["code"] = np.arange(100)
+    plan = CandidatePlan(criteria, listed, {}, is_all=True)
+    assert plan.new(plan.n_bytes).is_all
+    few = plan.new(plan.n_bytes // 2)
+    assert 1 < len(few.listed) < 100
+    assert not few.is_all
+    assert few.listed.tolist() == listed[: len(few.listed)].tolist()
+    assert len(plan.new(0).listed) == 1
 
 
 def test_a_histogram_by_edges_is_that_by_codes_between_them():
-    problem, criteria = asked([], [EntropyDiversity(2, of="disease"), KAnonymity(2)])
+    problem, _ = asked([], [EntropyDiversity(2, of="disease"), KAnonymity(2)])
     rows = problem.engine.rows[:, :-1].copy()
-    n = problem.domains[0].n_codes
+    n, codes = problem.domains[0].n_codes, rows[:, 0]
     edges = np.array([20, 90, 91, 300])
-    by_code, by_edge = Histogram(criteria, 0, n, low=0), Histogram(criteria, 0, 5, edges=edges)
-    for each in (by_code, by_edge):
-        each.add(rows[:100])
-        each.add(rows[100:])
-        each.close()
-    assert (by_edge.counts == by_code.counts[[20, 90, 91, 300, n - 1]]).all()
-
-
-def test_windows_stand_one_after_the_other():
-    assert lay_out_windows([(2, 5, 9), (0, 0, 3)]) == [Window(2, 5, 9, 0), Window(0, 0, 3, 5)]
+    by_code, by_edge = GroupStatistics(n, problem.rules), GroupStatistics(5, problem.rules)
+    by_code.add(rows, codes)
+    by_edge.add(rows, np.searchsorted(edges, codes, side="left"))
+    fine, coarse = by_code.as_bins(np.arange(n - 1)), by_edge.as_bins(edges)
+    assert (coarse.values == fine.values[[20, 90, 91, 300, n - 1]]).all()
+    assert (coarse.n_rows == fine.n_rows[[20, 90, 91, 300, n - 1]]).all()

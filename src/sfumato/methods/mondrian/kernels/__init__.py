@@ -3,13 +3,13 @@
 problem    the arguments of kernels: axes, targets, rules, and scratch space
 rules      does a set of rows satisfy the requirement? (all at once, or threshold by threshold)
 frequency  frequency sets: counts per code of an attribute
-sets       frequency sets that are added up block by block, and the choice from them
 choose     scores, ties and allowability: frequency sets in, split out
 cells      the same over the feature space: other features divide every part into cells
 select     the same for selections: costs of regions that queries overlap
+counted    all three from counts, as Python calls them
 grow       depth-first growth: choose, move rows, repeat
 descend    send rows of codes down a finished tree
-tally      the requirement on groups whose rows are counted block by block
+statistics the requirement on groups whose rows are counted block by block
 quantile   quantiles of chi-square
 trim       trees with fewer splits, or more children
 """

@@ -7,21 +7,25 @@ requirement is checked on parts, as ever.
 
 Cells can be as many as the rows, so nothing is laid out per code and cell. The rows are walked in the order
 of their codes, each changing the score by what it takes from the right and adds to the left: whole numbers,
-so that the score does not depend on the order of the rows.
+so that the score does not depend on the order of the rows. Rows that were counted are walked as ``Entries``: those of
+one code and cell together, with a weight. Where rows are at hand, entries are None: each row is one, of weight 1.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner
+from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.choose import (
     NO_SCORE,
-    beats,
     children_are_large,
-    children_hold,
     fill_children,
-    winning_threshold,
+    take_children,
+    take_threshold,
     within_limit,
 )
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW, BestSplit
@@ -55,41 +59,103 @@ def fill_rows_by_code(column, low, lines, code, rows_to, order):
     return m
 
 
+class Entries(NamedTuple):
+    """Rows that were counted by code and id: all arrays are (entries,), in the order of codes."""
+
+    of: NDArray[np.int64]  # label: the cell and class together; number: the cell
+    cell: NDArray[np.int64]
+    weight: NDArray[np.int64]  # rows
+    total: NDArray[np.int64]  # sum of the number
+
+
 @inner(borrows=True)
-def change_by_move(left, right, table):
-    """By how much F(left) + F(right) grows if one row moves from the right to the left."""
-    return (table[left + 1] - table[left]) - (table[right] - table[right - 1])
+def id_at(part, order, entries, i, column):
+    """What ``column`` of an entry says: its cell and class together, or its cell if the target is a number."""
+    if part is not None:
+        return np.int64(part[order[i], column])
+    if entries is not None:
+        return entries.of[i]
+    return np.int64(-1)
+
+
+@inner(borrows=True)
+def cell_at(part, order, entries, i, column):
+    """The cell of an entry."""
+    if part is not None:
+        return np.int64(part[order[i], column])
+    if entries is not None:
+        return entries.cell[i]
+    return np.int64(-1)
+
+
+@inner(borrows=True)
+def weight_at(entries, i):
+    """The rows of an entry."""
+    if entries is None:
+        return np.int64(1)
+    return entries.weight[i]
+
+
+@inner(borrows=True)
+def total_at(part, order, entries, i, column):
+    """The sum of the number over an entry."""
+    if part is not None:
+        return np.int64(part[order[i], column])
+    if entries is not None:
+        return entries.total[i]
+    return np.int64(-1)
+
+
+@inner(borrows=True)
+def growth_of(x, by, table):
+    """F(x + by) - F(x)."""
+    return information(x + by, table) - information(x, table)
+
+
+@inner(borrows=True)
+def change_by_move(left, right, w, table):
+    """By how much F(left) + F(right) grows if w rows move from the right to the left."""
+    return growth_of(left, w, table) - growth_of(right - w, w, table)
+
+
+@inner(borrows=True)
+def walk_information(part, order, entries, ends, cell, pair, counts, score, table, out):
+    """Add to each threshold the score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
+
+    ends         (m,) the entries before ends[t] go left                      IN
+    cell, pair   columns: cells, and cells with classes
+    counts       (ids, 4) left, right of pairs, of cells                      IN+OUT
+    score        before the first threshold; returns that after the last
+    out          (m,)                                                         IN+OUT
+    """
+    i = np.int64(0)
+    for t in range(ends.shape[0]):
+        while i < ends[t]:
+            of_pair = counts[id_at(part, order, entries, i, pair)]
+            of_cell = counts[cell_at(part, order, entries, i, cell)]
+            w = weight_at(entries, i)
+            score += change_by_move(of_pair[0], of_pair[1], w, table) - change_by_move(
+                of_cell[2], of_cell[3], w, table
+            )
+            of_pair[0] += w
+            of_pair[1] -= w
+            of_cell[2] += w
+            of_cell[3] -= w
+            i += 1
+        out[t] += score
+    return score
 
 
 @inner(borrows=True)
 def add_information(part, order, rows_to, cell, pair, counts, table, out):
-    """Add to each threshold the score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
-
-    rows_to      (m,) the rows order[:rows_to[t]] go left                     IN
-    cell, pair   columns: cells, and cells with classes
-    counts       (ids, 4) int64, all zero: left, right of pairs, of cells     IN, cleared
-    out          (m,)                                                         IN+OUT
-    """
-    total = 0.0
+    """``walk_information`` of rows at hand; counts is all zero   IN, cleared."""
+    score = 0.0
     for i in range(part.shape[0]):
         of_pair, of_cell = counts[part[i, pair]], counts[part[i, cell]]
-        total += table[of_pair[1] + 1] - table[of_pair[1]] - (table[of_cell[3] + 1] - table[of_cell[3]])
+        score += growth_of(of_pair[1], 1, table) - growth_of(of_cell[3], 1, table)
         of_pair[1] += 1
         of_cell[3] += 1
-    before = np.int64(0)
-    for t in range(rows_to.shape[0]):
-        for i in range(before, rows_to[t]):
-            row = part[order[i]]
-            of_pair, of_cell = counts[row[pair]], counts[row[cell]]
-            total += change_by_move(of_pair[0], of_pair[1], table) - change_by_move(
-                of_cell[2], of_cell[3], table
-            )
-            of_pair[0] += 1
-            of_pair[1] -= 1
-            of_cell[2] += 1
-            of_cell[3] -= 1
-        before = rows_to[t]
-        out[t] += total
+    walk_information(part, order, None, rows_to, cell, pair, counts, score, table, out)
     for i in range(part.shape[0]):
         counts[part[i, pair], 0] = 0
         counts[part[i, cell], 2] = 0
@@ -117,24 +183,83 @@ def count_sums(part, cell, column, counts):
 
 
 @inner(borrows=True)
-def add_squares(part, order, rows_to, cell, column, scale, counts, out):
-    """``add_information`` for a number: out grows by the ``squares`` of each cell on both sides."""
-    count_sums(part, cell, column, counts)
-    total, before = 0.0, np.int64(0)
-    for t in range(rows_to.shape[0]):
-        for i in range(before, rows_to[t]):
-            at = order[i]
-            row, x = counts[part[at, cell]], np.int64(part[at, column])
+def walk_squares(part, order, entries, ends, cell, column, scale, counts, score, out):
+    """``walk_information`` for a number: the ``squares`` of each cell on both sides.
+
+    counts   (ids, 4) rows and sum on the left, rows and sum of the node   IN+OUT
+    """
+    i = np.int64(0)
+    for t in range(ends.shape[0]):
+        while i < ends[t]:
+            row = counts[id_at(part, order, entries, i, cell)]
             n, total_x, left, left_x = row[2], row[3], row[0], row[1]
             mean = total_x / n
-            total -= squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
-            left, left_x = left + 1, left_x + x
-            total += squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
+            score -= squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
+            left += weight_at(entries, i)
+            left_x += total_at(part, order, entries, i, column)
+            score += squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
             row[0], row[1] = left, left_x
-        before = rows_to[t]
-        out[t] += total
+            i += 1
+        out[t] += score
+    return score
+
+
+@inner(borrows=True)
+def add_squares(part, order, rows_to, cell, column, scale, counts, out):
+    """``walk_squares`` of rows at hand; counts is all zero   IN, cleared."""
+    count_sums(part, cell, column, counts)
+    walk_squares(part, order, None, rows_to, cell, column, scale, counts, 0.0, out)
     for i in range(part.shape[0]):
         counts[part[i, cell]] = 0
+
+
+@inner(borrows=True)
+def information_of_group(part, order, entries, first, last, cell, pair, counts, table):
+    """What the entries [first, last) add to the score of a label in a group; ``clear_group`` ends the group.
+
+    counts   (ids, 4) rows of each pair, -, rows of each cell, -: zero when a group begins   IN+OUT
+    """
+    score = 0.0
+    for i in range(first, last):
+        of_pair = counts[id_at(part, order, entries, i, pair)]
+        of_cell = counts[cell_at(part, order, entries, i, cell)]
+        w = weight_at(entries, i)
+        score += growth_of(of_pair[0], w, table) - growth_of(of_cell[2], w, table)
+        of_pair[0] += w
+        of_cell[2] += w
+    return score
+
+
+@inner(borrows=True)
+def clear_group(part, order, entries, first, last, cell, pair, counts):
+    """Forget the entries [first, last), which ``information_of_group`` has counted."""
+    for i in range(first, last):
+        counts[id_at(part, order, entries, i, pair), 0] = 0
+        counts[cell_at(part, order, entries, i, cell), 2] = 0
+
+
+@inner(borrows=True)
+def add_sums_of_group(part, order, entries, first, last, cell, column, counts):
+    """Count the entries [first, last) of a group.
+
+    counts   (ids, 4) rows and sum in the group, zero when it begins; rows and sum in the node   IN+OUT
+    """
+    for i in range(first, last):
+        row = counts[id_at(part, order, entries, i, cell)]
+        row[0] += weight_at(entries, i)
+        row[1] += total_at(part, order, entries, i, column)
+
+
+@inner(borrows=True)
+def squares_of_group(part, order, entries, first, last, cell, scale, counts):
+    """The ``squares`` of the cells that the entries [first, last) of a group have; these cells are cleared."""
+    score = 0.0
+    for i in range(first, last):
+        row = counts[id_at(part, order, entries, i, cell)]
+        if row[0] > 0:
+            score += squares(row[0], row[1], row[3] / row[2], scale)
+            row[0], row[1] = 0, 0
+    return score
 
 
 @inner(borrows=True)
@@ -142,14 +267,8 @@ def information_of_groups(part, order, rows_to, cell, pair, counts, table):
     """The score of a label in groups of rows."""
     total, before = 0.0, np.int64(0)
     for j in range(rows_to.shape[0]):
-        for i in range(before, rows_to[j]):
-            of_pair, of_cell = counts[part[order[i], pair]], counts[part[order[i], cell]]
-            total += table[of_pair[0] + 1] - table[of_pair[0]] - (table[of_cell[2] + 1] - table[of_cell[2]])
-            of_pair[0] += 1
-            of_cell[2] += 1
-        for i in range(before, rows_to[j]):
-            counts[part[order[i], pair], 0] = 0
-            counts[part[order[i], cell], 2] = 0
+        total += information_of_group(part, order, None, before, rows_to[j], cell, pair, counts, table)
+        clear_group(part, order, None, before, rows_to[j], cell, pair, counts)
         before = rows_to[j]
     return total
 
@@ -160,15 +279,8 @@ def squares_of_groups(part, order, rows_to, cell, column, scale, counts):
     count_sums(part, cell, column, counts)
     total, before = 0.0, np.int64(0)
     for j in range(rows_to.shape[0]):
-        for i in range(before, rows_to[j]):
-            row = counts[part[order[i], cell]]
-            row[0] += 1
-            row[1] += np.int64(part[order[i], column])
-        for i in range(before, rows_to[j]):
-            row = counts[part[order[i], cell]]
-            if row[0] > 0:
-                total += squares(row[0], row[1], row[3] / row[2], scale)
-                row[0], row[1] = 0, 0
+        add_sums_of_group(part, order, None, before, rows_to[j], cell, column, counts)
+        total += squares_of_group(part, order, None, before, rows_to[j], cell, scale, counts)
         before = rows_to[j]
     for i in range(part.shape[0]):
         counts[part[i, cell]] = 0
@@ -227,9 +339,7 @@ def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scr
         if first >= last:
             continue
         fill_scores(part, rows_to[:m], cells, table, scratch.order, score[:m])
-        t = winning_threshold(part, axis, m, first, last, best, rules, scratch)
-        if t >= 0:
-            best = BestSplit(np.int64(axis), code[t], score[t], max(rows_to[t], n - rows_to[t]))
+        best = take_threshold(part, None, np.int64(axis), m, n, first, last, rules, scratch, best)
     return best
 
 
@@ -247,9 +357,7 @@ def choose_children_by_cells(part, cover_of, best, grid, cells, rules, table, sc
             largest = rows_to[0]
             for j in range(1, m):
                 largest = max(largest, rows_to[j] - rows_to[j - 1])
-            is_tie = score == best.score and largest == best.largest and axis < best.axis
-            if (is_tie or beats(score, largest, best)) and children_hold(part, m, rules, scratch):
-                best = BestSplit(np.int64(axis), np.int64(-1), score, largest)
+            best = take_children(part, None, axis, m, score, largest, rules, scratch, best)
     return best
 
 

@@ -1,5 +1,12 @@
 """Which split? The only home of scores, ties and allowability.
 
+The rows of a node may be at hand as ``part``, or have been counted elsewhere. Either way a choice goes by the codes
+that occur and running totals up to each (``scratch.code``, ``scratch.total``): ``choose_axis`` compares the thresholds
+of an ordered attribute, ``take_children`` the split along a hierarchy. Only the requirement looks beyond totals: at
+``part``, or at ``bins``, running totals of what it must know. One of the two is None, and numba compiles nothing of it;
+which is why each question about them is ``is not None``: only a None is known when it compiles.
+Codes that were counted may come a stretch at a time, in ascending order.
+
 Median [LDR08, 2.2]: attributes by normalized width, widest first; on each the best balanced allowable
 split. Scored criteria [LDR08, equations 3 to 6]: the best allowable split of all. Ties are broken by
 balance (the smaller largest part), attribute, threshold, so that the answer depends on counts alone.
@@ -24,7 +31,6 @@ from sfumato.methods.mondrian.kernels.frequency import (
     add_words,
     child_of,
     cover,
-    fill_packed,
     fill_sums,
     fill_totals,
     fill_words,
@@ -39,6 +45,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 )
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
+from sfumato.methods.mondrian.kernels.statistics import between_holds
 
 NO_SCORE = -1e300
 
@@ -91,15 +98,16 @@ def most_balanced(packed, shift, n):
 
 
 @inner(borrows=True)
-def best_label(packed, shift, n, whole, table):
+def best_label(packed, shift, n, x, table):
     """The best threshold for one label of two classes.
 
-    packed   (thresholds,) rows << shift | rows of the second class, up to each; ``whole`` is the node's   IN
+    packed   (thresholds,) rows << shift | rows of the second class, up to each   IN
+    n, x     the node's rows, and those of the second class
     Returns (threshold, score, largest part); ties go to the better balanced, then to the lower one.
     """
     by = np.uint64(shift)
     mask = (np.uint64(1) << by) - np.uint64(1)
-    whole_n, whole_x = np.uint64(n), np.uint64(whole) & mask
+    whole_n, whole_x = np.uint64(n), np.uint64(x)
     if whole_x == 0 or whole_x == whole_n:  # noqa: PLR1714 - a tuple would not be compiled away
         return most_balanced(packed, shift, n)
     best, high, least = np.int64(-1), NO_SCORE, whole_n
@@ -123,15 +131,14 @@ def best_label(packed, shift, n, whole, table):
 @inner(borrows=True)
 def fill_label_scores(rows_to, sum_to, n, x, table, out):
     """Score of each threshold for one label of two classes, x rows of the node being of the second."""
-    whole_n, whole_x = np.uint64(n), np.uint64(x)
     for t in range(out.shape[0]):
-        left, left_x = np.uint64(rows_to[t]), np.uint64(sum_to[t])
-        right, right_x = whole_n - left, whole_x - left_x
+        left, left_x = rows_to[t], sum_to[t]
+        right, right_x = n - left, x - left_x
         out[t] = (
-            table[left_x]
-            + table[left - left_x]
-            - table[left]
-            + (table[right_x] + table[right - right_x] - table[right])
+            information(left_x, table)
+            + information(left - left_x, table)
+            - information(left, table)
+            + (information(right_x, table) + information(right - right_x, table) - information(right, table))
         )
 
 
@@ -146,7 +153,7 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
         out[t] = left * (a * a) + (n - left) * (b * b)
 
 
-@kernel
+@inner
 def fill_word_scores(total, node, first, last, targets, table, out):
     """Score of each threshold of a node, given by its words, for any targets."""
     words, single = total.shape[0], is_single(targets)
@@ -163,7 +170,7 @@ def fill_word_scores(total, node, first, last, targets, table, out):
         )
 
 
-@kernel(borrows=True)
+@inner(borrows=True)
 def best_score(rows_to, n, score, first):
     """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
     high = score[0]
@@ -179,10 +186,9 @@ def best_score(rows_to, n, score, first):
 
 
 @inner(borrows=True)
-def best_allowable(m, first, last, scratch):
+def best_allowable(n, first, last, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
-    n = rows_to[m - 1]
     best, high, least = np.int64(-1), NO_SCORE, n
     for t in range(first, last):
         if not (scratch.is_fine[0, t] and scratch.is_fine[1, t]) or score[t] < high:
@@ -194,42 +200,64 @@ def best_allowable(m, first, last, scratch):
 
 
 @inner(borrows=True)
-def threshold_holds(part, axis, code, rules, scratch):
-    """Is the split at ``code`` allowable?"""
-    order = scratch.order
-    n = part.shape[0]
-    left, right = np.int64(0), n
-    for i in range(n):
-        if part[i, axis] <= code:
-            order[left] = i
-            left += 1
-        else:
-            right -= 1
-            order[right] = i
-    return part_holds(part, order, np.int64(0), left, TWO, rules, scratch) and part_holds(
-        part, order, left, n, TWO, rules, scratch
-    )
+def threshold_holds(part, bins, axis, code, rules, scratch):
+    """Is the split at ``code``, which leaves enough rows on both sides, allowable?"""
+    return sensitive_threshold_holds(part, bins, axis, code, rules, rules.sensitive, scratch)
 
 
 @inner(borrows=True)
-def fill_allowable(part, axis, m, rules, scratch):
-    """Which thresholds of an attribute are allowable, all of them at once.
+def sensitive_threshold_holds(part, bins, axis, code, rules, sensitive, scratch):
+    """What ``threshold_holds`` asks of sensitive values, if anything."""
+    if sensitive is None:
+        return True
+    if part is not None:
+        order = scratch.order
+        n = part.shape[0]
+        left, right = np.int64(0), n
+        for i in range(n):
+            if part[i, axis] <= code:
+                order[left] = i
+                left += 1
+            else:
+                right -= 1
+                order[right] = i
+        return part_holds(part, order, np.int64(0), left, TWO, rules, scratch) and part_holds(
+            part, order, left, n, TWO, rules, scratch
+        )
+    if bins is not None:
+        at, last = first_reaching(bins.edges, code), np.int64(bins.n_rows.shape[0] - 1)
+        return between_holds(np.int64(-1), at, bins, rules, scratch.values, scratch.work) and between_holds(
+            at, last, bins, rules, scratch.values, scratch.work
+        )
+    return False
 
-    scratch.code[:m]          IN   the codes that occur
-    scratch.is_fine[:, :m]    OUT
+
+@inner(borrows=True)
+def fill_allowable(part, bins, axis, m, first, last, rules, sensitive, scratch):
+    """Which thresholds of an attribute, at least those in [first, last), are allowable, all of them at once.
+
+    scratch.code[:m]                 IN   the codes that occur
+    scratch.is_fine[:, first:last]   OUT
     """
-    code, order, key, place = scratch.code[:m], scratch.order, scratch.key, scratch.place
-    ends = scratch.total[0]
-    for t in range(m):
-        place[t] = ends[t - 1] if t > 0 else 0
-    for i in range(part.shape[0]):
-        key[i] = first_reaching(code, np.int64(part[i, axis]))
-    for i in range(part.shape[0]):
-        t = key[i]
-        order[place[t]] = i
-        place[t] += 1
-    for side in range(2):
-        fill_walk(part, order, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
+    if sensitive is None:
+        return  # all are, and nobody asks
+    code = scratch.code[:m]
+    if part is not None:
+        order, key, place, ends = scratch.order, scratch.key, scratch.place, scratch.total[0]
+        for t in range(m):
+            place[t] = ends[t - 1] if t > 0 else 0
+        for i in range(part.shape[0]):
+            key[i] = first_reaching(code, np.int64(part[i, axis]))
+        for i in range(part.shape[0]):
+            t = key[i]
+            order[place[t]] = i
+            place[t] += 1
+        for side in range(2):
+            fill_walk(part, order, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
+    if bins is not None:
+        for t in range(first, last):
+            holds = threshold_holds(part, bins, axis, code[t], rules, scratch)
+            scratch.is_fine[0, t], scratch.is_fine[1, t] = holds, holds
 
 
 @inner(borrows=True)
@@ -238,27 +266,76 @@ def beats(score, largest, best):
     return score > best.score or (score == best.score and largest < best.largest)
 
 
-@inner(borrows=True)
-def allowable_threshold(part, axis, m, first, last, best, rules, scratch):
-    """The best allowable threshold of an attribute if it beats the best so far, else -1; by one walk of all."""
-    fill_allowable(part, axis, m, rules, scratch)
-    t = best_allowable(m, first, last, scratch)
-    if t < 0:
-        return t
-    left = scratch.total[0, t]
-    return t if beats(scratch.score[t], max(left, part.shape[0] - left), best) else np.int64(-1)
-
-
-@inner(borrows=True)
-def winning_threshold(part, axis, m, first, last, best, rules, scratch):
-    """The best allowable threshold in [first, last) by ``scratch.score`` if it beats the best so far, else -1."""
-    rows_to, score, n = scratch.total[0], scratch.score, part.shape[0]
+@inner(borrows=True, inlines=True)
+def take_threshold(part, bins, axis, m, n, first, last, rules, scratch, best):
+    """The best allowable threshold in [first, last) by ``scratch.score`` if it beats ``best``, else ``best``."""
+    rows_to, score = scratch.total[0], scratch.score
     t = best_score(rows_to[first:last], n, score[first:last], first)
     if not beats(score[t], max(rows_to[t], n - rows_to[t]), best):
-        return np.int64(-1)
-    if rules.count_only or threshold_holds(part, axis, scratch.code[t], rules, scratch):
-        return t
-    return allowable_threshold(part, axis, m, first, last, best, rules, scratch)
+        return best
+    if threshold_holds(part, bins, axis, scratch.code[t], rules, scratch):
+        return BestSplit(axis, scratch.code[t], score[t], max(rows_to[t], n - rows_to[t]))
+    return take_allowable(part, bins, axis, m, n, first, last, rules, scratch, best)
+
+
+@inner(borrows=True)
+def take_allowable(part, bins, axis, m, n, first, last, rules, scratch, best):
+    """``take_threshold`` where the best one is known to be not allowable: by one walk of all."""
+    rows_to, score = scratch.total[0], scratch.score
+    fill_allowable(part, bins, axis, m, first, last, rules, rules.sensitive, scratch)
+    t = best_allowable(n, first, last, scratch)
+    if t < 0 or not beats(score[t], max(rows_to[t], n - rows_to[t]), best):
+        return best
+    return BestSplit(axis, scratch.code[t], score[t], max(rows_to[t], n - rows_to[t]))
+
+
+@inner(borrows=True, inlines=True)
+def score_thresholds(m, n, x, node, shift, targets, least_rows, table, scratch):
+    """Score the thresholds that leave enough rows on both sides; returns the first of them, and the end.
+
+    n, x, node              the node's rows, the sum of its single target, its words
+    shift                   of packed totals, which stand in scratch.total[1]; they are unpacked
+    scratch.score           OUT
+    """
+    rows_to, sum_to, score = scratch.total[0], scratch.total[1], scratch.score
+    if shift > 0:
+        unpack(sum_to[:m], shift, rows_to, sum_to)
+    first, last = within_limit(rows_to[:m], n, np.int64(0), least_rows)
+    if first >= last:
+        return first, last
+    if not is_single(targets):
+        fill_word_scores(scratch.total, node, first, last, targets, table, score)
+    elif targets.label.shape[0] == 1:
+        fill_label_scores(rows_to[first:last], sum_to[first:last], n, x, table, score[first:last])
+    else:
+        fill_number_scores(rows_to[first:last], sum_to[first:last], n, x, score[first:last])
+    return first, last
+
+
+@inner(borrows=True, inlines=True)
+def choose_axis(axis, m, n, x, node, shift, part, bins, targets, rules, table, scratch, best):
+    """The best allowable threshold of an ordered attribute if it beats ``best``, that of others; else ``best``.
+
+    scratch.code[:m]       IN   the codes that occur, or a stretch of them
+    scratch.total[:, :m]   IN   running totals up to each, as ``score_thresholds`` takes them
+    """
+    packed = scratch.total[1, :m]
+    if shift == 0 or targets.label.shape[0] == 0 or n >= table.shape[0]:
+        first, last = score_thresholds(m, n, x, node, shift, targets, rules.least_rows, table, scratch)
+        if first >= last:
+            return best
+        return take_threshold(part, bins, axis, m, n, first, last, rules, scratch, best)
+    first, last = within_limit(packed, n, shift, rules.least_rows)
+    if first >= last:
+        return best
+    t, score, largest = best_label(packed[first:last], shift, n, x, table)
+    t += first
+    if not beats(score, largest, best):
+        return best
+    if threshold_holds(part, bins, axis, scratch.code[t], rules, scratch):
+        return BestSplit(axis, scratch.code[t], score, largest)
+    score_thresholds(m, n, x, node, shift, targets, rules.least_rows, table, scratch)
+    return take_allowable(part, bins, axis, m, n, first, last, rules, scratch, best)
 
 
 @inner(borrows=True)
@@ -319,26 +396,71 @@ def children_are_large(rows_to, least_rows):
 
 
 @inner(borrows=True)
-def children_hold(part, m, rules, scratch):
-    """Does every group that ``fill_children`` made satisfy the requirement?"""
-    rows_to = scratch.total[0]
-    if rules.count_only:
-        return children_are_large(rows_to[:m], least_rows_of(rules, m))
-    before = np.int64(0)
-    for j in range(m):
-        if not part_holds(part, scratch.order, before, rows_to[j], m, rules, scratch):
-            return False
-        before = rows_to[j]
+def children_hold(part, bins, m, rules, scratch):
+    """Does every child, of which each has enough rows, satisfy the requirement?
+
+    They are the groups that ``fill_children`` made; of rows that were counted, child j ends with bin scratch.place[j].
+    """
+    return sensitive_children_hold(part, bins, m, rules, rules.sensitive, scratch)
+
+
+@inner(borrows=True)
+def sensitive_children_hold(part, bins, m, rules, sensitive, scratch):
+    """What ``children_hold`` asks of sensitive values, if anything."""
+    if sensitive is None:
+        return True
+    if part is not None:
+        before = np.int64(0)
+        for j in range(m):
+            end = scratch.total[0, j]
+            if not part_holds(part, scratch.order, before, end, m, rules, scratch):
+                return False
+            before = end
+    if bins is not None:
+        before = np.int64(-1)
+        for j in range(m):
+            end = scratch.place[j]
+            if not between_holds(before, end, bins, rules, scratch.values, scratch.work):
+                return False
+            before = end
     return True
 
 
+@inner(borrows=True)
+def take_children(part, bins, axis, m, score, largest, rules, scratch, best):
+    """The split into m children, of which each has enough rows, if it is allowable and beats ``best``; else ``best``."""
+    is_tie = score == best.score and largest == best.largest and axis < best.axis
+    if (is_tie or beats(score, largest, best)) and children_hold(part, bins, m, rules, scratch):
+        return BestSplit(np.int64(axis), np.int64(-1), score, largest)
+    return best
+
+
+@inner(borrows=True)
+def score_of_children(words, node, targets, table, scores):
+    """(score, largest part) of the division of a node into children, both given by their words.
+
+    words    (children, words)        IN
+    scores   (at least children,)     scratch
+    """
+    m, largest, single = words.shape[0], np.int64(0), is_single(targets)
+    for j in range(m):
+        scores[j] = score_of_part(words[j], node, targets, single, table)
+        largest = max(largest, words[j, 0])
+    sort(scores[:m])  # roundoff must not depend on the order of the children
+    score = 0.0
+    for j in range(m):
+        score += scores[j]
+    return score, largest
+
+
 @inner
-def score_children(part, m, targets, single, table, scratch):
-    """(score, largest part) of the split into the groups that ``fill_children`` made."""
-    bins, order, rows_to, scores = scratch.bins, scratch.order, scratch.total[0], scratch.score[:m]
-    words = scratch.total.shape[0]
+def score_children(part, m, targets, table, scratch):
+    """``score_of_children`` of the groups that ``fill_children`` made."""
+    order, rows_to, n_words = scratch.order, scratch.total[0], scratch.total.shape[0]
+    single = is_single(targets)
     column = single_column(targets) if single else np.int64(0)
-    node = np.zeros(words, dtype=np.int64)
+    bins = scratch.bins[: m * n_words]
+    node = np.zeros(n_words, dtype=np.int64)
     before = np.int64(0)
     for j in range(m):
         for i in range(before, rows_to[j]):
@@ -347,20 +469,12 @@ def score_children(part, m, targets, single, table, scratch):
                 bins[2 * j] += 1
                 bins[2 * j + 1] += row[column]
             else:
-                add_row(row, np.uint64(j * words), targets.label, targets.number, bins)
+                add_row(row, np.uint64(j * n_words), targets.label, targets.number, bins)
         before = rows_to[j]
-        for w in range(words):
-            node[w] += bins[j * words + w]
-    largest = np.int64(0)
-    for j in range(m):
-        group = bins[j * words : (j + 1) * words]
-        scores[j] = score_of_part(group, node, targets, single, table)
-        largest = max(largest, group[0])
-    bins[: m * words] = 0
-    sort(scores)  # roundoff must not depend on the order of the children
-    score = 0.0
-    for j in range(m):
-        score += scores[j]
+        for w in range(n_words):
+            node[w] += bins[j * n_words + w]
+    score, largest = score_of_children(bins.reshape(m, n_words), node, targets, table, scratch.score)
+    bins[:] = 0
     return score, largest
 
 
@@ -397,11 +511,10 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     n = part.shape[0]
     best = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
     low, high, bins, code, total = bounds[LOW], bounds[HIGH], scratch.bins, scratch.code, scratch.total
-    rows_to, sum_to, score = total[0], total[1], scratch.score
     single = is_single(targets)
-    is_label = single and targets.label.shape[0] == 1
     column = single_column(targets) if single else np.int64(0)
     shift = packing(n, np.int64(targets.largest)) if single else np.int64(0)
+    mask = (np.int64(1) << shift) - 1 if shift > 0 else np.int64(-1)
     words = np.int64(1) if shift > 0 else total.shape[0]
     done = np.int64(0)
     while done < low.shape[0]:
@@ -421,45 +534,15 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
             next_line = line + words * (high[axis] - low[axis] + 1)
             lines = bins[line:next_line]
             line = next_line
-            if is_label:
-                m = fill_totals(lines, low[axis], code, sum_to)  # packed, to be scored as they are
-            elif shift > 0:
-                m = fill_packed(lines, low[axis], shift, code, rows_to, sum_to)
+            if shift > 0:
+                m = fill_totals(lines, low[axis], code, total[1])  # packed, to be scored as they are
             elif single:
-                m = fill_sums(lines, low[axis], code, rows_to, sum_to)
+                m = fill_sums(lines, low[axis], code, total[0], total[1])
             else:
                 m = fill_words(lines, low[axis], code, total)
             low[axis], high[axis] = code[0], code[m - 1]
-            if is_label:
-                first, last = within_limit(sum_to[:m], n, shift, rules.least_rows)
-            else:
-                first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
-            if first >= last:
-                continue
-            whole = sum_to[m - 1]
-            if is_label:
-                t, here, largest = best_label(sum_to[first:last], shift, n, whole, table)
-                t += first
-            else:
-                if single:
-                    fill_number_scores(rows_to[first:last], sum_to[first:last], n, whole, score[first:last])
-                else:
-                    fill_word_scores(total, total[:, m - 1], first, last, targets, table, score)
-                t = best_score(rows_to[first:last], n, score[first:last], first)
-                here, largest = score[t], max(rows_to[t], n - rows_to[t])
-            if not beats(here, largest, best):
-                continue
-            if not rules.count_only and not threshold_holds(part, axis, code[t], rules, scratch):
-                if is_label:
-                    unpack(sum_to[:m], shift, rows_to, sum_to)
-                    fill_label_scores(
-                        rows_to[first:last], sum_to[first:last], n, sum_to[m - 1], table, score[first:last]
-                    )
-                t = allowable_threshold(part, axis, m, first, last, best, rules, scratch)
-                if t < 0:
-                    continue
-                here, largest = score[t], max(rows_to[t], n - rows_to[t])
-            best = BestSplit(axis, code[t], here, largest)
+            x, node = total[1, m - 1] & mask, total[:, m - 1]
+            best = choose_axis(axis, m, n, x, node, shift, part, None, targets, rules, table, scratch, best)
     return best
 
 
@@ -469,17 +552,13 @@ def choose_children(part, cover_of, best, grid, targets, rules, table, scratch):
 
     cover_of   (axes,) node of a tree attribute that covers the rows   IN
     """
-    single = is_single(targets)
     for axis in range(cover_of.shape[0]):
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
-            if m < 2 or not children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
-                continue
-            score, largest = score_children(part, m, targets, single, table, scratch)
-            is_tie = score == best.score and largest == best.largest and axis < best.axis
-            if (is_tie or beats(score, largest, best)) and children_hold(part, m, rules, scratch):
-                best = BestSplit(np.int64(axis), np.int64(-1), score, largest)
+            if m > 1 and children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
+                score, largest = score_children(part, m, targets, table, scratch)
+                best = take_children(part, None, axis, m, score, largest, rules, scratch, best)
     return best
 
 
@@ -509,15 +588,24 @@ def best_median(part, axis, low, high, rules, scratch):
         return False, np.int64(-1)  # no threshold leaves enough rows on both sides
     take_lower = lower_fits and (not upper_fits or max(below, n - below) <= max(upper, n - upper))
     code = middle - 1 if take_lower else middle
-    if rules.count_only or threshold_holds(part, axis, code, rules, scratch):
+    if threshold_holds(part, None, axis, code, rules, scratch):
         return True, code
     # the median fails the diversity: the allowable threshold nearest to the middle
     m = fill_sorted(part[:, axis], scratch.key[:n], scratch.code, scratch.total[0])
-    fill_allowable(part, axis, m, rules, scratch)
-    for t in range(m - 1):
+    none = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
+    best = take_balanced(part, None, axis, m, n, rules, scratch, none)
+    return best.axis >= 0, best.code
+
+
+@inner(borrows=True)
+def take_balanced(part, bins, axis, m, n, rules, scratch, best):
+    """The best balanced allowable threshold if it beats ``best``, else ``best``."""
+    first, last = within_limit(scratch.total[0, :m], n, np.int64(0), rules.least_rows)
+    if first >= last:
+        return best
+    for t in range(first, last):
         scratch.score[t] = 0.0  # only balance counts
-    t = best_allowable(m, np.int64(0), m - 1, scratch)
-    return t >= 0, scratch.code[t] if t >= 0 else np.int64(-1)
+    return take_threshold(part, bins, axis, m, n, first, last, rules, scratch, best)
 
 
 @inner(borrows=True)
@@ -567,7 +655,8 @@ def choose_median(part, bounds, grid, rules, scratch):
         if low[axis] < high[axis]:
             if is_tree:
                 m = fill_children(part, axis, cover_of[axis], grid, scratch)
-                if m > 1 and children_hold(part, m, rules, scratch):
+                are_large = m > 1 and children_are_large(scratch.total[0, :m], least_rows_of(rules, m))
+                if are_large and children_hold(part, None, m, rules, scratch):
                     return axis, np.int64(-1)
             else:
                 found, code = best_median(part, axis, low[axis], high[axis], rules, scratch)

@@ -109,6 +109,34 @@ def add_packed(part, column, listed, base, shift, out):
             out[rest_base[j] + np.uint64(row[rest[j]])] += word
 
 
+@inner(borrows=True)
+def add_three_counts(part, first, second, third, at_first, at_second, at_third, out):
+    """Three frequency sets of ``add_counts``, their places held in registers."""
+    one = np.uint32(1)
+    for i in range(part.shape[0]):
+        row = part[i]
+        out[at_first + np.uint64(row[first])] += one
+        out[at_second + np.uint64(row[second])] += one
+        out[at_third + np.uint64(row[third])] += one
+
+
+@kernel(borrows=True)
+def add_counts(part, listed, base, out):
+    """``add_packed`` of rows alone; out is (lines,) uint32."""
+    one = np.uint32(1)
+    threes = listed.shape[0] // 3 * 3
+    for start in range(0, part.shape[0], 512):
+        block = part[start : start + 512]
+        for j in range(0, threes, 3):
+            add_three_counts(
+                block, listed[j], listed[j + 1], listed[j + 2], base[j], base[j + 1], base[j + 2], out
+            )
+        for j in range(threes, listed.shape[0]):
+            axis, at = listed[j], base[j]
+            for i in range(block.shape[0]):
+                out[at + np.uint64(block[i, axis])] += one
+
+
 @kernel(borrows=True)
 def add_sums(part, column, listed, base, out):
     """``add_packed`` where rows and sum do not fit one word; out is (2 * lines,), rows and sum by turns."""
@@ -153,14 +181,6 @@ def fill_totals(lines, first_code, code, packed):
     return np.int64(m)
 
 
-@kernel(borrows=True)
-def fill_packed(lines, first_code, shift, code, rows_to, sum_to):
-    """``fill_totals`` as rows and sum up to each code; both (distinct,)."""
-    m = fill_totals(lines, first_code, code, sum_to)
-    unpack(sum_to[:m], shift, rows_to, sum_to)
-    return m
-
-
 @inner(borrows=True)
 def unpack(packed, shift, rows_to, sum_to):
     """Packed totals as rows and sums, which may take the place of the packed ones."""
@@ -173,7 +193,7 @@ def unpack(packed, shift, rows_to, sum_to):
 
 @kernel(borrows=True)
 def fill_sums(lines, first_code, code, rows_to, sum_to):
-    """``fill_packed`` of what ``add_sums`` left."""
+    """``fill_totals`` of what ``add_sums`` left: rows and sum up to each code, both (distinct,)."""
     m = np.uint64(0)
     n, x = np.int64(0), np.int64(0)
     for line in range(lines.shape[0] // 2):

@@ -241,8 +241,7 @@ def choose_split(part, codes, bounds, grid, targets, cells, rules, table, scratc
 
     bounds   (4, axes) as in ``fill_subtree``   IN+OUT
     """
-    by_median = cells is None and targets.label.shape[0] + targets.number.shape[0] == 0
-    if not by_median:
+    if targets is not None:
         narrow_bounds(part, bounds, grid, not is_sample(rules), scratch.bins)
         if cells is None:
             best = choose_threshold(part, bounds, grid.axis, targets, rules, table, scratch)
@@ -285,7 +284,9 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
                                           they stand in ``rows``; COVER, the hierarchy node that covers the rows on a
                                           tree attribute; IS_EXACT, are low and high those of the rows?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
-    cells    Cells or None        IN      numba compiles one kernel for each: without cells, nothing of them
+    targets  Targets or None      IN      None: Median
+    cells    Cells or None        IN      None: targets are scored over parts as they are
+    What is None is not compiled: numba makes one kernel for each combination.
     """
     stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
     here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)

@@ -96,7 +96,7 @@ def pack_axes(axes: Axes) -> AxisTables:
 
 
 class Targets(NamedTuple):
-    """What the split should keep predictable. No target at all means Median, unless there are ``Cells``."""
+    """What the split should keep predictable: these labels and numbers, or with ``Cells`` those there."""
 
     label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight
     number: Table  # (numbers,) TARGET, of no classes
@@ -128,16 +128,12 @@ RATES_PER_OCTAVE, LOWEST_RATE, HIGHEST_RATE = 64, -34, 6
 """The rates are 2^(LOWEST_RATE + i / RATES_PER_OCTAVE)."""
 
 
-class Rules(NamedTuple):
-    """The requirement, compiled.
+NO_TESTS = np.zeros((0, 0))
 
-    With ``tests`` the rows are a sample of others and each part is tested, see ``mondrian.sample_tests``; a
-    hierarchy is then never narrowed to the values that the sample happens to have.
-    """
 
-    least_rows: int  # a group with fewer rows cannot satisfy the requirement
-    diverse_rows: int  # a group with fewer rows cannot have the diversity that is required
-    count_only: bool  # is a group with least_rows always fine?
+class SensitiveRules(NamedTuple):
+    """What the requirement asks of sensitive values, compiled."""
+
     values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
     distinct: Table  # (rules,) DISTINCT: which sensitive attribute, l
     entropy: Table  # (rules,) ENTROPY: which sensitive attribute, ln l
@@ -149,11 +145,30 @@ class Rules(NamedTuple):
     sets: Table = table(SET, [])
     """SET: line j of a rule has the code of the value at place j of an order; and the j-th set, which are the values at
     places first to last of that order, with its weight and its rows in the whole table."""
-    tests: NDArray[np.float64] = np.zeros((0, 0))
-    """(lines, numbers) of tests on a sample, see LEAST_ROWS and so on; no line: these are all rows. One array, since
-    each costs time wherever it is handed on."""
+    tests: NDArray[np.float64] = NO_TESTS
+    """Those of ``Rules``."""
     correction: float = 0.0
     """The share of the rows that are not in the sample; 0: no tests, the definitions are applied to these rows."""
+
+    @property
+    def n_values(self) -> int:
+        """How many sensitive values there are in all."""
+        return int(self.values["end"].max(initial=0))
+
+
+class Rules(NamedTuple):
+    """The requirement, compiled.
+
+    With ``tests`` the rows are a sample of others and each part is tested, see ``mondrian.sample_tests``; a
+    hierarchy is then never narrowed to the values that the sample happens to have.
+    """
+
+    least_rows: int  # a group with fewer rows cannot satisfy the requirement
+    diverse_rows: int  # a group with fewer rows cannot have the diversity that is required
+    sensitive: SensitiveRules | None
+    """None: a group of ``least_rows`` is always fine, and numba compiles nothing of what sensitive values would need."""
+    tests: NDArray[np.float64] = NO_TESTS
+    """(lines, numbers) of tests on a sample, see LEAST_ROWS and so on; no line: these are all rows."""
 
 
 class Queries(NamedTuple):
@@ -200,7 +215,9 @@ class Scratch(NamedTuple):
     work: NDArray[np.int64]  # see ``work_of``
 
 
-def work_of(rules: Rules) -> NDArray[np.int64]:
+def work_of(rules: SensitiveRules | None) -> NDArray[np.int64]:
     """Working space in which a requirement is decided."""
+    if rules is None:
+        return np.zeros(0, dtype=np.int64)
     room = int(rules.recursive["l"].max(initial=1)) + int(rules.closeness["n_values"].max(initial=0)) + 1
     return np.zeros(len(rules.recursive) + room, dtype=np.int64)

@@ -299,8 +299,14 @@ def counts_hold(n, values, moments, rules, work):
     moments   (rules of variance, 4)     IN
     work      see ``summarize``          scratch
     """
-    if n < rules.least_rows:
-        return False
+    return n >= rules.least_rows and sensitive_counts_hold(n, values, moments, rules.sensitive, work)
+
+
+@inner(borrows=True)
+def sensitive_counts_hold(n, values, moments, rules, work):
+    """What ``counts_hold`` asks of sensitive values, if anything."""
+    if rules is None:
+        return True
     for s in range(rules.values.shape[0]):
         most, inner = summarize(values, s, rules, work)
         if not values_hold(values, s, n, most, inner, work, TWO, rules):
@@ -318,12 +324,17 @@ def part_holds(rows, order, first, last, n_parts, rules, scratch):
     rows     (n, columns)  uint32  IN
     order    (n,) positions        IN
     """
-    n = last - first
-    if n < (rules.tests[LEAST_ROWS, n_parts] if rules.tests.shape[0] > 0 else rules.least_rows):
-        return False
-    if rules.count_only:
+    return last - first >= least_rows_of(rules, n_parts) and sensitive_rows_hold(
+        rows, order, first, last, n_parts, rules.sensitive, scratch
+    )
+
+
+@inner(borrows=True)
+def sensitive_rows_hold(rows, order, first, last, n_parts, rules, scratch):
+    """What ``part_holds`` asks of sensitive values, if anything."""
+    if rules is None:
         return True
-    values = scratch.values
+    n, values = last - first, scratch.values
     for s in range(rules.values.shape[0]):
         start, end = rules.values[s].start, rules.values[s].end
         column = rules.values[s].column
@@ -368,7 +379,13 @@ def fill_walk(rows, order, ends, n_ends, backward, rules, scratch, out):
     for t in range(n_ends):
         size = n_rows - ends[t] if backward else ends[t]
         out[t] = size >= rules.least_rows
-    if rules.count_only:
+    walk_sensitive(rows, order, ends, n_ends, backward, rules.sensitive, scratch, out)
+
+
+@inner(borrows=True)
+def walk_sensitive(rows, order, ends, n_ends, backward, rules, scratch, out):
+    """What ``fill_walk`` asks of sensitive values, if anything."""
+    if rules is None:
         return
     for s in range(rules.values.shape[0]):
         walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out)

@@ -15,12 +15,11 @@ import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.choose import (
-    beats,
     children_are_large,
-    children_hold,
     fill_children,
     fill_sorted,
-    winning_threshold,
+    take_children,
+    take_threshold,
     within_limit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
@@ -73,18 +72,20 @@ def is_cut(axis, low, high, active, queries):
 
 
 @inner
-def add_ends(axis, active, queries, m, code, rows_to):
+def add_ends(axis, active, queries, before, rows_before, m, code, rows_to):
     """Put the ends of the active queries among the codes that occur; returns how many there are then.
 
     A threshold at the end of a query leaves the rest outside it, even if no row has that code.
-    code, rows_to   (m + queries or more,) codes, and the running number of rows   IN+OUT
+    before, rows_before   the code before the first of these, -1 if there is none, and the rows up to it
+    code, rows_to         (m + queries or more,) codes, and the running number of rows   IN+OUT
     """
     ends = np.empty(active.shape[0], dtype=np.int64)
     n_ends = 0
     for j in range(active.shape[0]):
         end = queries.high[active[j], axis]
         at = first_reaching(code[:m], end)
-        if 0 < at < m and code[at] != end:
+        is_inside = at > 0 or (before >= 0 and end > before)
+        if is_inside and at < m and code[at] != end:
             ends[n_ends] = end
             n_ends += 1
     sort(ends[:n_ends])
@@ -95,11 +96,11 @@ def add_ends(axis, active, queries, m, code, rows_to):
             n_distinct += 1
     old, new, end = m - 1, m + n_distinct - 1, n_distinct - 1
     while end >= 0:  # from the back, so that nothing is overwritten before it has moved
-        if code[old] > ends[end]:
+        if old >= 0 and code[old] > ends[end]:
             code[new], rows_to[new] = code[old], rows_to[old]
             old -= 1
         else:
-            code[new], rows_to[new] = ends[end], rows_to[old]
+            code[new], rows_to[new] = ends[end], rows_to[old] if old >= 0 else rows_before
             end -= 1
         new -= 1
     return m + n_distinct
@@ -121,12 +122,12 @@ def fill_thresholds(part, axis, low, high, active, queries, scratch):
         m = fill_totals(lines, low, code, rows_to)
     else:
         m = fill_sorted(part[:, axis], scratch.key[:n], code, rows_to)
-    return add_ends(axis, active, queries, m, code, rows_to)
+    return add_ends(axis, active, queries, np.int64(-1), np.int64(0), m, code, rows_to)
 
 
 @inner
-def fill_costs(axis, m, active, queries, scratch):
-    """Minus the cost of each threshold.
+def fill_costs(axis, m, n, active, queries, scratch):
+    """Minus the cost of each threshold of a node of n rows.
 
     scratch.code[:m], scratch.total[0, :m]   IN
     scratch.score[:m]                        OUT
@@ -139,7 +140,6 @@ def fill_costs(axis, m, active, queries, scratch):
         changes[0, first_reaching(code, queries.low[q, axis])] += queries.weight[q]
         changes[1, first_reaching(code, queries.high[q, axis])] -= queries.weight[q]
         right += queries.weight[q]
-    n = rows_to[m - 1]
     for t in range(m):
         left += changes[0, t]
         right += changes[1, t]
@@ -171,7 +171,7 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     bounds   (4, axes) see ``fill_subtree``; the codes are tightened          IN+OUT
     """
     n = part.shape[0]
-    rows_to, score = scratch.total[0], scratch.score
+    rows_to = scratch.total[0]
     # no part is smaller than 0 rows: a tie with no split loses
     best = BestSplit(np.int64(-1), np.int64(-1), -float(n * weight), np.int64(0))
     for axis in range(bounds.shape[1]):
@@ -186,8 +186,7 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
             if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
                 continue
             here, largest = cost_of_children(axis, parent, m, active, queries, grid, scratch)
-            if beats(here, largest, best) and children_hold(part, m, rules, scratch):
-                best = BestSplit(np.int64(axis), np.int64(-1), here, largest)
+            best = take_children(part, None, axis, m, here, largest, rules, scratch, best)
             continue
         if not is_cut(axis, low, high, active, queries):
             continue
@@ -197,10 +196,8 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
         first, last = within_limit(rows_to[:m], n, np.int64(0), rules.least_rows)
         if first >= last:
             continue
-        fill_costs(axis, m, active, queries, scratch)
-        t = winning_threshold(part, axis, m, first, last, best, rules, scratch)
-        if t >= 0:
-            best = BestSplit(np.int64(axis), code[t], score[t], max(rows_to[t], n - rows_to[t]))
+        fill_costs(axis, m, n, active, queries, scratch)
+        best = take_threshold(part, None, np.int64(axis), m, n, first, last, rules, scratch, best)
     return best.axis, best.code
 
 

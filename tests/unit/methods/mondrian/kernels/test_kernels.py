@@ -30,12 +30,13 @@ from sfumato.methods.mondrian.grow import partition, prepare
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
-    fill_packed,
     fill_sums,
+    fill_totals,
     packing,
     range_of,
     rank_again,
     select_median,
+    unpack,
 )
 from sfumato.methods.mondrian.kernels.grow import arrange
 from sfumato.methods.mondrian.kernels.grow import partition as move_rows
@@ -115,6 +116,13 @@ def packing_of(n, largest):
     return packing(n, largest)
 
 
+@kernel
+def fill_and_unpack(lines, first_code, shift, code, rows_to, sum_to):
+    m = fill_totals(lines, first_code, code, sum_to)
+    unpack(sum_to[:m], shift, rows_to, sum_to)
+    return m
+
+
 @given(
     st.lists(
         st.tuples(st.integers(3, 9), st.integers(10, 14), st.integers(0, 2**31)), min_size=1, max_size=30
@@ -138,7 +146,7 @@ def test_rows_and_sums_up_to_each_code_are_those_of_a_dictionary(rows, is_packed
         code, rows_to, sum_to = np.empty((3, 8), dtype=np.int64)
         width = high - low + 1
         if is_packed:
-            m = fill_packed(lines[start : start + width], low, shift, code, rows_to, sum_to)
+            m = fill_and_unpack(lines[start : start + width], low, shift, code, rows_to, sum_to)
         else:
             m = fill_sums(lines[2 * start : 2 * (start + width)], low, code, rows_to, sum_to)
         start += width

@@ -1,0 +1,159 @@
+"""Kernels that choose a split from counts, as Python calls them: those of ``choose``, ``cells`` and ``select``.
+
+An axis comes in stretches of ascending codes. ``scratch.code`` and ``scratch.total`` hold the codes of one that occur,
+and the running totals up to each, from the first code of the axis on; n, x and node are those of ``score_thresholds``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.compile import kernel
+from sfumato.kernels.information import information
+from sfumato.methods.mondrian.kernels.cells import (
+    add_sums_of_group,
+    clear_group,
+    information_of_group,
+    squares_of_group,
+    walk_information,
+    walk_squares,
+)
+from sfumato.methods.mondrian.kernels.choose import (
+    choose_axis,
+    score_of_children,
+    score_thresholds,
+    take_balanced,
+    take_children,
+    take_threshold,
+    within_limit,
+)
+from sfumato.methods.mondrian.kernels.select import add_ends, cost_of_children, fill_active, fill_costs
+
+NO_SHIFT = np.int64(0)
+
+
+@kernel
+def choose_in_stretch(axis, m, n, x, node, bins, targets, rules, table, scratch, best):
+    """``choose_axis`` of a stretch."""
+    return choose_axis(axis, m, n, x, node, NO_SHIFT, None, bins, targets, rules, table, scratch, best)
+
+
+@kernel
+def balance_in_stretch(axis, m, n, bins, rules, scratch, best):
+    """``take_balanced`` of a stretch."""
+    return take_balanced(None, bins, axis, m, n, rules, scratch, best)
+
+
+@kernel
+def take_in_stretch(axis, m, n, bins, rules, scratch, best):
+    """``take_threshold`` of a stretch whose thresholds have their scores in ``scratch.score``."""
+    first, last = within_limit(scratch.total[0, :m], n, NO_SHIFT, rules.least_rows)
+    if first >= last:
+        return best
+    return take_threshold(None, bins, axis, m, n, first, last, rules, scratch, best)
+
+
+@kernel
+def score_stretch(m, n, x, node, targets, least_rows, table, scratch):
+    """``score_thresholds`` of a stretch."""
+    return score_thresholds(m, n, x, node, NO_SHIFT, targets, least_rows, table, scratch)
+
+
+@kernel
+def take_parts(axis, m, score, largest, bins, rules, scratch, best):
+    """``take_children`` of an axis with a hierarchy."""
+    return take_children(None, bins, axis, m, score, largest, rules, scratch, best)
+
+
+@kernel
+def score_parts(words, node, targets, table):
+    """``score_of_children``."""
+    return score_of_children(words, node, targets, table, np.empty(words.shape[0], dtype=np.float64))
+
+
+@kernel
+def information_of_words(node, targets, table):
+    """The score of a node as one part, given by its words: that of its labels."""
+    score, word = 0.0, 1
+    for t in range(targets.label.shape[0]):
+        label = targets.label[t]
+        bits = -information(node[0], table)
+        if targets.label.shape[0] == 1 and node.shape[0] == 2:
+            bits += information(node[0] - node[1], table) + information(node[1], table)
+        else:
+            for c in range(label.n_classes):
+                bits += information(node[word + c], table)
+        word += label.n_classes
+        score += label.weight * bits
+    return score
+
+
+# ---- cells -----------------------------------------------------------------------------------------
+
+
+@kernel
+def information_of_ids(counts, table):
+    """The score of a label in a node as one part; counts is that of ``walk_information``."""
+    score = 0.0
+    for i in range(counts.shape[0]):
+        score += information(counts[i, 1], table) - information(counts[i, 3], table)
+    return score
+
+
+@kernel
+def walk_label(entries, ends, counts, score, table, out):
+    """``walk_information`` of a stretch."""
+    return walk_information(None, None, entries, ends, 0, 0, counts, score, table, out)
+
+
+@kernel
+def walk_number(entries, ends, scale, counts, score, out):
+    """``walk_squares`` of a stretch."""
+    return walk_squares(None, None, entries, ends, 0, 0, scale, counts, score, out)
+
+
+@kernel
+def add_label_of_group(entries, counts, table):
+    """``information_of_group``."""
+    return information_of_group(None, None, entries, 0, entries.of.shape[0], 0, 0, counts, table)
+
+
+@kernel
+def clear_label_of_group(entries, counts):
+    """``clear_group``."""
+    clear_group(None, None, entries, 0, entries.of.shape[0], 0, 0, counts)
+
+
+@kernel
+def add_number_of_group(entries, counts):
+    """``add_sums_of_group``."""
+    add_sums_of_group(None, None, entries, 0, entries.of.shape[0], 0, 0, counts)
+
+
+@kernel
+def take_number_of_group(entries, scale, counts):
+    """``squares_of_group``."""
+    return squares_of_group(None, None, entries, 0, entries.of.shape[0], 0, scale, counts)
+
+
+# ---- selections ------------------------------------------------------------------------------------
+
+
+@kernel
+def find_active(queries, region, out):
+    """``fill_active``."""
+    return fill_active(queries, region, out)
+
+
+@kernel
+def fill_stretch_costs(axis, m, n, before, rows_before, active, queries, scratch):
+    """``add_ends`` and ``fill_costs`` of a stretch; returns how many thresholds there are then."""
+    m = add_ends(axis, active, queries, before, rows_before, m, scratch.code, scratch.total[0])
+    fill_costs(axis, m, n, active, queries, scratch)
+    return m
+
+
+@kernel
+def cost_of_parts(axis, parent, m, active, queries, grid, scratch):
+    """``cost_of_children``; scratch.code says which child of ``parent`` each is."""
+    return cost_of_children(axis, parent, m, active, queries, grid, scratch)
