@@ -237,6 +237,8 @@ class _Run:
             extras=Extras(request.side_table, self.charge, file_format),
             progress=request.progress,
         )
+        if isinstance(draft.rows, pa.Table):
+            draft = replace(draft, rows=compact(draft.rows))
         give_back_memory()
         request.progress("verifying", 0, 1)
         release, groups = self._verify(draft, engine, file_format, source.kind)
@@ -263,7 +265,7 @@ class _Run:
         certificate = Certificate.of(policy, found.claims, figures=figures, privacy=draft.privacy, made=made)
         Verification(tuple(found.checks(certificate))).raise_if_failed()
         release = Release(
-            compact(rows) if isinstance(rows, pa.Table) else rows,
+            rows,
             certificate,
             policy,
             draft.recoding,

@@ -35,7 +35,7 @@ from sfumato.release.folder import (
 from sfumato.release.query import answers
 from sfumato.release.query.answers import Answer
 from sfumato.table import formulas
-from sfumato.table.cells import is_text, numbers
+from sfumato.table.cells import give_back_memory, is_text, numbers
 from sfumato.table.source import TEXT_KINDS, UNKNOWN, Source
 from sfumato.table.stored import FiledRows
 from sfumato.table.write import hand_back, write_table
@@ -160,6 +160,7 @@ class Release:
         with put_in_place(folder, overwrite=overwrite, within=within) as temporary:
             certificate = self._write_into(temporary, within)
             if check is not None:
+                give_back_memory()  # of writing: checking reads all rows again
                 check(temporary)
         if isinstance(self.rows, FiledRows) and within is not None and within in self.rows.path.parents:
             self.rows.path = Path(folder).resolve() / RELEASES[self.format]

@@ -217,9 +217,13 @@ class _Sample:
             self.table()
 
     def _note(self, attribute: Attribute, column: pa.ChunkedArray) -> None:
-        name, cells = attribute.name, texts(column, attribute)
-        self.missing[name] += cells.null_count
+        name = attribute.name
         known = self.distinct.get(name, pa.array([], pa.string()))
+        if known is None and pa.types.is_integer(column.type) and not attribute.missing_values:
+            self.missing[name] += column.null_count  # no need to look at texts any more
+            return
+        cells = texts(column, attribute)
+        self.missing[name] += cells.null_count
         if known is None:
             return
         known = pa.concat_arrays([known, cells.dictionary]).unique()

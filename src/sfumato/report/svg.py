@@ -48,11 +48,12 @@ def tag(name: str, *inside: str, **attributes: str | float | None) -> Markup:
     given = {
         key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None
     }
-    pairs = Markup("").join(
-        Markup(' {}="{}"').format(key, value if isinstance(value, str) else decimal(value))
+    pairs = "".join(
+        f' {escape(key)}="{escape(value if isinstance(value, str) else decimal(value))}"'
         for key, value in given.items()
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup("").join(map(escape, inside)))
+    text = "".join(map(escape, inside))
+    return Markup(f"<{escape(name)}{pairs}>{text}</{escape(name)}>")  # noqa: S704 - every part is escaped
 
 
 def nice_step(span: float, most: int) -> float:

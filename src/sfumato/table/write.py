@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError, TableError
-from sfumato.table.cells import TEXT, decode, encode, is_one_of, reorder, value_type
+from sfumato.table.cells import TEXT, decode, encode, is_one_of, reorder, value_type, which_occur
 from sfumato.table.files import check_file_target, place_beside, sync_file, take_place, while_writing
 from sfumato.table.source import Source
 
@@ -62,8 +62,14 @@ def _without_history(column: pa.ChunkedArray, *, is_sorted: bool = True) -> pa.D
         encoded = encode(column)
         return reorder(encoded, pc.sort_indices(encoded.dictionary).to_numpy())
     used = [_used_places(chunk) for chunk in column.chunks]
-    if column.num_chunks == 1 and not is_sorted:
-        return reorder(column.chunk(0), used[0])
+    if column.num_chunks == 1:
+        (only,) = column.chunks
+        if not is_sorted:
+            return reorder(only, used[0])
+        if len(used[0]) == len(only.dictionary) and _is_ascending(only.dictionary) and not only.null_count:
+            # copies, as below: what a slice was cut from lies beside it
+            codes = only.indices.to_numpy().astype(np.int32)
+            return pa.DictionaryArray.from_arrays(pa.array(codes), only.dictionary.take(pa.array(used[0])))
     values = [chunk.dictionary.take(pa.array(at)) for chunk, at in zip(column.chunks, used, strict=True)]
     known = pa.concat_arrays(values).unique()
     known = known.take(pc.sort_indices(known)) if is_sorted else known
@@ -72,13 +78,18 @@ def _without_history(column: pa.ChunkedArray, *, is_sorted: bool = True) -> pa.D
         place = np.zeros(len(chunk.dictionary), dtype=np.int32)
         place[at] = pc.index_in(own, value_set=known).to_numpy()
         parts.append(pa.array(place).take(chunk.indices))
-    return pa.DictionaryArray.from_arrays(pa.concat_arrays(parts), known)
+    return pa.DictionaryArray.from_arrays(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), known)
 
 
 def _used_places(chunk: pa.DictionaryArray) -> NDArray[np.int64]:
     """Which values of the dictionary some cell has."""
     indices = chunk.indices.drop_null() if chunk.null_count else chunk.indices
-    return np.flatnonzero(np.bincount(indices.to_numpy(), minlength=len(chunk.dictionary)))
+    return np.flatnonzero(which_occur(indices.to_numpy(), len(chunk.dictionary)))
+
+
+def _is_ascending(values: pa.Array) -> bool:
+    """Whether values are texts, each of which comes after the one before it, and so is there once."""
+    return is_one_of(values.type, *TEXT) and bool(pc.all(pc.less(values[:-1], values[1:])).as_py())
 
 
 def hand_back(table: pa.Table, source: Source) -> Any:

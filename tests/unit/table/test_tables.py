@@ -945,6 +945,28 @@ def test_what_leaves_carries_no_value_that_no_row_has_and_no_trace_of_the_input_
     assert SECRET.encode() not in (tmp_path / "t.parquet").read_bytes()
 
 
+@pytest.mark.parametrize("gap", [[], [None]])
+@pytest.mark.parametrize("start", [0, 1, 90])
+def test_rows_that_leave_hold_nothing_of_the_rows_beside_them(gap, start):
+    whole = compact(pa.table({"x": pa.array(["a", "b", *gap, "a"] * 100).dictionary_encode()}))
+    assert compact(whole).equals(whole)
+    part = whole.slice(start, 4)
+    (left,) = compact(part).column("x").chunks
+    assert left.to_pylist() == part.column("x").to_pylist()
+    assert left.dictionary.to_pylist() == ["a", "b"]
+    assert left.indices.type == pa.int32()
+    assert left.indices.buffers()[1].size <= 64  # Arrow fills up to that
+
+
+def test_a_sorted_dictionary_of_which_all_is_used_is_compact_as_it_is():
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), ["a", "b"])
+    (left,) = compact(pa.table({"x": column})).column("x").chunks
+    assert (left.indices.type, left.to_pylist()) == (pa.int32(), ["b", "a", "b"])
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["a", "a"])
+    (left,) = compact(pa.table({"x": twice})).column("x").chunks
+    assert left.dictionary.to_pylist() == ["a"]
+
+
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.json"])
 def test_an_unknown_extension_is_refused_before_anything_is_written(tmp_path, name):
     said = refusal(write_table, TABLE, tmp_path / name)
