@@ -13,11 +13,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, cuts_of, noting, spelled
+from tds_cases import Case, cases, chooser_in_memory, cuts_of, noting, spelled
 
-from sfumato.encoding.encoders import encode_axis
 from sfumato.methods.specialization.loop import specialize
-from sfumato.methods.specialization.tds import ClassLabels, in_memory
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Kind
 from sfumato.recoding import tree
@@ -52,11 +50,7 @@ def test_the_cuts_are_those_of_the_twin(case: Case):
 @given(cases(max_rows=40).filter(lambda case: case.k > 1))
 def test_specializations_come_in_the_order_of_the_twin(case: Case):
     """The order tells more of scores and ties than the cuts that are left in the end."""
-    source = open_table(case.table())
-    encoded = [encode_axis(source, attribute) for attribute in case.attributes]
-    codes = np.stack([column for _domain, column in encoded])
-    domains = [domain for domain, _column in encoded]
-    chooser, _groups = in_memory(codes, ClassLabels.of(source, case.policy), domains, k=case.k)
+    chooser, codes, domains = chooser_in_memory(case.table(), case.policy, case.k)
     taken = noting(chooser, codes)
     specialize(domains, chooser)
     twin = case.twin()

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from blocks import EncodedRows
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, cuts_of, noting, spelled
+from tds_cases import Case, cases, chooser_in_memory, chooser_in_passes, cuts_of, noting, spelled
 
+from sfumato.engines.disk import DiskEngine
+from sfumato.engines.memory import MemoryEngine, encode_table
+from sfumato.engines.protocol import Room
+from sfumato.engines.rows import MOST_FILES
 from sfumato.methods.specialization import loop
-from sfumato.methods.specialization.column_counts import ColumnCounts
-from sfumato.methods.specialization.gains import Gains
+from sfumato.methods.specialization.grid_run import GridRun
 from sfumato.methods.specialization.groups import CountedGroups
-from sfumato.methods.specialization.tds import BestScore, ClassLabels, RowStorage, grow_on_disk, in_memory
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -51,36 +54,38 @@ def same_groups(rows: EncodedRows, case: Case, found: Any, portions: Any) -> int
 def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, at_once: int, size: int):
     rows = EncodedRows(case.table(), case.policy, size=size)
     with Spill() as spill:
-        cuts, portions = grow_on_disk(
-            rows,
-            rows.problem,
-            case.policy,
-            storage=RowStorage(spill, rows.layout, memory, at_once),
-            random=seeded(1),
-        )
-        found = list(portions)
+        engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory // 2)
+        run = GridRun(engine, rows, case.policy, random=seeded(1))
+        found = [(chunk.groups, chunk.payload) for chunk in run.portions()]
+        cuts = run.recoding()
         assert all(groups.size.sum() <= at_once or len(found) == 1 for groups, _ in found)
         assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
     assert all(groups.recoding is cuts for groups, _ in found)
     event(f"{min(same_groups(rows, case, found[0][0], found), 3)} portions")
 
 
+def test_the_engine_in_memory_can_work_in_parts_and_finds_the_same_groups():
+    """As the one on disk does, but without files: any room gives the same groups."""
+
+    @settings(max_examples=80)
+    @given(cases(max_rows=60), MEMORY, st.integers(1, 70), st.integers(2, 9))
+    def check(case: Case, memory: int, at_once: int, parts: int) -> None:
+        table = encode_table(open_table(case.table()), case.policy)
+        run = GridRun(MemoryEngine(Room(memory, at_once, parts)), table, case.policy, random=seeded(1))
+        found = [(chunk.groups, chunk.payload) for chunk in run.portions()]
+        numbers = pa.table({"row": np.arange(table.n_rows)})
+        rows = EncodedRows(case.table(), case.policy)
+        same_groups(rows, case, found[0][0], [(groups, numbers) for groups, _ in found])
+
+    check()
+
+
 def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any], CountedGroups]:
-    domains, labels = rows.problem.domains, rows.problem.targets.label
     with Spill() as spill:
-        counts = ColumnCounts.gather(
-            rows,
-            n_codes=[domain.n_codes for domain in domains],
-            labels=labels.column.tolist(),
-            n_classes=labels.n_classes,
-            spill=spill,
-            memory=memory,
-        )
-        gains = Gains(counts, ClassLabels.of(open_table(case.table()), case.policy).weight)
-        groups = CountedGroups(rows, gains, domains, k=case.k, memory=memory)
-        chooser = BestScore(gains, groups, k=case.k, n_rows=rows.n_rows)
+        engine = DiskEngine(spill, rows.layout, Room(2 * memory, 1, MOST_FILES), writer_bytes=memory)
+        chooser, groups = chooser_in_passes(engine, rows, case.policy, case.k)
         taken = noting(chooser, rows.rows.T)
-        loop.specialize(domains, chooser)
+        loop.specialize(rows.domains, chooser)
     return taken, groups
 
 
@@ -89,12 +94,8 @@ def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any
 def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, memory: int):
     rows = EncodedRows(case.table(), case.policy, size=16)
     taken, groups = chosen_on_disk(rows, case, memory)
-    n_axes = len(rows.problem.domains)
-    codes = np.ascontiguousarray(rows.rows[:, :n_axes].T)
-    chooser, _ = in_memory(
-        codes, ClassLabels.of(open_table(case.table()), case.policy), rows.problem.domains, k=case.k
-    )
+    chooser, codes, domains = chooser_in_memory(case.table(), case.policy, case.k)
     expected = noting(chooser, codes)
-    loop.specialize(rows.problem.domains, chooser)
+    loop.specialize(domains, chooser)
     assert taken == expected
     event("sliced" if groups.is_sliced else f"{min(rows.passes, 6)} passes")

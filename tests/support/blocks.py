@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.encoding.batches import Block
-from sfumato.encoding.domain import Domain
-from sfumato.encoding.encoders import encode_axis
+from sfumato.engines.memory import encode_table
 from sfumato.engines.rows import RowLayout
-from sfumato.methods.mondrian.kernels.problem import TARGET, Targets, table
-from sfumato.methods.specialization.tds import ClassLabels
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 
@@ -47,18 +43,6 @@ class EncodedRows(BlockRows):
     """A table as an intake would hand it to top-down specialization; its payload numbers the rows."""
 
     def __init__(self, given: Any, policy: Policy, *, size: int = 65_536) -> None:
-        source = open_table(given)
-        encoded = [encode_axis(source, attribute) for attribute in policy.schema.quasi_identifiers]
-        domains: tuple[Domain, ...] = tuple(domain for domain, _ in encoded)
-        labels = ClassLabels.of(source, policy)
-        codes = np.stack([codes for _, codes in encoded], axis=1)
-        super().__init__(
-            np.concatenate([codes, labels.codes], axis=1),
-            pa.table({"row": np.arange(source.n_rows)}),
-            size=size,
-        )
-        of_target = zip(labels.n_classes, labels.weight.tolist(), strict=True)
-        label = table(TARGET, [(len(domains) + t, *facts) for t, facts in enumerate(of_target)])
-        self.problem = SimpleNamespace(
-            domains=domains, targets=Targets(label, table(TARGET, []), 0, 1.0, 0.0)
-        )
+        table = encode_table(open_table(given), policy)
+        super().__init__(table.rows, pa.table({"row": np.arange(table.n_rows)}), size=size)
+        self.domains, self.columns = table.domains, table.columns

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 from hypothesis import strategies as st
+
+from sfumato.encoding.batches import Block
+from sfumato.engines.protocol import Plan
+from sfumato.randomness import seeded
 
 S = TypeVar("S")
 
@@ -49,3 +54,22 @@ def gather_in_parts(
         getattr(states[into], merge)(states[other])
         del states[other]
     return states[0]
+
+
+def gather_whole(plan: Plan[Any, Any], rows: Any, room: int = 10**6) -> Any:
+    """The answer of one state that is shown all rows at once."""
+    state = plan.new(room, None)
+    state.add(Block(np.ascontiguousarray(rows, dtype=np.uint32), None))
+    return plan.answer(state)
+
+
+def gather_merged(plan: Plan[Any, Any], rows: Any, data: Any, room: int = 10**6, spill: Any = None) -> Any:
+    """The answer of several states that are shown some rows each, in any order, and merged in any order."""
+    order = seeded(data.draw(st.integers(0, 2**32))).permutation(len(rows))
+    shuffled = np.asarray(rows, dtype=np.uint32)[order]
+
+    def add(state: Any, first: int, last: int) -> None:
+        state.add(Block(np.ascontiguousarray(shuffled[first:last]), None))
+
+    way = data.draw(ways_to_gather(len(rows)))
+    return plan.answer(gather_in_parts(way, lambda: plan.new(room, spill), add))

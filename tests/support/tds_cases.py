@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import naive_tds as naive
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sfumato.engines.memory import MemoryEngine, encode_table
+from sfumato.engines.protocol import Engine
+from sfumato.methods.specialization.best_score import BestScore
+from sfumato.methods.specialization.grid_run import GridRun
+from sfumato.methods.specialization.groups import CountedGroups, HeldGroups
 from sfumato.methods.specialization.loop import Candidate
-from sfumato.methods.specialization.tds import BestScore, partition
+from sfumato.methods.specialization.tds import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
+from sfumato.randomness import seeded
 from sfumato.recoding.axis import OrderedAxis
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.recoder import Partition
@@ -136,6 +143,23 @@ def spelled(cuts: Cuts) -> list[Any]:
         else [axis.nodes.path(node) for node in axis.nodes.leaf_nodes]
         for a, axis in enumerate(cuts.axes)
     ]
+
+
+def chooser_in_memory(table: pa.Table, policy: Policy, k: int) -> tuple[BestScore, Any, Any]:
+    """The chooser over rows in memory, their codes axis by axis, and the domains."""
+    rows = encode_table(open_table(table), policy)
+    gains = GridRun(MemoryEngine(), rows, policy, random=seeded(1))._gains(rows)
+    codes = np.ascontiguousarray(rows.rows.T[: len(rows.domains)])
+    groups = HeldGroups(codes, [domain.n_codes for domain in rows.domains])
+    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), codes, rows.domains
+
+
+def chooser_in_passes(engine: Engine, rows: Any, policy: Policy, k: int) -> tuple[BestScore, CountedGroups]:
+    """The chooser over rows that are counted in passes."""
+    run = GridRun(engine, rows, policy, random=seeded(1))
+    gains = run._gains(rows)
+    groups = CountedGroups(engine, rows, gains, rows.domains, k=k, memory=run.memory)
+    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), groups
 
 
 def noting(chooser: BestScore, codes: Any) -> list[tuple[int, list[int]]]:

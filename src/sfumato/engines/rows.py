@@ -119,11 +119,11 @@ def _take_payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(columns, [name[len(_CELL) :] for name in batch.schema.names[n_codes:]])
 
 
-def load_rows(rows: Rows, layout: RowLayout) -> tuple[Codes, pa.Table | None]:
+def load_rows(rows: Rows, layout: RowLayout, *, payload: bool = True) -> tuple[Codes, pa.Table | None]:
     """All rows in memory: a matrix of their codes, with a last column that is free, and their payload."""
     matrix = np.empty((rows.n_rows, layout.n_codes + 1), dtype=np.uint32)
     at, payloads = 0, []
-    for block in rows.blocks():
+    for block in rows.blocks(payload=payload):
         matrix[at : at + len(block.rows), :-1] = block.rows[:, : layout.n_codes]
         at += len(block.rows)
         if block.payload is not None:

@@ -2,7 +2,8 @@
 
 ``protocol`` says what a method is. ``METHODS`` has them by their names in a policy, and imports one when it is asked
 for. Methods whose rows form groups share ``groups`` (from groups to published rows), ``memory_plan`` (how the memory
-of a run on disk is divided) and ``refusals`` (why a column was not split).
+of a run on disk is divided) and ``refusals`` (why a column was not split). ``drafted_rows`` are rows of counts on their
+way to a release.
 """
 
 from __future__ import annotations

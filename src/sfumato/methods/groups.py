@@ -14,16 +14,19 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from sfumato.engines import protocol
 from sfumato.engines.engine import DISK, Engine
+from sfumato.engines.memory import encode_table
 from sfumato.engines.scan import Intake
+from sfumato.engines.start import start_engine
 from sfumato.methods.memory_plan import MemoryPlan, estimate_row_bytes
-from sfumato.methods.protocol import Draft, Seed
+from sfumato.methods.protocol import Draft, Extras, Seed
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.workload import Select
 from sfumato.progress import Progress
-from sfumato.randomness import Random
+from sfumato.randomness import Random, secret
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.release.query import select
@@ -107,7 +110,7 @@ def plan_memory(
 
 
 class Grower(Protocol):
-    """A run that finds groups on disk: take all chunks first; the other answers are known afterwards."""
+    """A run that finds groups: take all chunks first; the other answers are known afterwards."""
 
     def chunks(self) -> Iterator[Chunk]:
         """The groups, some at a time."""
@@ -132,6 +135,53 @@ class RowFile:
     @property
     def path(self) -> Path:
         return self.spill.path("release").with_suffix(f".{self.format}")
+
+
+class Run(Protocol):
+    """Makes a run over the rows of a table."""
+
+    def __call__(
+        self,
+        engine: protocol.Engine,
+        table: protocol.EncodedTable,
+        policy: Policy,
+        *,
+        random: Random,
+        progress: Progress,
+    ) -> Grower: ...
+
+
+def hold_groups(run: Run, source: Source, policy: Policy, *, progress: Progress) -> Partition:
+    """The groups of a table in memory."""
+    table = encode_table(source, policy, progress=progress)
+    engine = start_engine(progress=progress)
+    (chunk,) = run(engine, table, policy, random=secret(), progress=progress).chunks()
+    return chunk.groups
+
+
+def draft_groups(
+    run: Run,
+    source: Source,
+    policy: Policy,
+    choice: Engine,
+    *,
+    chance: Seed,
+    extras: Extras,
+    progress: Progress,
+) -> Draft:
+    """Draft the release of the groups that a run finds, in memory or on disk."""
+    if choice.spill is None:
+        groups = hold_groups(run, source, policy, progress=progress)
+        return make_draft(groups, source, policy, chance=chance, progress=progress)
+    spill, random = choice.spill, chance.generator()
+    intake = scan_table(source, policy, choice, spill, progress=progress)
+    plan = plan_memory(policy, choice.memory, payload_bytes=intake.payload_bytes)
+    engine = start_engine(
+        choice, layout=intake.layout, count_bytes=plan.count_bytes, max_rows=plan.max_rows, progress=progress
+    )
+    found = run(engine, intake, policy, random=random, progress=progress)
+    file = RowFile(spill, policy.method.name, extras.file_format, plan.max_rows)
+    return write_draft(found, intake, policy, file, random=random)
 
 
 def scan_table(

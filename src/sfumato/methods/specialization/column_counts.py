@@ -7,16 +7,17 @@ Methods of shared cuts score a specialization by these alone, wherever the rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import BLOCK_ROWS, Rows
+from sfumato.encoding.batches import BLOCK_ROWS, Block
 from sfumato.engines.counts import Counts
+from sfumato.engines.protocol import UNLIMITED
 from sfumato.methods.specialization.kernels.cuts import AxisEntries
 from sfumato.table.spill import Spill
 
-Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
 LEAST_ROOM = 1 << 18
@@ -50,72 +51,35 @@ class Classes:
 class ColumnCounts:
     """How many rows of each class each code of each axis has. A key is a code, then a class.
 
-    >>> codes, labels = np.array([[0, 2, 2, 2]], dtype=np.uint32), np.array([[1], [0], [1], [1]], dtype=np.uint32)
-    >>> counts = ColumnCounts.of(codes, labels, n_codes=[3], n_classes=[2])
-    >>> [(int(key) >> 1, int(key) & 1, int(n)) for keys, rows, _ in counts.between(0, 1, 3)
-    ...  for key, n in zip(keys, rows)]
-    [(2, 0, 1), (2, 1, 2)]
+    ``labels`` are the columns of the targets; those of the axes come first.
+
+    >>> rows = np.array([[0, 1], [2, 0], [2, 1], [2, 1]], dtype=np.uint32)
+    >>> counts = ColumnCounts(ColumnPlan([3], labels=[1], n_classes=[2]), memory=1000)
+    >>> counts.add(Block(rows, None))
+    >>> counts.matrix(0, 1, 3).tolist(), counts.totals(0, 0, 3).tolist()
+    ([[0, 0], [1, 2]], [1, 3])
     """
 
-    def __init__(self, columns: Sequence[Counts], classes: Classes) -> None:
-        self.columns, self.classes, self.n_rows = columns, classes, 0
-
-    @classmethod
-    def of(
-        cls, codes: Codes, labels: Codes, *, n_codes: Sequence[int], n_classes: Sequence[int]
-    ) -> ColumnCounts:
-        """Counts of rows in memory: codes (axes, rows) and labels (rows, targets)."""
-        classes = Classes(n_classes)
-        room = 8 * max(SPARSE * labels.size, BLOCK_ROWS)
-        counts = cls([Counts.new(n << classes.n_bits, room=room, spill=None) for n in n_codes], classes)
-        for first in range(0, len(labels), BLOCK_ROWS):
-            rows = slice(first, first + BLOCK_ROWS)
-            counts.add(codes[:, rows], labels[rows])
-        return counts
-
-    @classmethod
-    def gather(
-        cls,
-        rows: Rows,
-        *,
-        n_codes: Sequence[int],
-        labels: Sequence[int],
-        n_classes: Sequence[int],
-        spill: Spill | None,
-        memory: int,
-    ) -> ColumnCounts:
-        """One pass over rows anywhere; ``labels`` are the columns of the targets."""
-        counts = cls.new(n_codes, Classes(n_classes), memory=memory, spill=spill)
-        for block in rows.blocks(payload=False):
-            counts.add(block.rows.T[: len(n_codes)], np.ascontiguousarray(block.rows[:, list(labels)]))
-        counts.join()
-        return counts
-
-    @classmethod
-    def new(
-        cls, n_codes: Sequence[int], classes: Classes, *, memory: int, spill: Spill | None
-    ) -> ColumnCounts:
-        """No counts yet: the narrow columns have half of the memory for tables, the others share the rest."""
-        n_keys = np.array([n << classes.n_bits for n in n_codes], dtype=np.int64)
-        is_narrow = np.zeros(len(n_keys), dtype=np.bool_)
-        is_narrow[np.argsort(n_keys, kind="stable")[8 * np.cumsum(np.sort(n_keys)) <= memory // 2]] = True
-        share = max(memory // 2 // max(1, int((~is_narrow).sum())), LEAST_ROOM)
-        room = np.where(is_narrow, 8 * n_keys, share)
-        columns = [
-            Counts.new(n, room=size, spill=spill)
-            for n, size in zip(n_keys.tolist(), room.tolist(), strict=True)
+    def __init__(self, plan: ColumnPlan, *, memory: int, spill: Spill | None = None) -> None:
+        self.labels, self.classes, self.n_rows = list(plan.labels), Classes(plan.n_classes), 0
+        n_keys = np.array([n << self.classes.n_bits for n in plan.n_codes], dtype=np.int64)
+        is_table = np.zeros(len(n_keys), dtype=np.bool_)
+        is_table[np.argsort(n_keys, kind="stable")[8 * np.cumsum(np.sort(n_keys)) <= memory // 2]] = True
+        is_table &= n_keys <= max(min(SPARSE * plan.most_rows * len(self.labels), UNLIMITED), BLOCK_ROWS)
+        share = max(memory // 2 // max(1, int((~is_table).sum())), LEAST_ROOM)
+        self.columns = [
+            Counts.new(n, room=8 * n if fits else min(share, 8 * n - 1), spill=spill)
+            for n, fits in zip(n_keys.tolist(), is_table.tolist(), strict=True)
         ]
-        return cls(columns, classes)
 
-    def add(self, codes: Sequence[Codes] | Codes, labels: Codes) -> None:
-        """Add some rows: their codes axis by axis, and labels (rows, targets)."""
-        bits = np.uint64(self.classes.n_bits)
-        of_row = labels + self.classes.start.astype(np.uint64)
-        for column, here in zip(self.columns, codes, strict=True):
-            high = here.astype(np.uint64) << bits
-            for of_target in of_row.T:
-                column.add(high | of_target)
-        self.n_rows += len(labels)
+    def add(self, block: Block) -> None:
+        bits, of_row = np.uint64(self.classes.n_bits), block.rows[:, self.labels] + self.classes.start
+        of_target = np.ascontiguousarray(of_row.T, dtype=np.uint64)
+        for axis, column in enumerate(self.columns):
+            code = block.rows[:, axis].astype(np.uint64) << bits
+            for of_class in of_target:
+                column.add(code | of_class)
+        self.n_rows += len(block.rows)
 
     def merge(self, other: ColumnCounts) -> None:
         """Add the counts of other rows."""
@@ -147,3 +111,26 @@ class ColumnCounts:
         for entries in self.between(axis, low, high):
             np.add.at(total, entries.classes(), entries.n_rows)
         return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnPlan:
+    """Gather the counts of columns: narrow ones in tables, in half of the memory; the others share the rest.
+
+    ``most_rows`` is known of some rows: a column of many more possible counts than that is not counted in a table.
+    """
+
+    n_codes: Sequence[int]
+    labels: Sequence[int]
+    n_classes: Sequence[int]
+    most_rows: int = UNLIMITED
+    most_bytes: int = UNLIMITED
+    n_bytes: int = 0
+
+    def new(self, room: int, spill: Spill | None) -> ColumnCounts:
+        return ColumnCounts(self, memory=min(room, self.most_bytes), spill=spill)
+
+    def answer(self, state: ColumnCounts) -> ColumnCounts:
+        """The counts themselves; they will be walked often."""
+        state.join()
+        return state

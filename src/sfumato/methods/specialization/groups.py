@@ -11,18 +11,19 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Codes, Domain
+from sfumato.engines.protocol import Asked, Engine, Rows
 from sfumato.errors import InputError
 from sfumato.methods.specialization.gains import CandidateFacts, Gains
 from sfumato.methods.specialization.kernels.cuts import GroupSlices, OfferedParts, lower_least, split_groups
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
-from sfumato.methods.specialization.mesh import CellCounts, Mesh, sort_cells
+from sfumato.methods.specialization.mesh import CellCounts, Mesh, MeshPlan, SlicePlan, move_cells, sort_cells
 
 Ints = NDArray[np.int64]
 
@@ -146,8 +147,11 @@ class CountedGroups:
     Where not even the cells of one candidate fit, they are counted slice by slice, in a pass each.
     """
 
-    def __init__(self, rows: Rows, gains: Gains, domains: Sequence[Domain], *, k: int, memory: int) -> None:
-        self.rows, self.gains, self.domains, self.k, self.memory = rows, gains, domains, k, memory
+    def __init__(
+        self, engine: Engine, rows: Rows, gains: Gains, domains: Sequence[Domain], *, k: int, memory: int
+    ) -> None:
+        self.engine, self.rows, self.gains, self.domains = engine, rows, gains, domains
+        self.k, self.memory = k, memory
         self.n_groups = 1
         self.cuts = [{domain.n_codes} for domain in domains]
         """Where the pieces of each axis end."""
@@ -226,24 +230,14 @@ class CountedGroups:
         """Count the cells of as fine a mesh as fits in memory, in one pass."""
         self.open = {other: self.open[other] for other in waiting.tolist()}
         steps, stops = self._outlook(number, least, anonymity)
-        mesh = self._mesh_of(steps)
-        counts = CellCounts(mesh, self._most(mesh))
-        for block in self.rows.blocks(payload=False):
-            cells, n_added = counts.mesh.cells(block.rows), 0
-            while (n_added := counts.add(cells, begin=n_added)) < len(cells):
-                while 3 * counts.n > 2 * counts.most and len(stops) > 1:
-                    aim = stops.pop().bits - DROPPED_BITS
-                    while len(stops) > 1 and stops[-1].bits > aim:
-                        stops.pop()
-                    mesh = self._mesh_of(steps[: stops[-1].n_steps])
-                    counts = _on_coarser(counts, mesh, self._most(mesh))
-                if counts.n == counts.most:
-                    self.is_sliced = True
-                    return
-                cells = counts.mesh.cells(block.rows)
-        self.mesh = counts.mesh
-        self.resolved = {step.piece for step in steps[: stops[-1].n_steps]}
-        self.held = self._hold(counts)
+        levels = StepLevels.of(self._ends(), steps, stops, self.memory)
+        (found,) = self.engine.gather(self.rows, Asked([MeshPlan(levels)]))
+        if found.counts is None:
+            self.is_sliced = True
+            return
+        self.mesh = found.counts.mesh
+        self.resolved = {step.piece for step in levels.steps_of(found.level)}
+        self.held = self._hold(found.counts)
         self.n_groups = self.held.n_groups
         for other, candidate in self.open.items():
             if candidate.piece in self.resolved:
@@ -252,15 +246,8 @@ class CountedGroups:
     def _hold(self, counts: CellCounts) -> HeldGroups:
         """The cells that were counted as rows, in the groups that they make now."""
         places = counts.mesh.places(counts.cells())
-        coarse = Mesh.of([np.array(sorted(ends)) for ends in self.cuts])
-        in_grid = np.stack(
-            [
-                np.searchsorted(end, fine)[place]
-                for end, fine, place in zip(coarse.ends, counts.mesh.ends, places.T, strict=True)
-            ],
-            axis=1,
-        )
-        order, start = sort_cells(coarse.number_cells(in_grid))
+        grid = Mesh.of(self._ends())
+        order, start = sort_cells(move_cells(counts.cells(), counts.mesh, grid))
         group = np.empty(counts.n, dtype=np.int64)
         group[order] = np.repeat(np.arange(len(start)), np.diff(start, append=counts.n))
         return HeldGroups(
@@ -292,7 +279,7 @@ class CountedGroups:
             if other != number:
                 push(candidate, int(least[other]))
         sizes = [len(ends) for ends in self.cuts]
-        most_bits = math.log2(self._most(self._mesh_of([]))) + EMPTY_BITS
+        most_bits = math.log2(most_cells(self._mesh_of([]), self.memory)) + EMPTY_BITS
         step: Candidate | None = self.open[number]
         while step is not None:
             facts = self.gains.of(step)
@@ -313,10 +300,10 @@ class CountedGroups:
 
     def _mesh_of(self, steps: Sequence[Candidate]) -> Mesh:
         """The grid as it is, cut further by these."""
-        ends = [set(cut) for cut in self.cuts]
-        for step in steps:
-            ends[step.piece.axis].update(step.ends)
-        return Mesh.of([np.array(sorted(end)) for end in ends])
+        return cut_further(self._ends(), steps)
+
+    def _ends(self) -> list[Ints]:
+        return [np.array(sorted(ends)) for ends in self.cuts]
 
     def _in_mesh(self, candidate: Candidate) -> Candidate:
         """The same candidate, its codes being the pieces of the mesh."""
@@ -330,12 +317,6 @@ class CountedGroups:
 
         return Candidate(move(piece), tuple(move(part) for part in candidate.parts))
 
-    def _most(self, mesh: Mesh) -> int:
-        """Cells that fit in memory: two sets of them while one is made of the other, or one and its rows."""
-        counted = CellCounts.cell_bytes(mesh.n_words)
-        as_row = 52 + 16 * len(self.domains)
-        return max(self.memory // (counted + max(counted, as_row)), 2)
-
     # -- no mesh fits: one candidate, slice by slice -------------------------------------------------
 
     def _count_slices(self, number: int, least: Ints) -> None:
@@ -343,19 +324,65 @@ class CountedGroups:
         candidate = self.open[number]
         axis, low, high = candidate.piece.axis, candidate.piece.low, candidate.piece.high
         mesh = self._mesh_of([candidate])
-        waiting = [(0, 1)]
+        waiting = [SlicePlan(mesh, most_cells(mesh, self.memory), axis, low, high)]
         while waiting and least[number] >= self.k:
-            which, n_slices = waiting.pop()
-            counts = CellCounts(mesh, self._most(mesh), n_slices=n_slices, which=which)
-            for block in self.rows.blocks(payload=False):
-                code = block.rows[:, axis]
-                cells, n_added = mesh.cells(block.rows[(code >= low) & (code < high)]), 0
-                while (n_added := counts.add(cells, begin=n_added)) < len(cells):
-                    waiting.append((counts.which + counts.n_slices, 2 * counts.n_slices))
-                    counts = counts.double_slices()
+            plan = waiting.pop()
+            (counts,) = self.engine.gather(self.rows, Asked([plan]))
+            waiting += plan.rest(counts)
             if counts.n:
                 least[number] = min(least[number], counts.n_rows().min())
         self.exact.add(number)
+
+
+def most_cells(mesh: Mesh, memory: int) -> int:
+    """Cells that fit in memory: two sets of them while one is made of the other, or one and its rows."""
+    counted = CellCounts.cell_bytes(mesh.n_words)
+    as_row = 52 + 16 * len(mesh.size)
+    return max(memory // (counted + max(counted, as_row)), 2)
+
+
+def cut_further(ends: Sequence[Ints], steps: Sequence[Candidate]) -> Mesh:
+    """The mesh of a grid that is cut at these ends, and by these steps."""
+    cuts = [set(end.tolist()) for end in ends]
+    for step in steps:
+        cuts[step.piece.axis].update(step.ends)
+    return Mesh.of([np.array(sorted(cut)) for cut in cuts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepLevels:
+    """Meshes of a grid that is cut further by a list of steps, and by ever fewer of them, in ``memory`` bytes."""
+
+    ends: Sequence[Ints]
+    steps: Sequence[Candidate]
+    n_steps: Sequence[int]
+    memory: int
+
+    @classmethod
+    def of(
+        cls, ends: Sequence[Ints], steps: Sequence[Candidate], stops: Sequence[Stop], memory: int
+    ) -> StepLevels:
+        """Each mesh has 2^1.5 times fewer cells than the one before, or is the coarsest."""
+        chosen = [stops[-1]]
+        for stop in reversed(stops):
+            if stop.bits <= chosen[-1].bits - DROPPED_BITS:
+                chosen.append(stop)
+        if chosen[-1] != stops[0]:
+            chosen.append(stops[0])
+        return cls(ends, steps, [stop.n_steps for stop in chosen], memory)
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.n_steps)
+
+    def steps_of(self, level: int) -> Sequence[Candidate]:
+        return self.steps[: self.n_steps[level]]
+
+    def mesh(self, level: int) -> Mesh:
+        return cut_further(self.ends, self.steps_of(level))
+
+    def most(self, mesh: Mesh) -> int:
+        return most_cells(mesh, self.memory)
 
 
 def score_of(facts: CandidateFacts, least: int, anonymity: int) -> float:
@@ -363,9 +390,3 @@ def score_of(facts: CandidateFacts, least: int, anonymity: int) -> float:
     if facts.is_free:
         return math.inf
     return facts.gain / (facts.rows * (anonymity - min(least, anonymity) + 1))
-
-
-def _on_coarser(counts: CellCounts, mesh: Mesh, most: int) -> CellCounts:
-    """The same rows on a mesh whose cuts are some of those of the counts' own."""
-    move = [np.searchsorted(new, old) for new, old in zip(mesh.ends, counts.mesh.ends, strict=True)]
-    return counts.onto(mesh, move, most)

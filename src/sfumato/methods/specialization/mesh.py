@@ -6,13 +6,16 @@ no more fit in memory, neighbouring cells are put together and counting goes on:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.encoding.batches import Block
 from sfumato.methods.specialization.kernels.cuts import CellTables, add_cells, fill_cells, find_cells
+from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -122,6 +125,21 @@ def _tables_of(
     )
 
 
+def move_cells(cells: CellNumbers, old: Mesh, new: Mesh) -> CellNumbers:
+    """The cells of a coarser mesh that these cells of another lie in.
+
+    >>> fine, coarse = Mesh.of([np.array([1, 2, 5])]), Mesh.of([np.array([2, 5])])
+    >>> move_cells(np.array([[0], [1], [2]], dtype=np.uint64), fine, coarse).tolist()
+    [[0], [0], [1]]
+    """
+    places = old.places(cells)
+    for a, size in enumerate(old.size):
+        to = np.empty(size, dtype=np.int64)
+        to[old.place[a]] = new.place[a][np.searchsorted(new.ends[a], old.ends[a])]
+        places[:, a] = to[places[:, a]]
+    return new.number_cells(places)
+
+
 def hashes_of(cells: CellNumbers) -> NDArray[np.uint64]:
     """A hash of each cell number, all bits of it mixed."""
     out = np.zeros(len(cells), dtype=np.uint64)
@@ -190,14 +208,12 @@ class CellCounts:
         find_cells(cells, hashes_of(cells), self.slot, self.key, out)
         return out
 
-    def onto(self, mesh: Mesh, move: Sequence[Ints], most: int) -> CellCounts:
-        """The same rows on a coarser mesh; ``move`` says of each axis where each coordinate goes."""
+    def onto(self, mesh: Mesh, most: int) -> CellCounts:
+        """The same rows on a coarser mesh."""
         out = CellCounts(mesh, most)
         for first in range(0, self.n, STEP):
-            places = self.mesh.places(self.key[first : min(first + STEP, self.n)])
-            for a, to in enumerate(move):
-                places[:, a] = to[places[:, a]]
-            out.add(mesh.number_cells(places), self.rows[first : first + len(places)])
+            some = slice(first, min(first + STEP, self.n))
+            out.add(move_cells(self.key[some], self.mesh, mesh), self.rows[some])
         return out
 
     def double_slices(self) -> CellCounts:
@@ -205,3 +221,130 @@ class CellCounts:
         out = CellCounts(self.mesh, self.most, n_slices=2 * self.n_slices, which=self.which)
         out.add(self.cells(), self.n_rows())
         return out
+
+
+# ---- counts in passes over rows --------------------------------------------------------------------
+
+
+class Levels(Protocol):
+    """Ever coarser meshes, and how many cells of each may be held: no fewer than of the one before."""
+
+    @property
+    def n_levels(self) -> int: ...
+
+    def mesh(self, level: int) -> Mesh: ...
+
+    def most(self, mesh: Mesh) -> int: ...
+
+
+class MeshCounts:
+    """Counts of the cells of the finest mesh whose cells fit in memory: None if there is none.
+
+    Which mesh that is depends on the rows alone, not on their order: it becomes coarser by one level whenever there are
+    more cells than fit.
+    """
+
+    def __init__(self, levels: Levels) -> None:
+        self.levels, self.level = levels, 0
+        mesh = levels.mesh(0)
+        self.counts: CellCounts | None = CellCounts(mesh, levels.most(mesh))
+
+    def add(self, block: Block) -> None:
+        n_added = 0
+        while self.counts is not None:
+            n_added = self.counts.add(self.counts.mesh.cells(block.rows), begin=n_added)
+            if n_added == len(block.rows):
+                return
+            self._coarsen()
+
+    def merge(self, other: MeshCounts) -> None:
+        """Add the rows of other counts; the coarser of two meshes is taken."""
+        while self.counts is not None and self.level < other.level:
+            self._coarsen()
+        if other.counts is None:
+            self.counts = None
+            return
+        cells, n_rows, n_added = other.counts.cells(), other.counts.n_rows(), 0
+        while self.counts is not None:
+            moved = move_cells(cells, other.counts.mesh, self.counts.mesh)
+            n_added = self.counts.add(moved, n_rows, begin=n_added)
+            if n_added == len(cells):
+                return
+            self._coarsen()
+
+    def _coarsen(self) -> None:
+        assert self.counts is not None
+        self.level += 1
+        if self.level == self.levels.n_levels:
+            self.counts = None
+            return
+        mesh = self.levels.mesh(self.level)
+        self.counts = self.counts.onto(mesh, self.levels.most(mesh))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeshPlan:
+    """Gather the counts of cells of the finest of several meshes that fits in memory."""
+
+    levels: Levels
+    n_bytes: int = 0
+
+    def new(self, room: int, spill: Spill | None) -> MeshCounts:  # noqa: ARG002 - the levels know how many cells fit
+        return MeshCounts(self.levels)
+
+    def answer(self, state: MeshCounts) -> MeshCounts:
+        return state
+
+
+class SliceCounts:
+    """Counts of the cells of a slice, by their hash: of as large a slice as fits in memory.
+
+    Only rows with codes [low, high) of an axis are counted.
+    """
+
+    def __init__(self, plan: SlicePlan) -> None:
+        self.plan = plan
+        self.counts = CellCounts(plan.mesh, plan.most, n_slices=plan.n_slices, which=plan.which)
+
+    def add(self, block: Block) -> None:
+        code = block.rows[:, self.plan.axis]
+        rows = block.rows[(code >= self.plan.low) & (code < self.plan.high)]
+        self._add(self.plan.mesh.cells(rows), np.ones(len(rows), dtype=np.int64))
+
+    def merge(self, other: SliceCounts) -> None:
+        """Add the rows of other counts; the smaller of two slices is taken."""
+        while self.counts.n_slices < other.counts.n_slices:
+            self.counts = self.counts.double_slices()
+        self._add(other.counts.cells(), other.counts.n_rows())
+
+    def _add(self, cells: CellNumbers, n_rows: Ints) -> None:
+        n_added = 0
+        while (n_added := self.counts.add(cells, n_rows, begin=n_added)) < len(cells):
+            self.counts = self.counts.double_slices()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicePlan:
+    """Gather the counts of cells of one slice in ``n_slices``: number ``which``, or a part of it if it does not fit."""
+
+    mesh: Mesh
+    most: int
+    axis: int
+    low: int
+    high: int
+    which: int = 0
+    n_slices: int = 1
+    n_bytes: int = 0
+
+    def new(self, room: int, spill: Spill | None) -> SliceCounts:  # noqa: ARG002 - ``most`` says how many cells fit
+        return SliceCounts(self)
+
+    def answer(self, state: SliceCounts) -> CellCounts:
+        return state.counts
+
+    def rest(self, found: CellCounts) -> Iterator[SlicePlan]:
+        """The slices that are left, if only a part of this one was counted."""
+        n_slices = self.n_slices
+        while n_slices < found.n_slices:
+            yield replace(self, which=self.which + n_slices, n_slices=2 * n_slices)
+            n_slices *= 2

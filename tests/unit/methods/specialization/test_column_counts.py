@@ -11,9 +11,14 @@ import pytest
 from blocks import BlockRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging import gather_merged
 
 from sfumato.engines import counts as counts_module
-from sfumato.methods.specialization.column_counts import Classes, ColumnCounts
+from sfumato.engines.disk import DiskEngine
+from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.protocol import Asked, Room
+from sfumato.engines.rows import MOST_FILES
+from sfumato.methods.specialization.column_counts import Classes, ColumnPlan
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, sort_cells
 from sfumato.methods.specialization.order import RowsByCell, count_cells
 from sfumato.randomness import seeded
@@ -56,31 +61,23 @@ def test_entries_are_the_counts_of_values_and_classes_however_rows_are_divided_a
     low = data.draw(st.integers(0, 30))
     high = data.draw(st.integers(low, 30))
     classes = Classes([2, 3])
-    part_of_row = random.integers(0, 5, n)
-    whole = ColumnCounts.of(codes, labels, n_codes=n_codes, n_classes=[2, 3])
+    rows = np.concatenate([codes.T, labels], axis=1)
+    plan = ColumnPlan(
+        n_codes, labels=[2, 3], n_classes=[2, 3], most_rows=data.draw(st.sampled_from([0, 10**6]))
+    )
+    (whole,) = MemoryEngine().gather(BlockRows(rows, size=7), Asked([plan]))
     with pytest.MonkeyPatch.context() as patch, Spill() as spill:
         patch.setattr("sfumato.methods.specialization.column_counts.LEAST_ROOM", 0)
         patch.setattr(counts_module, "FEWEST", data.draw(st.integers(1, 40)))
-        states = [
-            ColumnCounts.new(n_codes, classes, memory=memory, spill=spill if is_stored else None)
-            for _ in range(5)
-        ]
-        for part, state in enumerate(states):
-            chosen = part_of_row == part
-            state.add(codes[:, chosen], labels[chosen])
-        while len(states) > 1:
-            i = data.draw(st.integers(0, len(states) - 2))
-            states[i].merge(states.pop(i + 1))
-        (merged,) = states
-        merged.join()
+        merged = gather_merged(plan, rows, data, room=memory, spill=spill if is_stored else None)
         for counts in (whole, merged):
             assert counts.n_rows == n
             for axis in (0, 1):
                 expected = counted(codes[axis], labels, classes.start, low, high)
                 assert spelled(counts.between(axis, low, high)) == expected
                 of_class = Counter(dict.fromkeys(range(5), 0))
-                for _, c, rows in expected:
-                    of_class[c] += rows
+                for _, c, n_rows in expected:
+                    of_class[c] += n_rows
                 assert counts.totals(axis, low, high).tolist() == [of_class[c] for c in range(5)]
 
 
@@ -91,11 +88,12 @@ def test_columns_are_counted_in_one_pass_whatever_the_memory(memory):
     codes = np.stack([random.integers(0, size, n) for size in n_codes]).astype(np.uint32)
     labels = random.integers(0, 4, (n, 1)).astype(np.uint32)
     rows = BlockRows(np.concatenate([codes, labels.T]).T, size=1000)
-    expected = ColumnCounts.of(codes, labels, n_codes=n_codes, n_classes=[4])
+    plan = ColumnPlan(n_codes, labels=[3], n_classes=[4])
+    (expected,) = MemoryEngine().gather(rows, Asked([plan]))
+    rows.passes = 0
     with Spill() as spill:
-        found = ColumnCounts.gather(
-            rows, n_codes=n_codes, labels=[3], n_classes=[4], spill=spill, memory=memory
-        )
+        engine = DiskEngine(spill, rows.layout, Room(memory), writer_bytes=memory)
+        (found,) = engine.gather(rows, Asked([plan]))
         assert (rows.passes, found.n_rows) == (1, n)
         assert (spill.counters.bytes_written > 0) == (memory < 10**9)
         for axis, size in enumerate(n_codes):
@@ -169,7 +167,8 @@ def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_onc
     mesh = Mesh.of([np.arange(1, 9)] * 3, [random.permutation(8) for _ in range(3)])
     rows = BlockRows(codes, pa.table({"row": np.arange(100)}), size=size)
     with Spill() as spill:
-        by_cell = RowsByCell(mesh, spill, rows.layout, at_once=at_once, memory=memory, random=random)
+        engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory)
+        by_cell = RowsByCell(engine, mesh, memory, random)
         files = by_cell.files(rows)
         assert sum(file.n_rows for file in files) == 100
         assert all(file.n_rows <= at_once for file in files) or len(files) == 1
@@ -188,11 +187,12 @@ def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_onc
 def test_counts_of_cells_become_coarser_until_they_fit_and_stay_in_order():
     codes = seeded(1).integers(0, 64, (5000, 3)).astype(np.uint32)
     mesh = Mesh.of([np.arange(1, 65)] * 3)
-    counts = count_cells(BlockRows(codes, size=100), mesh, 64 * 200)
-    assert 50 <= counts.n <= 200
-    assert counts.mesh.size == (64, 1, 1)
-    assert sorted(counts.n_rows().tolist()) == sorted(Counter(codes[:, 0].tolist()).values())
-    exact = count_cells(BlockRows(codes, size=100), mesh, 10**6)
+    counts = count_cells(MemoryEngine(), BlockRows(codes, size=100), mesh, 64 * 200)
+    assert 100 <= counts.n <= 200
+    assert counts.mesh.size == (64, 2, 1)
+    halves = Counter(zip(codes[:, 0].tolist(), (codes[:, 1] // 32).tolist(), strict=True))
+    assert sorted(counts.n_rows().tolist()) == sorted(halves.values())
+    exact = count_cells(MemoryEngine(), BlockRows(codes, size=100), mesh, 10**6)
     assert exact.mesh is mesh
     assert exact.n == len({tuple(line) for line in codes.tolist()})
 
@@ -205,7 +205,8 @@ def test_a_cell_larger_than_memory_is_scattered_at_random():
     seen = np.zeros((n, n), dtype=np.int64)
     with Spill() as spill:
         for _ in range(runs):
-            by_cell = RowsByCell(mesh, spill, rows.layout, at_once=10, memory=10**6, random=random)
+            engine = DiskEngine(spill, rows.layout, Room(10**6, 10, MOST_FILES), writer_bytes=10**6)
+            by_cell = RowsByCell(engine, mesh, 10**6, random)
             files = by_cell.files(rows)
             assert len(files) >= 3
             numbers = [

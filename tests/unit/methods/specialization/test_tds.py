@@ -10,15 +10,16 @@ import naive_tds as naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from tds_cases import cuts_of
+from tds_cases import chooser_in_memory, cuts_of
 
 import sfumato as sf
 from sfumato.encoding.domain import OrderedDomain
 from sfumato.encoding.encoders import encode_axis
 from sfumato.errors import PolicyError, RequirementUnreachable
 from sfumato.methods.specialization import loop
+from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.loop import Candidate, Piece
-from sfumato.methods.specialization.tds import BestScore, ClassLabels, in_memory, partition
+from sfumato.methods.specialization.tds import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.recoding.recoder import Partition
@@ -97,11 +98,7 @@ def watched(chooser: BestScore) -> list[dict[int, tuple[float, int]]]:
 
 def test_the_first_scores_of_the_running_example_are_those_of_the_paper():
     """34 rows, 21 Y and 13 N; hours are divided into [1-37) and [37-99): InfoGain .3584."""
-    source, given = open_table(table_1()), policy()
-    encoded = [encode_axis(source, attribute) for attribute in given.schema.quasi_identifiers]
-    domains = [domain for domain, _ in encoded]
-    codes = np.stack([column for _, column in encoded])
-    chooser, _groups = in_memory(codes, ClassLabels.of(source, given), domains, k=4)
+    chooser, _, domains = chooser_in_memory(table_1(), policy(), 4)
     seen = watched(chooser)
     loop.specialize(domains, chooser)
     education, sex, hours = (seen[0][i] for i in range(3))

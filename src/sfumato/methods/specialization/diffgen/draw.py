@@ -17,10 +17,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Rows
 from sfumato.encoding.declared import cut_of
 from sfumato.encoding.domain import Domain, OrderedDomain
-from sfumato.methods.specialization.column_counts import ColumnCounts
+from sfumato.engines.protocol import Asked, Engine, Rows
+from sfumato.engines.start import start_engine
+from sfumato.methods.specialization.column_counts import ColumnPlan
+from sfumato.methods.specialization.diffgen.counts import RowCountPlan
 from sfumato.methods.specialization.diffgen.paper import PaperChooser
 from sfumato.methods.specialization.diffgen.plan import ROW_COUNT, BudgetPlan, CellLimit, specializations_for
 from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
@@ -30,7 +32,6 @@ from sfumato.policy.options.diffgen import PAPER, SMOOTH, Cut, DiffGenOptions
 from sfumato.privacy.ledger import Draw, Ledger
 from sfumato.privacy.mechanisms import DISCRETE_LAPLACE, Mechanisms
 from sfumato.progress import Progress, no_progress
-from sfumato.table.spill import Spill
 
 Ints = NDArray[np.int64]
 AllCuts = tuple[tuple[Piece, ...], ...]
@@ -60,20 +61,20 @@ def draw(
     options: DiffGenOptions,
     mechanisms: Mechanisms,
     *,
-    spill: Spill | None = None,
-    memory: int | None = None,
+    engine: Engine | None = None,
     progress: Progress = no_progress,
 ) -> DrawnCuts:
-    """Draw cuts and counts of rows (codes of every domain, then the class), within ``memory`` bytes."""
-    ledger, table = Ledger(options.epsilon), ClassifiedRows(rows, domains, n_classes)
+    """Draw cuts and counts of rows (codes of every domain, then the class) that live in an ``engine``."""
+    ledger = Ledger(options.epsilon)
+    table = ClassifiedRows(start_engine() if engine is None else engine, rows, domains, n_classes)
     if options.cuts is not None:
         cuts = given_cuts(options.cuts, domains)
         share = ledger.unspent
     elif options.variant == PAPER:
-        cuts = _cut_as_published(table, options, mechanisms, ledger, spill, memory, progress)
+        cuts = _cut_as_published(table, options, mechanisms, ledger, progress)
         share = ledger.epsilon / 2
     else:
-        cuts = _cut_as_tuned(table, options, mechanisms, ledger, memory, progress)
+        cuts = _cut_as_tuned(table, options, mechanisms, ledger, progress)
         share = ledger.unspent
     progress("counting", 0, 1)
     exact = table.count_cells(mesh_of(cuts))
@@ -85,24 +86,14 @@ def draw(
 
 
 def _cut_as_published(
-    table: ClassifiedRows,
-    options: DiffGenOptions,
-    mechanisms: Mechanisms,
-    ledger: Ledger,
-    spill: Spill | None,
-    memory: int | None,
-    progress: Progress,
+    table: ClassifiedRows, options: DiffGenOptions, mechanisms: Mechanisms, ledger: Ledger, progress: Progress
 ) -> AllCuts:
     """The cuts of the variant paper, by counts of columns alone, gathered in one pass."""
     domains = table.domains
-    counts = ColumnCounts.gather(
-        table.rows,
-        n_codes=[domain.n_codes for domain in domains],
-        labels=[len(domains)],
-        n_classes=[table.n_classes],
-        spill=spill,
-        memory=memory or 1 << 62,
+    plan = ColumnPlan(
+        [domain.n_codes for domain in domains], labels=[len(domains)], n_classes=[table.n_classes]
     )
+    (counts,) = table.engine.gather(table.rows, Asked([plan]))
     h = options.specializations
     chooser = PaperChooser(
         counts,
@@ -118,17 +109,12 @@ def _cut_as_published(
 
 
 def _cut_as_tuned(
-    table: ClassifiedRows,
-    options: DiffGenOptions,
-    mechanisms: Mechanisms,
-    ledger: Ledger,
-    memory: int | None,
-    progress: Progress,
+    table: ClassifiedRows, options: DiffGenOptions, mechanisms: Mechanisms, ledger: Ledger, progress: Progress
 ) -> AllCuts:
     """The cuts of the variant tuned, in passes over the rows."""
     h = options.specializations
     if h is None:
-        h = specializations_for(ledger.epsilon, _noisy_rows(table.rows, mechanisms, ledger))
+        h = specializations_for(ledger.epsilon, _noisy_rows(table, mechanisms, ledger))
     cutter = TunedCutter(
         table,
         options.score or SMOOTH,
@@ -136,16 +122,15 @@ def _cut_as_tuned(
         limit=CellLimit([1] * len(table.domains), options.max_cells),
         ledger=ledger,
         mechanisms=mechanisms,
-        memory=memory,
         progress=progress,
     )
     return push_down(table.domains, cutter)
 
 
-def _noisy_rows(rows: Rows, mechanisms: Mechanisms, ledger: Ledger) -> int:
+def _noisy_rows(table: ClassifiedRows, mechanisms: Mechanisms, ledger: Ledger) -> int:
     """A noisy number of rows: the exact one is as secret as any other count."""
     share = ROW_COUNT * ledger.epsilon
-    exact = np.array([sum(len(block.rows) for block in rows.blocks(payload=False))], dtype=np.int64)
+    exact = np.array(table.engine.gather(table.rows, Asked([RowCountPlan()])), dtype=np.int64)
     ledger.charge(Draw(ROWS, "", DISCRETE_LAPLACE, share, 1 / share))
     noisy = int(mechanisms.discrete_laplace(exact, 1 / share)[0])
     ledger.note(noisy)

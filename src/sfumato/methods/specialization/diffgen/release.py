@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Rows
-from sfumato.encoding.declared import DeclaredRows, HeldRows, hold_rows
-from sfumato.engines.rows import KeptRows, PartWriter, RowLayout
+from sfumato.encoding.declared import DeclaredRows
+from sfumato.engines.engine import Engine
+from sfumato.engines.rows import RowLayout
+from sfumato.engines.start import HERE, start_engine
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
@@ -27,7 +28,6 @@ from sfumato.recoding.counts import GridLines
 from sfumato.recoding.cuts import Cuts
 from sfumato.release.certificate import Claims, Privacy, public_of
 from sfumato.table.source import Source
-from sfumato.table.spill import Spill
 
 Ints = NDArray[np.int64]
 
@@ -57,34 +57,19 @@ def draw_release(
     policy: Policy,
     *,
     chance: Mechanisms,
-    spill: Spill | None = None,
-    memory: int | None = None,
+    chosen: Engine = HERE,
     progress: Progress = no_progress,
 ) -> DrawnCounts:
-    """Draw cuts and counts of a table by the mechanisms of ``chance``.
-
-    Its rows are held in memory, or in files of ``spill`` if there is one.
-    """
+    """Draw cuts and counts of a table by the mechanisms of ``chance``; its rows live in the ``chosen`` engine."""
     options = policy.options_for(DiffGenOptions)
     progress("encoding", 0, 1)
-    if spill is None:
-        table: HeldRows | DeclaredRows = hold_rows(source, policy)
-        rows: Rows = table
-    else:
-        table = DeclaredRows(source, policy, memory=memory)
-        rows = _keep_rows(table, spill, memory)
-    found = draw(
-        rows,
-        table.domains,
-        len(table.class_values),
-        options,
-        chance,
-        spill=spill,
-        memory=memory,
-        progress=progress,
-    )
-    if isinstance(rows, KeptRows):
-        rows.delete()
+    table = DeclaredRows(source, policy, memory=chosen.memory or None)
+    n_classes = len(table.class_values)
+    layout = RowLayout.of([*(domain.n_codes - 1 for domain in table.domains), n_classes - 1])
+    engine = start_engine(chosen, layout=layout, count_bytes=chosen.memory)
+    rows = engine.keep(table, payload=False)
+    found = draw(rows, table.domains, n_classes, options, chance, engine=engine, progress=progress)
+    engine.discard(rows)
     recoding = found.grid.recoding(len(found.counts), policy.output, policy.schema.left_out)
     ledger = found.ledger
     privacy = Privacy(
@@ -97,9 +82,3 @@ def draw_release(
         public_of(policy),
     )
     return DrawnCounts(recoding, GridLines.of(recoding, policy), found.counts, privacy)
-
-
-def _keep_rows(rows: DeclaredRows, spill: Spill, memory: int | None) -> KeptRows:
-    """Rows that are encoded once, and then read from a file."""
-    layout = RowLayout.of([*(domain.n_codes - 1 for domain in rows.domains), len(rows.class_values) - 1])
-    return KeptRows(rows, PartWriter(spill, 1, layout, memory=(memory or 1 << 28) // 2), payload=False)

@@ -15,19 +15,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Rows
 from sfumato.encoding.domain import Domain, OrderedDomain
+from sfumato.engines.protocol import Asked, Engine, Rows
+from sfumato.methods.specialization.diffgen.counts import BinPlan, CellPlan
 from sfumato.methods.specialization.diffgen.paper import SPECIALIZATION
 from sfumato.methods.specialization.diffgen.plan import BudgetPlan, CellLimit
-from sfumato.methods.specialization.kernels.purity import (
-    BITS,
-    GINI,
-    MAX,
-    PieceBins,
-    add_bin_counts,
-    add_cell_counts,
-    add_gains,
-)
+from sfumato.methods.specialization.kernels.purity import BITS, GINI, MAX, PieceBins, add_gains
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
 from sfumato.methods.specialization.mesh import Mesh
 from sfumato.privacy.ledger import Draw, Ledger
@@ -54,23 +47,22 @@ MOST_PENALTY = 1 << 62
 """The most that a candidate can lose for its new cells: a larger one would not fit 64 bits, and changes nothing."""
 
 BYTES = 256 << 20
-"""Memory for counts of bins by cell, unless the caller says how much there is."""
+"""Memory for counts of bins by cell, unless the engine says how much there is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifiedRows:
-    """Rows of codes, one of each domain, then the class."""
+    """Rows of codes, one of each domain, then the class, and the engine that they live in."""
 
+    engine: Engine
     rows: Rows
     domains: Sequence[Domain]
     n_classes: int
 
     def count_cells(self, mesh: Mesh) -> Ints:
         """The rows (cells, classes) of every cell of a mesh, in one pass."""
-        out = np.zeros((math.prod(mesh.size), self.n_classes), dtype=np.int64)
-        for block in self.rows.blocks(payload=False):
-            add_cell_counts(block.rows, mesh.cells(block.rows)[:, 0], out)
-        return out
+        (counts,) = self.engine.gather(self.rows, Asked([CellPlan(mesh, self.n_classes)]))
+        return counts
 
 
 class TunedCutter:
@@ -85,14 +77,13 @@ class TunedCutter:
         limit: CellLimit,
         ledger: Ledger,
         mechanisms: Mechanisms,
-        memory: int | None = None,
         progress: Progress = no_progress,
     ) -> None:
         self.table, self.domains, self.n_classes = table, table.domains, table.n_classes
         self.score = score
         self.plan, self.limit = plan, limit
         self.ledger, self.mechanisms = ledger, mechanisms
-        self.memory, self.progress = memory or BYTES, progress
+        self.memory, self.progress = table.engine.room.bytes_or(BYTES), progress
         self.cuts: list[list[Piece]] = [[] for _ in table.domains]
         self.n_taken = 0
 
@@ -168,10 +159,10 @@ class TunedCutter:
             cells = slice(low, low + step)
             number = np.full(self.limit.n_cells, -1, dtype=np.int32)
             number[counted[cells]] = np.arange(len(counted[cells]))
-            out = np.zeros((int(begin[-1]), len(counted[cells]), self.n_classes), dtype=np.uint32)
-            for block in self.table.rows.blocks(payload=False):
-                add_bin_counts(block.rows, mesh.cells(block.rows)[:, 0], number, first, bin_of_code, out)
-            add_gains(out, place[cells], pieces, self._score(), _most_rows(self.n_classes), gains)
+            shape = int(begin[-1]), len(counted[cells]), self.n_classes
+            plan = BinPlan(mesh, number, first, bin_of_code, shape)
+            (counts,) = self.table.engine.gather(self.table.rows, Asked([plan]))
+            add_gains(counts, place[cells], pieces, self._score(), _most_rows(self.n_classes), gains)
         return gains
 
     def _bins(self, nodes: Sequence[Node], first: Ints) -> tuple[NDArray[np.int32], Ints]:

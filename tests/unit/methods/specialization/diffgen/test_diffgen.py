@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from sfumato.encoding.batches import Block
 from sfumato.encoding.domain import OrderedDomain, TreeDomain
+from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.protocol import UNLIMITED, Room
 from sfumato.methods.specialization.diffgen import draw
 from sfumato.methods.specialization.diffgen.draw import given_cuts, with_total
 from sfumato.methods.specialization.diffgen.plan import BudgetPlan, CellLimit
@@ -95,8 +97,8 @@ def test_neither_blocks_nor_memory_nor_the_order_of_rows_changes_what_is_drawn(g
     if "order" in how:
         other = Rows(np.random.default_rng(how["order"]).permutation(whole.codes))
     one, two = (
-        draw(rows, DOMAINS, 2, options(**given), mechanisms.seeded(11), memory=memory)
-        for rows, memory in ((whole, None), (other, how.get("memory")))
+        draw(rows, DOMAINS, 2, options(**given), mechanisms.seeded(11), engine=MemoryEngine(Room(memory)))
+        for rows, memory in ((whole, UNLIMITED), (other, how.get("memory", UNLIMITED)))
     )
     assert [ends.tolist() for ends in one.grid.ends] == [ends.tolist() for ends in two.grid.ends]
     assert one.counts.tolist() == two.counts.tolist()
@@ -226,8 +228,8 @@ def test_the_least_epsilon_and_the_largest_grid_are_drawn_as_any_other():
     assert found.ledger.unspent == 0
     limit = CellLimit([1000, 1, 100, 1], 10**6)
     cutter: Any = TunedCutter(
-        ClassifiedRows(people(10), DOMAINS, 2), "smooth", plan=BudgetPlan.of(given.epsilon, 20), limit=limit,
-        ledger=Ledger(given.epsilon), mechanisms=mechanisms.seeded(1),
+        ClassifiedRows(MemoryEngine(), people(10), DOMAINS, 2), "smooth",
+        plan=BudgetPlan.of(given.epsilon, 20), limit=limit, ledger=Ledger(given.epsilon), mechanisms=mechanisms.seeded(1),
     )  # fmt: skip
     cutter._gains = lambda nodes: np.zeros(len(nodes), dtype=np.int64)
     whole = Node.of(Piece(1, 0, 5, 0), 0, DOMAINS)
