@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import NODE, Table
-from sfumato.methods.mondrian.node_range import NodeRange
-from sfumato.methods.mondrian.subtree import list_children
+from sfumato.methods.mondrian.node_range import NodeRange, narrow
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -74,10 +73,11 @@ def begin_tree(
     n_rows = np.bincount(leaf_of_row, minlength=len(table))
     table["end"] = np.cumsum(n_rows)
     table["start"] = table["end"] - n_rows
-    leaves = {
-        node: OpenNode.of(int(table["start"][node]), int(table["end"][node]), own)
-        for node, own in find_leaf_ranges(nodes, known, axes)
-    }
+    found = find_leaf_bounds(nodes, known, axes)
+    start, end = table["start"][found.leaf].tolist(), table["end"][found.leaf].tolist()
+    regions = [None] * len(start) if found.regions is None else found.regions
+    each = zip(found.leaf.tolist(), start, end, found.bounds, regions, strict=True)
+    leaves = {leaf: OpenNode(*of_leaf) for leaf, *of_leaf in each}
     return BegunTree(table, leaves), order
 
 
@@ -89,13 +89,36 @@ def as_table(nodes: Nodes) -> Table:
     return table
 
 
-def find_leaf_ranges(nodes: Nodes, root: NodeRange, axes: Axes) -> Iterator[tuple[int, NodeRange]]:
-    """Each leaf of a tree with its range, which follows from the splits above it."""
-    known = {0: root}
-    for node in range(len(nodes.axis)):
-        here = known.pop(node)
-        if nodes.axis[node] < 0:
-            yield node, here
-        axis, threshold = int(nodes.axis[node]), int(nodes.threshold[node])
-        for child in list_children(nodes, node):
-            known[child] = here.child(axes, axis, threshold, int(nodes.branch[child]))
+class LeafBounds(NamedTuple):
+    """The leaves of a tree, ascending, with what the splits above say of their codes."""
+
+    leaf: Ints
+    bounds: Ints  # (leaves, 4, axes), see ``NodeRange.as_bounds``
+    regions: Ints | None  # (leaves, 2, axes), see ``NodeRange.as_region``
+
+    def range_of(self, leaf: int) -> NodeRange:
+        at = int(np.searchsorted(self.leaf, leaf))
+        return NodeRange.from_bounds(self.bounds[at], None if self.regions is None else self.regions[at])
+
+
+def find_leaf_bounds(nodes: Nodes, root: NodeRange, axes: Axes) -> LeafBounds:
+    """What the splits above say of the leaves of a tree, found level by level."""
+    here, bounds, region = np.zeros(1, dtype=np.int64), root.as_bounds()[None], root.as_region()
+    regions = None if region is None else region[None]
+    found: list[tuple[Ints, Ints, Ints | None]] = []
+    while len(here):
+        is_leaf = nodes.axis[here] < 0
+        found.append((here[is_leaf], bounds[is_leaf], None if regions is None else regions[is_leaf]))
+        inner = np.flatnonzero(~is_leaf)
+        n_children = nodes.n_children[here[inner]]
+        above = np.repeat(inner, n_children)
+        place = np.arange(len(above)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
+        parent = here[above]
+        here, bounds = nodes.first_child[parent] + place, bounds[above]
+        regions = None if regions is None else regions[above]
+        narrow(bounds, regions, axes, nodes.axis[parent], nodes.threshold[parent], nodes.branch[here])
+    leaf, bounds = (np.concatenate([level[i] for level in found]) for i in range(2))
+    order = np.argsort(leaf)
+    if root.region is not None:
+        regions = np.concatenate([own for *_, own in found if own is not None])[order]
+    return LeafBounds(leaf[order], bounds[order], regions)

@@ -1,19 +1,23 @@
 """What is known of the codes of a tree node before its rows are read.
 
 The compiled code reads and narrows the same facts as one (4, axes) array, whose lines it calls LOW, HIGH, COVER and
-IS_EXACT (``kernels.problem``); outside it, ``as_bounds`` and ``from_bounds`` are the only places that know their order.
+IS_EXACT (``kernels.problem``); outside it, this module is the only one that knows their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
+from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
+
+AFTER, LAST = range(2)
+"""Lines of a region, which is (2, axes), see ``QueryRegion``."""
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -67,32 +71,10 @@ class NodeRange:
         ``branch`` is the hierarchy node of the child; on an ordered axis it is 0 for codes up to the threshold and 1
         for codes above it.
         """
-        if axes.is_tree[axis]:
-            return self._below_node(axes, axis, branch)
-        return self._up_to(axis, threshold) if branch == 0 else self._above(axis, threshold)
-
-    def _below_node(self, axes: Axes, axis: int, node: int) -> NodeRange:
-        return replace(
-            self,
-            low=_with(self.low, axis, axes.node_low[node]),
-            high=_with(self.high, axis, axes.node_high[node] - 1),
-            cover=_with(self.cover, axis, node),
-            is_exact=np.zeros_like(self.is_exact),
-        )
-
-    def _up_to(self, axis: int, threshold: int) -> NodeRange:
-        region = self.region
-        if region is not None:
-            region = region._replace(last=_with(region.last, axis, threshold))
-        high = _with(self.high, axis, threshold)
-        return replace(self, high=high, is_exact=np.zeros_like(self.is_exact), region=region)
-
-    def _above(self, axis: int, threshold: int) -> NodeRange:
-        region = self.region
-        if region is not None:
-            region = region._replace(after=_with(region.after, axis, threshold))
-        low = _with(self.low, axis, threshold + 1)
-        return replace(self, low=low, is_exact=np.zeros_like(self.is_exact), region=region)
+        bounds, region = self.as_bounds()[None], self.as_region()
+        regions = None if region is None else region[None]
+        narrow(bounds, regions, axes, *(np.array([each]) for each in (axis, threshold, branch)))
+        return NodeRange.from_bounds(bounds[0], region)
 
     def with_covers(self, axes: Axes, covers: Ints) -> NodeRange:
         """The same range where lower hierarchy nodes are known to cover all rows."""
@@ -115,7 +97,30 @@ class NodeRange:
         return cls(low, high, cover, is_exact == 1, own_region)
 
 
-def _with(values: Ints, axis: int, value: int) -> Ints:
-    changed = values.copy()
-    changed[axis] = value
-    return changed
+def narrow(
+    bounds: Ints,
+    regions: Ints | None,
+    axes: Axes,
+    axis: NDArray[np.integer[Any]],
+    threshold: Ints,
+    branch: Ints,
+) -> None:
+    """Turn the ranges of nodes into those of a child of each, in place.
+
+    bounds                    (n, 4, axes), see ``NodeRange.as_bounds``
+    regions                   (n, 2, axes), see ``NodeRange.as_region``
+    axis, threshold, branch   (n,) each one's split, and which child it is, see ``NodeRange.child``
+    """
+    is_tree = axes.is_tree[axis]
+    along = np.flatnonzero(is_tree)
+    node = branch[along]
+    bounds[along, LOW, axis[along]] = axes.node_low[node]
+    bounds[along, HIGH, axis[along]] = axes.node_high[node] - 1
+    bounds[along, COVER, axis[along]] = node
+    left, right = np.flatnonzero(~is_tree & (branch == 0)), np.flatnonzero(~is_tree & (branch != 0))
+    bounds[left, HIGH, axis[left]] = threshold[left]
+    bounds[right, LOW, axis[right]] = threshold[right] + 1
+    bounds[:, IS_EXACT] = 0
+    if regions is not None:
+        regions[left, LAST, axis[left]] = threshold[left]
+        regions[right, AFTER, axis[right]] = threshold[right]

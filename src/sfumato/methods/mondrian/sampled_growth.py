@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.batches import BLOCK_ROWS
 from sfumato.engines.reservoir import sample_codes, seed_of_part
 from sfumato.kernels.nodes import Nodes
-from sfumato.methods.mondrian.begun_tree import BegunTree, as_table, begin_tree, find_leaf_ranges
+from sfumato.methods.mondrian.begun_tree import BegunTree, as_table, begin_tree, find_leaf_bounds
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.memory import GrownPart, MemoryEngine, join_parts, range_of_codes
@@ -100,10 +100,10 @@ class SampledTop:
         large = np.flatnonzero((pruned.nodes.axis < 0) & (pruned.n_rows > self.max_rows)).tolist()
         if large:
             leaf_of_row = Descent(pruned.nodes, self.problem.axes).leaves(rows)
-            ranges = dict(find_leaf_ranges(pruned.nodes, known, self.problem.axes))
+            ranges = find_leaf_bounds(pruned.nodes, known, self.problem.axes)
         for leaf in large:
             own = rows[leaf_of_row == leaf]
-            below = self._split(own, ranges[leaf], seed_of_part(self.seed, len(own)), level + 1)
+            below = self._split(own, ranges.range_of(leaf), seed_of_part(self.seed, len(own)), level + 1)
             if below is not None:
                 part.below[leaf] = below
         return part
