@@ -36,10 +36,10 @@ from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import UNKNOWN, Source, release_format
 from sfumato.table.spill import Spill
 from sfumato.table.write import compact
+from sfumato.verify.cells import FoundGroups
 from sfumato.verify.checks import Verification
 from sfumato.verify.drafts import DraftFinding, DraftRows, examine_draft
 from sfumato.verify.folder import verify_folder
-from sfumato.verify.measure import FoundGroups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,10 +187,10 @@ class Release:
         return certificate
 
     @classmethod
-    def read(cls, folder: str | os.PathLike[str]) -> Release:
+    def read(cls, folder: str | os.PathLike[str], *, is_lazy: bool = False) -> Release:
         """The release in a folder, taken at its word: ``verify`` is what checks it.
 
-        Empty cells of a CSV file are missing. Rows that would fill the memory stay in their file.
+        Empty cells of a CSV file are missing. Rows that would fill the memory stay in their file; if ``is_lazy``, any do.
         """
         path = Path(folder)
         certificate = Certificate.from_json(read_piece(path, CERTIFICATE))
@@ -201,7 +201,7 @@ class Release:
         has_recoding = (path / RECODINGS[0]).exists()
         rows = FiledRows(path / RELEASES[format_], format_, is_escaped=policy.escapes_formulas)
         return cls(
-            rows=rows if _is_large(rows.path) else rows.load(),
+            rows=rows if is_lazy or _is_large(rows.path) else rows.load(),
             certificate=certificate,
             policy=policy,
             recoding=recodings.read(path, policy.schema) if has_recoding else None,

@@ -53,8 +53,7 @@ from sfumato.report.utility import (
     significance,
     utility_of,
 )
-from sfumato.verify.cells import Detail
-from sfumato.verify.measure import FoundGroups
+from sfumato.verify.cells import Detail, FoundGroups
 
 
 def render(release: ReportedRelease, found: FoundGroups | None = None) -> str:

@@ -25,8 +25,7 @@ from sfumato.table.opening import open_table
 from sfumato.table.source import Source
 from sfumato.table.stored import ROWS_AT_ONCE, FiledRows
 from sfumato.table.write import compact
-from sfumato.verify.cells import Detail
-from sfumato.verify.measure import FoundGroups
+from sfumato.verify.cells import Detail, FoundGroups
 from sfumato.verify.portions import Lines, hash_lines, lines_of
 from sfumato.verify.rows import CheckedColumns
 

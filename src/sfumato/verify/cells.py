@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,19 @@ def claim_of(details: Iterable[Detail]) -> CellsClaim:
         narrowed=sum(detail.narrowed for detail in held),
         all=sum(detail.rows for detail in held),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundGroups:
+    """The groups of published rows, for whoever asks for more than the checks: verify groups rows, nobody does again.
+
+    One line for each group: its ``cells``, as they are stored, and its ``size`` in rows. ``details`` say how
+    much the cells of each quasi-identifier tell.
+    """
+
+    cells: pa.Table
+    size: NDArray[np.int64]
+    details: Mapping[str, Detail]
 
 
 # ---- the distinct cells of a column ------------------------------------------------------------------
@@ -259,4 +272,4 @@ def level_of(attribute: Attribute) -> Callable[[str | None], int]:
     return level
 
 
-__all__ = ["Detail", "DistinctCells", "claim_of", "level_of"]
+__all__ = ["Detail", "DistinctCells", "FoundGroups", "claim_of", "level_of"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sfumato.errors import InputError, VerificationFailed, number_of
 from sfumato.policy.document import Policy
 from sfumato.release.certificate import CellsClaim, Certificate, Claims, Privacy, public_of
+from sfumato.verify.cells import FoundGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Verification:
     """All checks of a release or table."""
 
     checks: tuple[Check, ...]
+    groups: FoundGroups | None = field(default=None, repr=False, compare=False)
+    """The groups that were found in the rows of a release, to be lent to its report; None if they were too many."""
 
     @property
     def ok(self) -> bool:

@@ -17,10 +17,10 @@ from sfumato.policy.document import Policy
 from sfumato.policy.output import Form
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.stored import FiledRows
-from sfumato.verify.cells import Detail
+from sfumato.verify.cells import Detail, FoundGroups
 from sfumato.verify.checks import Check
 from sfumato.verify.diffgen.counts import check_counts
-from sfumato.verify.measure import FoundGroups, RowFindings, check_promises, claims, examine
+from sfumato.verify.measure import RowFindings, check_promises, claims, examine
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
 from sfumato.verify.risk_utility.claims import check_boxes
 from sfumato.verify.risk_utility.sampling import check_sample

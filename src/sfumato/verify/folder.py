@@ -40,6 +40,7 @@ from sfumato.table.formulas import read_escaped
 from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 from sfumato.verify import files as verify_files
+from sfumato.verify.cells import FoundGroups
 from sfumato.verify.checks import (
     Check,
     Unfit,
@@ -111,11 +112,18 @@ def verify_folder(
         raise InputError(f"There is no folder {path}; check the path.")
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
-    return Verification(tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table)))
+    groups: list[FoundGroups] = []
+    checks = tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table, groups))
+    return Verification(checks, groups[0] if groups else None)
 
 
 def _check_folder(
-    folder: Path, memory: int, known: RowFindings | None, scratch: Path | None, side_table: Any
+    folder: Path,
+    memory: int,
+    known: RowFindings | None,
+    scratch: Path | None,
+    side_table: Any,
+    groups: list[FoundGroups],
 ) -> Iterator[Check]:
     strangers = verify_files.find_others(folder)
     if {name.partition("/")[0] for name in strangers} & {CERTIFICATE, *CERTIFIED}:  # links are not followed
@@ -144,7 +152,9 @@ def _check_folder(
         if name in certificate.claims.sha256 and (folder / name).exists():
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             found = known if is_known else None
-            rows = CertifiedRows(folder / name, word, certificate, policy, found, memory, scratch, side_table)
+            rows = CertifiedRows(
+                folder / name, word, certificate, policy, found, memory, scratch, side_table, groups
+            )
             yield from ROW_CHECKS[policy.method.form](rows)
 
 
@@ -162,6 +172,8 @@ class CertifiedRows:
     memory: int
     scratch: Path | None
     side_table: Any
+    groups: list[FoundGroups]
+    """The groups of the rows are put here, where they are found in memory."""
 
     @property
     def folder(self) -> Path:
@@ -365,6 +377,8 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     except (OSError, ValueError, csv.Error):  # a header that open_table could make sense of, and we cannot
         yield Check(claim, False, f"the columns of {path.name} cannot be read")
         return
+    if examined.groups is not None:
+        given.groups.append(examined.groups)
     found = examined.measures
     yield Check(claim, True)
     yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.policy.document import Policy
@@ -37,7 +36,7 @@ from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.stored import FiledRows
-from sfumato.verify.cells import Detail, DistinctCells, claim_of
+from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
 from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
@@ -84,19 +83,6 @@ class Measures:
     """The rows of groups that share one value of a column without a required diversity, by column."""
     respelled: Mapping[str, int] = field(default_factory=dict)
     """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundGroups:
-    """The groups of published rows, for whoever asks for more than the checks: verify groups rows, nobody does again.
-
-    One line for each group: its ``cells``, as they are stored, and its ``size`` in rows. ``details`` are as in
-    ``Measures``.
-    """
-
-    cells: pa.Table
-    size: NDArray[np.int64]
-    details: Mapping[str, Detail]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.release.folder import older_sha256_of, sha256_of
 from sfumato.release.release import Release
+from sfumato.report import render
+from sfumato.report import rows as report_rows
 from sfumato.table.write import compact
 from sfumato.verify.files import Hidden, _chunks, _dictionary_length
 from sfumato.verify.folder import verify_folder
@@ -111,6 +113,22 @@ def test_a_release_hides_nothing(folder):
     assert ("ok", only_rows(folder)) in claims
     assert ("ok", "the boxes of the recoding are those of the rows") in claims
     assert ("note", "the report is not checked") in claims
+
+
+def test_groups_are_found_once_and_lent_to_the_report(folder, monkeypatch):
+    claims = Release.read(folder).certificate.claims
+    groups = verify_folder(folder).groups
+    assert groups is not None
+    assert (len(groups.size), groups.size.sum()) == (claims.groups, claims.rows)
+    assert verify_folder(folder, memory=1).groups is None  # measured in portions
+    monkeypatch.setattr(report_rows, "SMALL", 10)
+    text = render(Release.read(folder))
+    (folder / "report.html").write_text(text, encoding="utf-8")
+    rehash(folder)
+    monkeypatch.setattr(report_rows, "lines_of", None)
+    said = CliRunner().invoke(commands, ["verify", str(folder)])
+    assert "the report is what the release is rendered as" in said.output.lower()
+    assert said.exit_code == 0
 
 
 def test_every_line_is_said_once(folder):
