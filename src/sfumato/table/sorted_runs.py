@@ -89,7 +89,8 @@ def merge(
         # what is not at hand yet comes after the last record at hand of its run
         bound = min(keys_of(head)[-1] for head in heads if len(head))
         cuts = [int(np.searchsorted(keys_of(head), bound, side="right")) for head in heads]
-        yield np.concatenate([head[:cut] for head, cut in zip(heads, cuts, strict=True)])
+        parts = [head[:cut] for head, cut in zip(heads, cuts, strict=True)]
+        yield parts[0] if len(parts) == 1 else np.concatenate(parts)
         for r, cut in enumerate(cuts):
             done[r] += cut
             heads[r] = heads[r][cut:] if cut < len(heads[r]) else read(r)
