@@ -105,11 +105,8 @@ def compile_targets(
         spread = sum(weight * target.whole for target, weight in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
     compiled = Targets(
-        label=table(
-            TARGET, [(columns.place(each.column), each.n_classes, weight) for each, weight in labels]
-        ),
-        number=table(TARGET, [(columns.place(each.column), 0, weight) for each, weight in numbers]),
-        largest=_find_greatest_code(targets[0].column, columns) if len(targets) == 1 else 0,
+        label=table(TARGET, [_record(target, weight, columns) for target, weight in labels]),
+        number=table(TARGET, [_record(target, weight, columns) for target, weight in numbers]),
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )
@@ -152,6 +149,16 @@ def _list_targets(task: Predict, columns: Columns) -> list[_Target]:
             n_classes, whole = len(columns.count(target)), _entropy_within(target, cell, columns)
         found.append(_Target(target, n_classes, task.weight, whole, cell))
     return found
+
+
+def _record(target: _Target, weight: float, columns: Columns) -> tuple[int, int, float, int]:
+    """A record of TARGET."""
+    return (
+        columns.place(target.column),
+        target.n_classes,
+        weight,
+        _find_greatest_code(target.column, columns),
+    )
 
 
 def _find_greatest_code(target: Target, columns: Columns) -> int:

@@ -308,6 +308,7 @@ def new_scratch(
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((words, distinct), dtype=np.int64),
         score=np.empty(distinct, dtype=np.float64),
+        right=np.empty(distinct if words > 2 else 0, dtype=np.float64),
         is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),

@@ -19,7 +19,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     add_words,
     fill_ranges,
     n_words,
-    packing,
+    single_packing,
 )
 from sfumato.methods.mondrian.kernels.problem import Cells, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.statistics import Bins
@@ -115,7 +115,7 @@ def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
     if criteria.n_words == 1:
         return WordLayout(1, 0, np.uint32)
     assert criteria.targets is not None
-    shift = int(packing(n_rows, criteria.targets.largest)) if criteria.n_words == 2 else 0
+    shift = int(single_packing(n_rows, criteria.targets)) if criteria.n_words == 2 else 0
     return WordLayout(1 if shift else criteria.n_words, shift, np.int64)
 
 

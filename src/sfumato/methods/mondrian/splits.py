@@ -365,7 +365,7 @@ class Splitter:
         criteria, n = self.criteria, len(code)
         return Scratch(
             bins=NO_INTS, listed=NO_WORDS, base=NO_WORDS, width=NO_FLOATS, places=NO_TABLE.view(np.uint64),
-            code=code, total=total, score=np.empty(n), is_fine=np.empty((2, n), dtype=np.bool_),
+            code=code, total=total, score=np.empty(n), right=np.empty(n), is_fine=np.empty((2, n), dtype=np.bool_),
             order=NO_INTS, key=NO_INTS, place=place, values=criteria.values,
             is_top=NO_TABLE.astype(np.bool_), top=NO_TABLE, n_top=NO_INTS, work=criteria.work,
         )  # fmt: skip

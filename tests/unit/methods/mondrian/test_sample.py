@@ -334,12 +334,12 @@ def test_pruning_with_tests_in_place_of_definitions_is_a_bug():
 def targets_for(kind: str, column: int) -> Targets | None:
     label, number = [], []
     if kind == "label":
-        label = [(column, 2, 1.0)]
+        label = [(column, 2, 1.0, 1)]
     elif kind == "number":
-        number = [(column, 0, 1.0)]
+        number = [(column, 0, 1.0, 1)]
     if not (label or number):
         return None
-    return Targets(table(TARGET, label), table(TARGET, number), 1, 1.0, 0.0)
+    return Targets(table(TARGET, label), table(TARGET, number), 1.0, 0.0)
 
 
 SAMPLED: dict[str, list[Any]] = {

@@ -184,7 +184,7 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
 @pytest.mark.parametrize("memory", [PLENTY, 500])
 def test_words_that_do_not_fit_into_one_are_stored_apart(workload, memory, monkeypatch):
     problem, criteria = asked(workload, [KAnonymity(3)])
-    monkeypatch.setattr(node_counts, "packing", lambda _n, _largest: 0)
+    monkeypatch.setattr(node_counts, "single_packing", lambda _n, _targets: 0)
     assert node_counts.choose_layout(criteria, 260).words == 2
     same_tree(problem, criteria, memory)
 

@@ -28,20 +28,21 @@ from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_row,
     add_sums,
-    add_words,
+    add_target,
     child_of,
     cover,
+    fill_several,
     fill_sums,
     fill_totals,
-    fill_words,
     first_reaching,
     is_single,
-    packing,
     range_of,
     select_median,
     single_column,
+    single_packing,
     sort,
     unpack,
+    words_of_several,
 )
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
@@ -153,21 +154,57 @@ def fill_number_scores(rows_to, sum_to, n, x, out):
         out[t] = left * (a * a) + (n - left) * (b * b)
 
 
-@inner
-def fill_word_scores(total, node, first, last, targets, table, out):
-    """Score of each threshold of a node, given by its words, for any targets."""
-    words, single = total.shape[0], is_single(targets)
-    parts = np.empty((3, words), dtype=np.int64)
-    left, right, whole = parts[0], parts[1], parts[2]
-    for w in range(words):
-        whole[w] = node[w]
+@inner(borrows=True)
+def add_label_scores(rows_to, counts_to, n, node, weight, table, left_out, right_out):
+    """Add the weighted scores of one label of several, those of the left and of the right part apart.
+
+    counts_to             (classes, thresholds) rows of each class up to a threshold, node (classes,) in all   IN
+    left_out, right_out   (thresholds,)                                                                         IN+OUT
+    """
+    for t in range(rows_to.shape[0]):
+        left = rows_to[t]
+        left_bits, right_bits = -information(left, table), -information(n - left, table)
+        for c in range(counts_to.shape[0]):
+            left_bits += information(counts_to[c, t], table)
+            right_bits += information(node[c] - counts_to[c, t], table)
+        left_out[t] += weight * left_bits
+        right_out[t] += weight * right_bits
+
+
+@inner(borrows=True)
+def add_number_scores(rows_to, sum_to, n, x, weight, left_out, right_out):
+    """``add_label_scores`` for a number that sums to x over the node."""
+    mean = x / n
+    for t in range(rows_to.shape[0]):
+        left, left_x = rows_to[t], sum_to[t]
+        a = left_x / left - mean
+        b = (x - left_x) / (n - left) - mean
+        left_out[t] += weight * (left * (a * a))
+        right_out[t] += weight * ((n - left) * (b * b))
+
+
+@inner(borrows=True)
+def fill_several_scores(total, n, node, first, last, targets, table, left, right):
+    """Score of each threshold of a node, given by its words, for several targets; it ends up in ``left``."""
     for t in range(first, last):
-        for w in range(words):
-            left[w] = total[w, t]
-            right[w] = whole[w] - left[w]
-        out[t] = score_of_part(left, whole, targets, single, table) + score_of_part(
-            right, whole, targets, single, table
-        )
+        left[t], right[t] = 0.0, 0.0
+    rows_to, word = total[0, first:last], 1
+    for t in range(targets.label.shape[0]):
+        label = targets.label[t]
+        end = word + label.n_classes
+        add_label_scores(
+            rows_to, total[word:end, first:last], n, node[word:end], label.weight, table,
+            left[first:last], right[first:last],
+        )  # fmt: skip
+        word = end
+    for t in range(targets.number.shape[0]):
+        add_number_scores(
+            rows_to, total[word, first:last], n, node[word], targets.number[t].weight,
+            left[first:last], right[first:last],
+        )  # fmt: skip
+        word += 1
+    for t in range(first, last):
+        left[t] += right[t]
 
 
 @inner(borrows=True)
@@ -304,7 +341,7 @@ def score_thresholds(m, n, x, node, shift, targets, least_rows, table, scratch):
     if first >= last:
         return first, last
     if not is_single(targets):
-        fill_word_scores(scratch.total, node, first, last, targets, table, score)
+        fill_several_scores(scratch.total, n, node, first, last, targets, table, score, scratch.right)
     elif targets.label.shape[0] == 1:
         fill_label_scores(rows_to[first:last], sum_to[first:last], n, x, table, score[first:last])
     else:
@@ -484,7 +521,7 @@ def list_axes(first, n_lines, low, high, axis_table, listed, base):
 
     listed   (axes,) those attributes                     uint64  OUT
     base     (axes,) base + code is the line of a code    uint64  OUT
-    Returns (how many they are, the attribute to go on with).
+    Returns (how many they are, their lines, the attribute to go on with).
     """
     n_listed, lines = 0, np.int64(0)
     axis = first
@@ -498,7 +535,17 @@ def list_axes(first, n_lines, low, high, axis_table, listed, base):
             n_listed += 1
             lines += width
         axis += 1
-    return n_listed, axis
+    return n_listed, lines, axis
+
+
+@inner(borrows=True)
+def add_several(part, targets, n_lines, listed, base, bins):
+    """Count several targets, each for itself, see ``add_target``."""
+    start = np.int64(0)
+    for t in range(targets.label.shape[0]):
+        start = add_target(part, targets.label[t], n_lines, start, listed, base, bins)
+    for t in range(targets.number.shape[0]):
+        start = add_target(part, targets.number[t], n_lines, start, listed, base, bins)
 
 
 @inner(borrows=True)
@@ -513,12 +560,12 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
     low, high, bins, code, total = bounds[LOW], bounds[HIGH], scratch.bins, scratch.code, scratch.total
     single = is_single(targets)
     column = single_column(targets) if single else np.int64(0)
-    shift = packing(n, np.int64(targets.largest)) if single else np.int64(0)
+    shift = single_packing(n, targets) if single else np.int64(0)
     mask = (np.int64(1) << shift) - 1 if shift > 0 else np.int64(-1)
-    words = np.int64(1) if shift > 0 else total.shape[0]
+    words = np.int64(1) if shift > 0 else np.int64(2) if single else words_of_several(targets, n)
     done = np.int64(0)
     while done < low.shape[0]:
-        n_listed, done = list_axes(
+        n_listed, n_lines, done = list_axes(
             done, bins.shape[0] // words, low, high, axis_table, scratch.listed, scratch.base
         )
         listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
@@ -527,19 +574,19 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
         elif single:
             add_sums(part, column, listed, base, bins)
         else:
-            add_words(part, words, targets.label, targets.number, listed, base, bins)
+            add_several(part, targets, n_lines, listed, base, bins)
         line = np.int64(0)
         for j in range(n_listed):
             axis = np.int64(listed[j])
-            next_line = line + words * (high[axis] - low[axis] + 1)
-            lines = bins[line:next_line]
-            line = next_line
+            n_codes = high[axis] - low[axis] + 1
+            lines = bins[line * words : (line + n_codes) * words]
             if shift > 0:
                 m = fill_totals(lines, low[axis], code, total[1])  # packed, to be scored as they are
             elif single:
                 m = fill_sums(lines, low[axis], code, total[0], total[1])
             else:
-                m = fill_words(lines, low[axis], code, total)
+                m = fill_several(bins, n_lines, line, n_codes, n, low[axis], targets, code, total)
+            line += n_codes
             low[axis], high[axis] = code[0], code[m - 1]
             x, node = total[1, m - 1] & mask, total[:, m - 1]
             best = choose_axis(axis, m, n, x, node, shift, part, None, targets, rules, table, scratch, best)

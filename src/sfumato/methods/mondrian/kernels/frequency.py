@@ -29,6 +29,12 @@ def single_column(targets):
     return targets.label[0].column if targets.label.shape[0] == 1 else targets.number[0].column
 
 
+@kernel(borrows=True)
+def single_packing(n, targets):
+    """``packing`` of a single target."""
+    return packing(n, targets.label[0].largest if targets.label.shape[0] == 1 else targets.number[0].largest)
+
+
 @kernel
 def n_words(targets):
     if is_single(targets):
@@ -209,17 +215,107 @@ def fill_sums(lines, first_code, code, rows_to, sum_to):
 
 
 @inner(borrows=True)
-def fill_words(lines, first_code, code, total):
-    """``fill_sums`` for several targets; lines is (lines * words,), total (words, distinct)."""
-    words = total.shape[0]
-    m = 0
+def add_classes(part, column, n_classes, listed, base, out):
+    """``add_packed`` for a label of many classes; out is (lines * classes,), rows of each class."""
+    classes = np.uint64(n_classes)
+    for i in range(part.shape[0]):
+        row = part[i]
+        c = np.uint64(row[column])
+        for j in range(listed.shape[0]):
+            out[(base[j] + np.uint64(row[listed[j]])) * classes + c] += 1
+
+
+@inner(borrows=True)
+def words_of_target(target, n):
+    """How many words a code has of one target of several, among n rows: packed, rows and sum, or rows of each class."""
+    if target.n_classes > 2:
+        return target.n_classes
+    return np.int64(1) if packing(n, target.largest) > 0 else np.int64(2)
+
+
+@inner(borrows=True)
+def words_of_several(targets, n):
+    """How many words a code has of all targets, each counted for itself."""
+    words = np.int64(0)
+    for t in range(targets.label.shape[0]):
+        words += words_of_target(targets.label[t], n)
+    for t in range(targets.number.shape[0]):
+        words += words_of_target(targets.number[t], n)
+    return words
+
+
+@inner(borrows=True)
+def add_target(part, target, n_lines, start, listed, base, out):
+    """Count one target of several: its lines begin at out[start]; returns where they end."""
+    words = words_of_target(target, part.shape[0])
+    own = out[start : start + words * n_lines]
+    if target.n_classes > 2:
+        add_classes(part, target.column, target.n_classes, listed, base, own)
+    elif words == 1:
+        add_packed(part, target.column, listed, base, packing(part.shape[0], target.largest), own)
+    else:
+        add_sums(part, target.column, listed, base, own)
+    return start + words * n_lines
+
+
+@inner(borrows=True)
+def fill_used(lines, words, shift, first_code, code, rows_to):
+    """The codes in use and the rows up to each, from lines of one target; returns how many codes there are."""
+    m, running = np.uint64(0), np.int64(0)
     for line in range(lines.shape[0] // words):
-        if lines[line * words] > 0:
-            for w in range(words):
-                total[w, m] = lines[line * words + w] + (total[w, m - 1] if m > 0 else 0)
-            code[m] = first_code + line
-            m += 1
+        here = lines[line * words]
+        if shift > 0:
+            here >>= shift
+        elif words > 2:
+            for w in range(1, words):
+                here += lines[line * words + w]
+        running += here
+        code[m] = first_code + line
+        rows_to[m] = running
+        m += np.uint64(here != 0)
+    return np.int64(m)
+
+
+@inner(borrows=True)
+def fill_target(lines, target, words, shift, first_code, code, total, word):
+    """Running totals of one target at the codes in use, from its lines, which are cleared; returns the next word.
+
+    total   (words, distinct) its words, from ``word`` on, are those that ``add_row`` counts   OUT
+    """
+    n_words = max(target.n_classes, 1)
+    mask = (np.int64(1) << shift) - 1
+    for t in range(code.shape[0]):
+        line = (code[t] - first_code) * words
+        if words > 2:
+            for c in range(words):
+                total[word + c, t] = lines[line + c] + (total[word + c, t - 1] if t > 0 else 0)
+            continue
+        x = lines[line] & mask if words == 1 else lines[line + 1]
+        last = word + n_words - 1
+        total[last, t] = x + (total[last, t - 1] if t > 0 else 0)
+        if n_words == 2:
+            total[word, t] = total[0, t] - total[last, t]
     lines[:] = 0
+    return word + n_words
+
+
+@inner(borrows=True)
+def fill_several(bins, n_lines, line, n_codes, n, first_code, targets, code, total):
+    """``fill_sums`` of what ``add_target`` left of every target: all words up to each code.
+
+    The axis has ``n_codes`` codes, and their lines begin with number ``line``; total is (words, distinct).
+    """
+    start, word, m = np.int64(0), np.int64(1), np.int64(-1)
+    n_labels = targets.label.shape[0]
+    for t in range(n_labels + targets.number.shape[0]):
+        target = targets.label[t] if t < n_labels else targets.number[t - n_labels]
+        words = words_of_target(target, n)
+        shift = packing(n, target.largest) if words == 1 else np.int64(0)
+        lines = bins[start + words * line : start + words * (line + n_codes)]
+        if m < 0:
+            m = fill_used(lines, words, shift, first_code, code, total[0])
+        word = fill_target(lines, target, words, shift, first_code, code[:m], total, word)
+        start += words * n_lines
     return m
 
 

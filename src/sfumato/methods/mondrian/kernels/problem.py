@@ -41,7 +41,9 @@ AXIS = np.dtype(
 HIERARCHY = np.dtype(
     [("low", np.int64), ("high", np.int64), ("child_start", np.int64), ("n_children", np.int64)], align=True
 )
-TARGET = np.dtype([("column", np.int64), ("n_classes", np.int64), ("weight", np.float64)], align=True)
+TARGET = np.dtype(
+    [("column", np.int64), ("n_classes", np.int64), ("weight", np.float64), ("largest", np.int64)], align=True
+)
 CELL = np.dtype(
     [("cell", np.int64), ("value", np.int64), ("weight", np.float64), ("scale", np.float64)], align=True
 )
@@ -98,9 +100,8 @@ def pack_axes(axes: Axes) -> AxisTables:
 class Targets(NamedTuple):
     """What the split should keep predictable: these labels and numbers, or with ``Cells`` those there."""
 
-    label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight
+    label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight, greatest code
     number: Table  # (numbers,) TARGET, of no classes
-    largest: int  # greatest value of a single target's column
     gain_scale: float  # makes a gain per row comparable with median_below_gain
     median_below_gain: float  # 0: never
 
@@ -204,6 +205,7 @@ class Scratch(NamedTuple):
     code: NDArray[np.int64]  # (distinct,) the codes that occur, ascending
     total: NDArray[np.int64]  # (words, distinct) running totals up to each
     score: NDArray[np.float64]  # (distinct,)
+    right: NDArray[np.float64]  # (distinct,) scores of the right part alone
     is_fine: NDArray[np.bool_]  # (2, distinct) does the left, the right part satisfy the requirement?
     order: NDArray[np.int64]  # (rows,) row positions sorted by something
     key: NDArray[np.int64]  # (rows,)
