@@ -7,7 +7,7 @@ from naive_confidence import rules_of
 from small_trees import Building, axes_from, children_of
 
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import LeafStatistics, complete, prune
 from sfumato.policy.requirements import KAnonymity
@@ -82,7 +82,7 @@ def test_figure_15_c_the_procedure_goes_on_below_each_partition():
     sizes = {}
     for node in np.unique(at):
         codes = np.ascontiguousarray(ROWS[at == node])
-        engine = MemoryEngine(codes, np.zeros((len(codes), 0), dtype=np.uint32), threads=1)
+        engine = TreeGrower(codes, np.zeros((len(codes), 0), dtype=np.uint32), threads=1)
         below = engine.grow(SplitProblem(AXES, None, RULES))
         name = "+".join(sorted(set(NAMES[at == node].tolist())))
         sizes[name] = sorted((below.end - below.start)[below.axis < 0].tolist())

@@ -10,20 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import criteria_of, leaves, leaves_in_memory, n_codes
-from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, reachable_cases
+from mondrian_cases import BIG_CASES, FEATURE_WORKLOADS, Case, big_case, reachable_cases
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import node_counts, splits
 from sfumato.methods.mondrian.grow import Prepared, prepare
-from sfumato.policy.requirements import (
-    DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    TCloseness,
-    VarianceDiversity,
-)
-from sfumato.policy.workload import Classify, Regress, Select
 from sfumato.table.opening import open_table
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
@@ -81,26 +72,6 @@ def test_decisions_over_the_feature_space_grow_the_same_tree(case: Case, memory:
 def test_decisions_for_selections_grow_the_same_tree(case: Selecting, memory: int, block: int, few: int):
     with few_at_a_time(few):
         same_tree(case.problem(), memory=memory, block=block, queries=case.queries())
-
-
-BIG_CASES = {
-    "median": ([], [KAnonymity(3)]),
-    "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
-    "median, distinct": ([], [DistinctDiversity(3, of="disease"), DistinctDiversity(2, of="job")]),
-    "median, close": ([], [TCloseness(0.3, of="disease"), TCloseness(0.1, of="salary", distance="ordered")]),
-    "one label, close": ([Classify("class")], [TCloseness(0.35, of="disease"), KAnonymity(2)]),
-    "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
-    "one label": ([Classify("class")], [KAnonymity(2)]),
-    "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
-    "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
-    "often median": ([Classify("class")], [KAnonymity(2)], 0.3),
-    "several numbers": ([Regress("hours", weight=0.3), Regress(["wage", "salary"])], [KAnonymity(3)]),
-    "median at last": ([Regress(["hours", "wage"])], [KAnonymity(2)], 0.05),
-    "cells": ([Classify("class", features=["colour", "height"]), Regress("hours", features=["disease", "salary"])],
-              [EntropyDiversity(2, of="disease")], 0.02),
-    "select": ([Select("q0 between 20 and 70 or q3 < 1000"), Select("q2 in ('a', 'c') and q0 > 100", weight=0.3),
-                Classify("class")], [RecursiveDiversity(3, 2, of="job"), VarianceDiversity(30_000, of="salary")]),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 20_000, 3000, 200])

@@ -81,7 +81,7 @@ def taken(source: Source, policy: Any, *, rows: int = 1000, memory: int = 1 << 2
         patch.setattr(intake, "BLOCK_ROWS", rows)
         found = Intake(source, policy, spill=spill, memory=memory)
         found.scan(**scan)
-        problem = problem_of(found, policy, policy.method)
+        problem = problem_of(found, found.axes(policy.method.split_only), policy, policy.method)
         blocks = list(found.blocks())
         matrix = np.concatenate([block.rows for block in blocks])
         assert all(len(block.rows) <= rows for block in blocks)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.encoding.domain import Domain
+from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
@@ -44,7 +45,7 @@ def decide(
     while splitter.plan is not None:
         states = [splitter.plan.new(memory, spill) for _ in range(3)]
         for i, start in enumerate(range(0, len(rows), block)):
-            states[i % 3].add(np.ascontiguousarray(rows[start : start + block]))
+            states[i % 3].add(Block(np.ascontiguousarray(rows[start : start + block]), None))
         states[2].merge(states[0])
         states[1].merge(states[2])
         states[0].discard()
@@ -82,7 +83,7 @@ def step(split: Split, j: int) -> tuple[int, int, int]:
 
 
 def leaves_in_memory(problem: Prepared, queries: Any = None) -> list[Any]:
-    """``leaves`` as ``MemoryEngine`` finds them."""
+    """``leaves`` as ``TreeGrower`` finds them."""
     engine = problem.engine
     nodes = engine.grow(problem if queries is None else replace(problem, queries=queries))
     covers = engine.covers(nodes, problem.axes)

@@ -25,7 +25,7 @@ from sfumato.policy.requirements import (
     VarianceDiversity,
 )
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.policy.workload import Classify, Regress
+from sfumato.policy.workload import Classify, Regress, Select
 from sfumato.recoding.tree import Recoding, TreeAxis
 from sfumato.table.opening import open_table
 
@@ -442,6 +442,26 @@ def big_case(
     }  # fmt: skip
     rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
     return Case(rows, quasi, requirements, workload, MondrianOptions(median_below_gain=below))
+
+
+BIG_CASES: dict[str, Any] = {
+    "median": ([], [KAnonymity(3)]),
+    "median, diverse": ([], [EntropyDiversity(2.7, of="disease"), RecursiveDiversity(3, 2, of="job")]),
+    "median, distinct": ([], [DistinctDiversity(3, of="disease"), DistinctDiversity(2, of="job")]),
+    "median, close": ([], [TCloseness(0.3, of="disease"), TCloseness(0.1, of="salary", distance="ordered")]),
+    "one label, close": ([Classify("class")], [TCloseness(0.35, of="disease"), KAnonymity(2)]),
+    "median, spread": ([], [VarianceDiversity(60_000, of="salary")]),
+    "one label": ([Classify("class")], [KAnonymity(2)]),
+    "one number": ([Regress("hours")], [KAnonymity(4), RecursiveDiversity(2, 3, of="disease")]),
+    "several": ([Classify(["class", "job"]), Regress(["hours", "salary"])], [EntropyDiversity(2, of="disease")]),
+    "often median": ([Classify("class")], [KAnonymity(2)], 0.3),
+    "several numbers": ([Regress("hours", weight=0.3), Regress(["wage", "salary"])], [KAnonymity(3)]),
+    "median at last": ([Regress(["hours", "wage"])], [KAnonymity(2)], 0.05),
+    "cells": ([Classify("class", features=["colour", "height"]), Regress("hours", features=["disease", "salary"])],
+              [EntropyDiversity(2, of="disease")], 0.02),
+    "select": ([Select("q0 between 20 and 70 or q3 < 1000"), Select("q2 in ('a', 'c') and q0 > 100", weight=0.3),
+                Classify("class")], [RecursiveDiversity(3, 2, of="job"), VarianceDiversity(30_000, of="salary")]),
+}  # fmt: skip
 
 
 # ---- groups, as both sides give them ---------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sfumato.encoding.batches import Rows
 from sfumato.engines.local import Gathering, LocalEngine
 from sfumato.engines.protocol import NOTHING, A, Asked, Divided, Loaded, Places, Room
@@ -44,6 +46,11 @@ class DiskEngine(LocalEngine):
 
     def keep(self, rows: Rows, *, payload: bool = True) -> Rows:
         return KeptRows(rows, self.open_parts(1), payload=payload)
+
+    def join(self, parts: Sequence[Rows]) -> Rows:
+        stored = [part for part in parts if isinstance(part, StoredRows)]
+        assert len(stored) == len(parts)  # they were divided
+        return StoredRows.join(stored)
 
     def discard(self, rows: Rows) -> None:
         """Remove the files; rows that are not in files stay where they are."""

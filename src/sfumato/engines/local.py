@@ -71,6 +71,10 @@ class LocalEngine(ABC):
         """Rows that fit in memory, all at once."""
 
     @abstractmethod
+    def join(self, parts: Sequence[Rows]) -> Rows:
+        """The rows of several parts as those of one."""
+
+    @abstractmethod
     def discard(self, rows: Rows) -> None:
         """Nobody will read these rows again."""
 

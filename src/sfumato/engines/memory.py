@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,6 +73,11 @@ class MemoryEngine(LocalEngine):
 
     def keep(self, rows: Rows, *, payload: bool = True) -> Rows:
         return self.load(rows, payload=payload)
+
+    def join(self, parts: Sequence[Rows]) -> Rows:
+        loaded = [self.load(part) for part in parts]
+        numbers = [part.number(np.arange(part.n_rows)) for part in loaded]
+        return Loaded(np.concatenate([part.rows for part in loaded]), numbers=np.concatenate(numbers))
 
     def discard(self, rows: Rows) -> None:
         """Memory goes with the last who knows them."""

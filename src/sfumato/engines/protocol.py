@@ -135,6 +135,14 @@ class Loaded:
         for start in range(0, len(self.rows), BLOCK_ROWS):
             yield Block(np.ascontiguousarray(self.rows[start : start + BLOCK_ROWS]), None)
 
+    def as_matrix(self, n_columns: int) -> Codes:
+        """So many columns in C order, and a further one that is free; it may be these rows themselves."""
+        if self.rows.shape[1] > n_columns and self.rows.flags.c_contiguous:
+            return self.rows
+        matrix = np.empty((self.n_rows, n_columns + 1), dtype=np.uint32)
+        matrix[:, :n_columns] = self.rows[:, :n_columns]
+        return matrix
+
     def number(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
         """The numbers of some of these rows, by which their payload is found."""
         return rows.astype(np.uint32) if self.numbers is None else self.numbers[rows]
@@ -169,6 +177,9 @@ class Engine(Protocol):
 
     def keep(self, rows: Rows, *, payload: bool = True) -> Rows:
         """The same rows, to be read often: the first pass keeps them as codes. Without ``payload`` these are all."""
+
+    def join(self, parts: Sequence[Rows]) -> Rows:
+        """The rows of several parts as those of one."""
 
     def discard(self, rows: Rows) -> None:
         """Nobody will read these rows again."""

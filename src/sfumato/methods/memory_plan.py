@@ -29,16 +29,12 @@ class MemoryPlan:
     count_bytes      frequency sets that are gathered in one pass
     writer_bytes     rows on their way into files
     max_files        files written at once, so that each still gets blocks worth writing
-    max_nodes        nodes of a tree that is grown on a sample
-    pruning_bytes    statistics that pruning needs
     """
 
     max_rows: int
     count_bytes: int
     writer_bytes: int
     max_files: int
-    max_nodes: int
-    pruning_bytes: int
 
     @classmethod
     def of(cls, memory: int, *, row_bytes: int, max_rows: int | None = None) -> MemoryPlan:
@@ -48,8 +44,6 @@ class MemoryPlan:
             count_bytes=memory // 2,
             writer_bytes=memory // 2,
             max_files=int(np.clip(memory // 2 // (4 * BLOCK_BYTES), 2, MOST_FILES)),
-            max_nodes=max(memory // 4 // NODE_BYTES, 64),
-            pruning_bytes=memory // 4,
         )
 
 

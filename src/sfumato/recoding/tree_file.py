@@ -65,7 +65,7 @@ class AnyTree(Protocol):
     """Where the pieces of a tree go."""
 
     def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
-        """Keep a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
+        """Keep a subtree in codes, as ``TreeGrower`` gives it, and return its number."""
         ...
 
     def finish(
@@ -124,7 +124,7 @@ class TreeWriter:
         self.path = folder / "tree"
 
     def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
-        """Write a subtree in codes, as ``MemoryEngine`` gives it, and return its number."""
+        """Write a subtree in codes, as ``TreeGrower`` gives it, and return its number."""
         above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
         self._note(nodes_in_use(nodes, covers, above, covers[0] >= 0))  # only a hierarchy covers
         with while_spilling(self.folder), self.path.open("ab") as file:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.engines.rows import MOST_FILES
-from sfumato.methods.memory_plan import BLOCK_BYTES, NODE_BYTES, MemoryPlan, estimate_row_bytes
+from sfumato.methods.memory_plan import BLOCK_BYTES, MemoryPlan, estimate_row_bytes
 
 
 @given(st.integers(1 << 20, 1 << 40), st.integers(1, 10_000))
@@ -15,7 +15,6 @@ def test_no_phase_may_take_more_than_the_memory(memory, row_bytes):
     assert plan.max_rows * row_bytes <= max(memory, 100 * row_bytes)
     assert plan.count_bytes <= memory
     assert plan.writer_bytes <= memory
-    assert plan.pruning_bytes + plan.max_nodes * NODE_BYTES <= memory
     assert 2 <= plan.max_files <= MOST_FILES
     assert plan.max_files == 2 or plan.max_files * BLOCK_BYTES <= plan.writer_bytes
 

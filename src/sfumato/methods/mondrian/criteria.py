@@ -105,8 +105,8 @@ def compile_targets(
         spread = sum(weight * target.whole for target, weight in numbers)
         scale = 1.0 / spread if spread > 0 else 0.0
     compiled = Targets(
-        label=table(TARGET, [_record(target, weight, columns) for target, weight in labels]),
-        number=table(TARGET, [_record(target, weight, columns) for target, weight in numbers]),
+        label=table(TARGET, [_describe_target(target, weight, columns) for target, weight in labels]),
+        number=table(TARGET, [_describe_target(target, weight, columns) for target, weight in numbers]),
         gain_scale=scale,
         median_below_gain=float(options.median_below_gain or 0.0),
     )
@@ -151,7 +151,7 @@ def _list_targets(task: Predict, columns: Columns) -> list[_Target]:
     return found
 
 
-def _record(target: _Target, weight: float, columns: Columns) -> tuple[int, int, float, int]:
+def _describe_target(target: _Target, weight: float, columns: Columns) -> tuple[int, int, float, int]:
     """A record of TARGET."""
     return (
         columns.place(target.column),

@@ -15,7 +15,7 @@ from sfumato.encoding.domain import Domain, axes_of
 from sfumato.encoding.encoders import encode_axis
 from sfumato.encoding.targets import Columns, columns_for
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
-from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample import SAMPLE_SEED
 from sfumato.methods.mondrian.sampled_growth import begin_on_sample
@@ -37,7 +37,7 @@ from sfumato.table.spill import Counters
 class Prepared(Problem):
     """The problem of a table in memory, with its encoded rows in an engine."""
 
-    engine: MemoryEngine = field(kw_only=True)
+    engine: TreeGrower = field(kw_only=True)
 
 
 def prepare(
@@ -67,7 +67,7 @@ def prepare(
     axes = axes_of(tuple(domains), split_only=options.split_only)
     queries = compile_queries(workload, schema, domains, source.n_rows)
     give_back_memory()
-    engine = MemoryEngine(codes, columns.matrix(table), threads=threads)
+    engine = TreeGrower(codes, columns.matrix(table), threads=threads)
     return Prepared(axes, targets, rules, cells, queries, domains=tuple(domains), engine=engine)
 
 

@@ -46,7 +46,7 @@ class GrownPart:
     below: dict[int, GrownPart] = field(default_factory=dict)
 
 
-class MemoryEngine:
+class TreeGrower:
     """Rows that fit in memory.
 
     codes   (n, axes) uint32    the quasi-identifiers, encoded; kept as they are
@@ -70,7 +70,7 @@ class MemoryEngine:
         *,
         order: NDArray[np.int64] | None = None,
         threads: int | None = None,
-    ) -> MemoryEngine:
+    ) -> TreeGrower:
         """An engine over these rows, put into this order; their last column is free for the row number."""
         codes = rows[:, :n_axes].copy()
         rows[:, -1] = np.arange(len(rows), dtype=np.uint32)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import MEMORY, Engine
+from sfumato.engines.protocol import Room
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.methods import groups
 from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian import grow
 from sfumato.methods.mondrian.problem import problem_of
-from sfumato.methods.mondrian.rothko import Chance, Resources, Rothko, ScannedTable
+from sfumato.methods.mondrian.rothko import Chance, Rothko, ScannedTable
 from sfumato.methods.mondrian.sample import SAMPLE_SEED, choose_sample_size
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.policy.document import Policy
@@ -134,18 +136,21 @@ def _draft_on_disk(
     plan = groups.plan_memory(
         policy, engine.memory, payload_bytes=intake.payload_bytes, max_rows=options.rows_in_memory
     )
-    problem, random = problem_of(intake, policy, options), chance.generator()
+    problem, random = problem_of(intake, intake.axes(options.split_only), policy, options), chance.generator()
     tree: AnyTree = NoTree()
     if policy.keeps_recoding:
         tree = TreeWriter(spill.folder, len(problem.domains), memory=engine.memory // 4)
     sample = intake.take_sample(choose_sample_size(intake.n_rows, options, plan.max_rows))
+    room = Room(plan.count_bytes, plan.max_rows, plan.max_files)
     run = Rothko(
-        ScannedTable(intake, intake.layout, intake.code_ends, sample),
+        ScannedTable(intake, intake.n_columns, intake.code_ends, sample),
         problem,
         policy,
-        resources=Resources(plan, spill, engine.threads),
+        engine=DiskEngine(spill, intake.layout, room, writer_bytes=plan.writer_bytes, progress=progress),
         chance=Chance(sampling=seed, shuffling=random),
         tree=tree,
+        counters=spill.counters,
+        threads=engine.threads,
         progress=progress,
     )
     file = groups.RowFile(spill, options.scale, extras.file_format, plan.max_rows)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.counts import Counts
+from sfumato.engines.protocol import Block
 from sfumato.kernels.information import information_table
 from sfumato.methods.mondrian.kernels.cells import Entries
 from sfumato.methods.mondrian.kernels.frequency import (
@@ -157,6 +158,10 @@ class CountPlan:
         """Counts of no row yet, in about ``room`` bytes of memory."""
         return NodeCounts(self, room, spill)
 
+    def answer(self, state: NodeCounts) -> NodeCounts:
+        """The counts themselves."""
+        return state
+
 
 class NodeCounts:
     """Counts of one node. Memory is taken with the first rows.
@@ -231,8 +236,9 @@ class NodeCounts:
 
     # -- adding up -----------------------------------------------------------------------------------
 
-    def add(self, rows: Codes) -> None:
-        """Add some rows of the node: (n, columns) in C order."""
+    def add(self, block: Block) -> None:
+        """Add some rows of the node."""
+        rows = block.rows
         if len(rows) == 0:
             return
         if self.plan.wants_ranges:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sfumato.encoding.domain import Domain
-from sfumato.engines.scan import Intake
+from sfumato.engines.protocol import EncodedTable
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
 from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, Targets
@@ -38,9 +38,9 @@ class Problem(SplitProblem):
     domains: tuple[Domain, ...] = field(kw_only=True)
 
 
-def problem_of(intake: Intake, policy: Policy, options: MondrianOptions) -> Problem:
-    """The problem of a table that has been scanned; raises if even the whole of it fails a requirement."""
-    rules = compile_rules(policy.requirements, intake.columns)
-    targets, cells = compile_targets(policy.workload, options, intake.columns)
-    queries = compile_queries(policy.workload, policy.schema, intake.domains, intake.n_rows)
-    return Problem(intake.axes(options.split_only), targets, rules, cells, queries, domains=intake.domains)
+def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: MondrianOptions) -> Problem:
+    """The problem of an encoded table; raises if even the whole of it fails a requirement."""
+    rules = compile_rules(policy.requirements, table.columns)
+    targets, cells = compile_targets(policy.workload, options, table.columns)
+    queries = compile_queries(policy.workload, policy.schema, table.domains, table.n_rows)
+    return Problem(axes, targets, rules, cells, queries, domains=table.domains)

@@ -10,29 +10,27 @@ groups are handed over at once. Only the top of the tree, the splits above these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Block, Rows
-from sfumato.engines.reservoir import sample_codes, seed_of_part
-from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
+from sfumato.engines.protocol import Asked, Engine, Places, Rows
+from sfumato.engines.reservoir import seed_of_part
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk
-from sfumato.methods.memory_plan import MemoryPlan
+from sfumato.methods.memory_plan import NODE_BYTES
 from sfumato.methods.mondrian.begun_tree import begin_tree
-from sfumato.methods.mondrian.covers import CodeEnds, find_covers
+from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, RandomPlaces, SamplePlan, TreePlaces
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.sample import (
-    LeafStatistics,
     Stops,
     TreeLimits,
     choose_sample_size,
@@ -42,7 +40,7 @@ from sfumato.methods.mondrian.sample import (
     prune,
     trim_tree,
 )
-from sfumato.methods.mondrian.splits import Splitter, State, divide_memory
+from sfumato.methods.mondrian.splits import Splitter
 from sfumato.methods.mondrian.subtree import (
     FileRanges,
     list_children,
@@ -61,8 +59,7 @@ from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.statistics import OneGroup
 from sfumato.recoding.tree import Recoding
 from sfumato.recoding.tree_file import AnyTree, recode_piece
-from sfumato.table.cells import give_back_memory
-from sfumato.table.spill import Spill
+from sfumato.table.spill import Counters
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -76,19 +73,11 @@ class ScannedTable:
     """The encoded table, and what the first pass over it found."""
 
     rows: Rows
-    layout: RowLayout
+    n_columns: int
+    """How many codes a row has."""
     code_ends: Codes | None = None
     """(2, axes) least and greatest code."""
     sample: Codes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run may use."""
-
-    plan: MemoryPlan
-    spill: Spill
-    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +105,16 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FiledTree:
-    """A tree that satisfies the requirement: the rows of each node, the files that hold them, and what these store."""
+class DividedTree:
+    """A tree that satisfies the requirement: the rows of each node, and the parts that hold them."""
 
     nodes: Nodes
     n_rows: Ints
-    files: FileRanges
-    stored: Sequence[StoredRows]
+    ranges: FileRanges
+    parts: Sequence[Rows]
 
-    def files_of(self, node: int) -> Sequence[StoredRows]:
-        return self.stored[self.files.first[node] : self.files.last[node] + 1]
+    def parts_of(self, node: int) -> Sequence[Rows]:
+        return self.parts[self.ranges.first[node] : self.ranges.last[node] + 1]
 
 
 class Rothko:
@@ -137,15 +126,16 @@ class Rothko:
         problem: Problem,
         policy: Policy,
         *,
-        resources: Resources,
+        engine: Engine,
         chance: Chance,
         tree: AnyTree,
+        counters: Counters,
+        threads: int | None = None,
         progress: Progress = no_progress,
     ) -> None:
         self.table, self.problem, self.policy = table, problem, policy
         self.options = policy.options_for(MondrianOptions)
-        self.plan, self.spill, self.threads = resources.plan, resources.spill, resources.threads
-        self.counters = self.spill.counters
+        self.engine, self.room, self.counters, self.threads = engine, engine.room, counters, threads
         self.chance, self.tree, self.progress = chance, tree, progress
         self._sample = table.sample
         self._criteria = SplitCriteria(problem)
@@ -182,7 +172,7 @@ class Rothko:
 
     def _grow_below(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """Finish the tree below a leaf, whose rows these are, and hand over its groups."""
-        if rows.n_rows <= self.plan.max_rows:
+        if rows.n_rows <= self.room.rows:
             yield self._grow_in_memory(leaf, rows)
         elif self.options.scale == ROTHKO_S:
             yield from self._split_by_sample(leaf, rows, level)
@@ -193,9 +183,9 @@ class Rothko:
 
     def _split_by_counts(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """Split level by level while the counts of all large leaves fit in memory; then divide the rows."""
-        rows = self._keep(rows)
+        rows = self.engine.keep(rows) if rows is self.table.rows else rows  # they are read more than once
         leaves, is_first = [leaf], True
-        while large := [one for one in leaves if not one.is_final and one.n_rows > self.plan.max_rows]:
+        while large := [one for one in leaves if not one.is_final and one.n_rows > self.room.rows]:
             splitters = [Splitter(self._criteria, one.known, one.n_rows) for one in large]
             if not is_first and not self._fit_one_pass(splitters, len(leaves)):
                 break
@@ -208,35 +198,23 @@ class Rothko:
     def _fit_one_pass(self, splitters: Sequence[Splitter], n_leaves: int) -> bool:
         if self.options.frequency_groups and len(splitters) > self.options.frequency_groups:
             return False
-        if n_leaves + len(splitters) > self.plan.max_files:
+        if n_leaves + len(splitters) > self.room.parts:
             return False
-        return sum(one.plan.n_bytes for one in splitters if one.plan) <= self.plan.count_bytes
+        return sum(one.plan.n_bytes for one in splitters if one.plan) <= self.room.count_bytes
 
     def _count_and_decide(
         self, leaf: Leaf, rows: Rows, large: Sequence[Leaf], splitters: Sequence[Splitter]
     ) -> None:
         """Decide on the large leaves below ``leaf``: usually in one pass, in more where memory is short."""
         nodes, numbers = self._top.take_below(leaf.node)
-        nowhere = len(large)
-        splitter_at = {one.node: at for at, one in enumerate(large)}
-        at_node = np.array([splitter_at.get(number, nowhere) for number in numbers], dtype=np.uint16)
         descent = Descent(nodes, self.problem.axes)
         while undecided := [at for at, splitter in enumerate(splitters) if not splitter.is_decided]:
-            memory = divide_memory([splitters[at] for at in undecided], self.plan.count_bytes)
-            states: dict[int, State] = {}
-            for at, share in zip(undecided, memory, strict=True):
-                plan = splitters[at].plan
-                assert plan is not None
-                states[at] = plan.new(share, self.spill)
+            plan_at = {large[at].node: place for place, at in enumerate(undecided)}
+            places = np.array([plan_at.get(number, len(undecided)) for number in numbers], dtype=np.uint16)
+            to = None if len(numbers) == 1 else TreePlaces(descent, places, len(undecided) + 1)
             self.counters.frequency_groups += len(undecided)
-            for block in self._read("counting", rows, payload=False):
-                if len(numbers) == 1:
-                    states[0].add(block.rows)
-                    continue
-                for at, part in _group_rows(block.rows, at_node[descent.leaves(block.rows)], nowhere + 1):
-                    if at in states:
-                        states[at].add(part)
-            for at, state in states.items():
+            asked = Asked([splitters[at].open_plan for at in undecided], to)
+            for at, state in zip(undecided, self.engine.gather(rows, asked, stage="counting"), strict=True):
                 splitters[at].take(state)
 
     def _apply(self, splitter: Splitter | None, leaf: Leaf) -> list[Leaf]:
@@ -260,10 +238,10 @@ class Rothko:
         nodes, numbers = self._top.take_below(leaf.node)
         file_of = {one.node: at for at, one in enumerate(leaves)}
         file_at_node = np.array([file_of.get(number, 0) for number in numbers], dtype=np.uint32)
-        descent = Descent(nodes, self.problem.axes)
-        stored = self._divide(rows, len(leaves), lambda codes: file_at_node[descent.leaves(codes)])
+        places = TreePlaces(Descent(nodes, self.problem.axes), file_at_node, len(leaves))
+        parts = self._divide(rows, places)
         self._count_repartition(level + 1)
-        for one, own_rows in zip(leaves, stored, strict=True):
+        for one, own_rows in zip(leaves, parts, strict=True):
             if one.is_final:
                 yield from self._publish_large_group(one, own_rows)
             else:
@@ -282,37 +260,31 @@ class Rothko:
             return
         rows_per_sampled = rows.n_rows / len(sample)
         del sample
-        ranges = plan_files(nodes, (nodes.end - nodes.start) * rows_per_sampled, FILL * self.plan.max_rows)
-        statistics = LeafStatistics(nodes, self.problem.rules)
-        files = self._open_files(ranges.n_files)
-        descent = Descent(nodes, self.problem.axes)
-        for block in self._read("dividing", rows):
-            at_leaf = descent.leaves(block.rows)
-            statistics.add(block.rows, at_leaf)
-            files.add(block, ranges.first[at_leaf])
-        stored = files.close()
+        ranges = plan_files(nodes, (nodes.end - nodes.start) * rows_per_sampled, FILL * self.room.rows)
+        places = TreePlaces(Descent(nodes, self.problem.axes), ranges.first, ranges.n_files)
+        leaves = Asked([LeafPlan(nodes, self.problem.rules, places)])
+        parts, (statistics,) = self.engine.divide(rows, places, also=leaves, stage="dividing")
         pruned = prune(nodes, statistics)
         self.counters.pruned += pruned.n_pruned
         if not pruned.is_split:
-            for part in stored:
-                part.delete()
+            for part in parts:
+                self.engine.discard(part)
             yield from self._fall_back(leaf, rows, level)
             return
-        self._discard(rows)
+        self.engine.discard(rows)
         self._count_repartition(level + 1)
-        files_of = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
-        yield from self._go_on_below(leaf, FiledTree(pruned.nodes, pruned.n_rows, files_of, stored), level)
+        own = FileRanges(ranges.first[pruned.origin], ranges.last[pruned.origin])
+        yield from self._go_on_below(leaf, DividedTree(pruned.nodes, pruned.n_rows, own, parts), level)
 
     def _draw_sample(self, leaf: Leaf, rows: Rows) -> Codes:
         """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
-        size = choose_sample_size(rows.n_rows, self.options, self.plan.max_rows)
-        reservoir = sample_codes(size, seed_of_part(self.chance.sampling, rows.n_rows), rows.n_rows)
-        ends = CodeEnds(len(self.problem.axes.is_tree))
-        for block in self._read("sampling", rows, payload=False):
-            reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
-            ends.add(block.rows)
-        leaf.known = leaf.known.with_covers(self.problem.axes, find_covers(self.problem.axes, ends.get()))
-        return reservoir.rows()
+        size = choose_sample_size(rows.n_rows, self.options, self.room.rows)
+        plan = SamplePlan(
+            size, seed_of_part(self.chance.sampling, rows.n_rows), rows.n_rows, self.problem.axes
+        )
+        (drawn,) = self.engine.gather(rows, Asked([plan]), stage="sampling")
+        leaf.known = leaf.known.with_covers(self.problem.axes, drawn.covers)
+        return drawn.sample
 
     def _grow_on_sample(self, leaf: Leaf, rows: Rows, sample: Codes) -> Nodes:
         """The tree of high-confidence splits, as large as memory allows."""
@@ -320,33 +292,33 @@ class Rothko:
         self.progress("splitting a sample", 0, 1)
         grown = grow_on_sample(sample, problem, leaf.known, threads=self.threads)
         limits = TreeLimits(
-            max_nodes=self.plan.max_nodes,
-            max_statistics=self.plan.pruning_bytes,
-            max_files=self.plan.max_files,
-            rows_in_memory=FILL * self.plan.max_rows * len(sample) / rows.n_rows,
+            max_nodes=max(self.room.count_bytes // 2 // NODE_BYTES, 64),
+            max_statistics=self.room.count_bytes // 2,
+            max_files=self.room.parts,
+            rows_in_memory=FILL * self.room.rows * len(sample) / rows.n_rows,
             max_height=self.options.max_height,
         )
         nodes, stops = trim_tree(grown, problem.axes, self.problem.rules, limits)
         self._count_stops(stops)
         return complete(nodes, problem.axes)
 
-    def _go_on_below(self, leaf: Leaf, tree: FiledTree, level: int) -> Iterator[Chunk]:
-        """Go on below the leaves of a tree whose rows are in files."""
+    def _go_on_below(self, leaf: Leaf, tree: DividedTree, level: int) -> Iterator[Chunk]:
+        """Go on below the leaves of a tree whose rows were divided."""
         nodes, n_rows = tree.nodes, tree.n_rows
         waiting = [(0, leaf)]
         while waiting:
             node, here = waiting.pop()
             here.n_rows = int(n_rows[node])
-            own_files = tree.files_of(node)
+            own_parts = tree.parts_of(node)
             if nodes.axis[node] < 0:
-                yield from self._grow_below(here, StoredRows.join(own_files), level + 1)
-            elif len(own_files) > 1:
+                yield from self._grow_below(here, self.engine.join(own_parts), level + 1)
+            elif len(own_parts) > 1:
                 waiting += reversed(self._move_split_to_top(here, nodes, node))
-            elif n_rows[node] <= self.plan.max_rows:
-                yield self._grow_in_memory(here, own_files[0], take_subtree(nodes, node))
+            elif n_rows[node] <= self.room.rows:
+                yield self._grow_in_memory(here, own_parts[0], take_subtree(nodes, node))
             else:  # more rows than the sample suggested
                 below = n_rows[list_descendants(nodes, node)]
-                yield from self._divide_again(here, take_subtree(nodes, node), below, own_files[0], level)
+                yield from self._divide_again(here, take_subtree(nodes, node), below, own_parts[0], level)
 
     def _move_split_to_top(self, leaf: Leaf, nodes: Nodes, node: int) -> list[tuple[int, Leaf]]:
         """Split a leaf of the top as ``node`` is split; returns each child of ``node`` and its leaf."""
@@ -361,16 +333,16 @@ class Rothko:
     def _divide_again(
         self, leaf: Leaf, nodes: Nodes, n_rows: Ints, rows: Rows, level: int
     ) -> Iterator[Chunk]:
-        """Divide the rows of one file over several, now that their number is known."""
-        ranges = plan_files(nodes, n_rows, self.plan.max_rows)
-        descent = Descent(nodes, self.problem.axes)
-        stored = self._divide(rows, ranges.n_files, lambda codes: ranges.first[descent.leaves(codes)])
+        """Divide the rows of one part over several, now that their number is known."""
+        ranges = plan_files(nodes, n_rows, self.room.rows)
+        places = TreePlaces(Descent(nodes, self.problem.axes), ranges.first, ranges.n_files)
+        parts = self._divide(rows, places)
         self._count_repartition(level + 1)
-        yield from self._go_on_below(leaf, FiledTree(nodes, n_rows, ranges, stored), level + 1)
+        yield from self._go_on_below(leaf, DividedTree(nodes, n_rows, ranges, parts), level + 1)
 
     def _fall_back(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Chunk]:
         """The sample allows no split: decide by exact counts, or keep the rows together as the paper does."""
-        if rows.n_rows <= self.plan.max_rows:
+        if rows.n_rows <= self.room.rows:
             self.counters.fallbacks += 1
             yield self._grow_in_memory(leaf, rows)
             return
@@ -379,10 +351,7 @@ class Rothko:
             yield from self._split_by_counts(leaf, rows, level)
             return
         self.counters.nonminimal += 1
-        ends = CodeEnds(len(self.problem.axes.is_tree))
-        for block in self._read("counting", rows, payload=False):
-            ends.add(block.rows)
-        leaf.covers = find_covers(self.problem.axes, ends.get())
+        (leaf.covers,) = self.engine.gather(rows, Asked([CoverPlan(self.problem.axes)]), stage="counting")
         yield from self._publish_large_group(leaf, rows)
 
     # -- groups ------------------------------------------------------------------------------------
@@ -390,13 +359,14 @@ class Rothko:
     def _grow_in_memory(self, leaf: Leaf, rows: Rows, begun: Nodes | None = None) -> Chunk:
         """Grow the tree below a leaf whose rows fit in memory; ``begun`` is its upper part, if there is one."""
         axes = self.problem.axes
-        matrix, payload = load_rows(rows, self.table.layout)
-        self._discard(rows)
+        loaded = self.engine.load(rows)
+        self.engine.discard(rows)
+        matrix = loaded.as_matrix(self.table.n_columns)
         tree, order = begin_tree(begun, matrix, leaf.known, axes)
-        engine = MemoryEngine.of_rows(matrix, len(axes.is_tree), order=order, threads=self.threads)
-        del matrix  # the engine has its own copy
-        nodes = engine.grow(self.problem, begun=tree, progress=self._report_grown)
-        covers = engine.covers(nodes, axes)
+        grower = TreeGrower.of_rows(matrix, len(axes.is_tree), order=order, threads=self.threads)
+        del matrix  # the grower has its own copy
+        nodes = grower.grow(self.problem, begun=tree, progress=self._report_grown)
+        covers = grower.covers(nodes, axes)
         self.counters.pieces += 1
         self._pieces[leaf.node] = self.tree.piece(nodes, covers)
         self._n_splits += np.bincount(nodes.axis[nodes.axis >= 0], minlength=len(self._n_splits))
@@ -404,7 +374,8 @@ class Rothko:
         leaves = np.flatnonzero(nodes.axis < 0)
         by_start = np.argsort(nodes.start[leaves])
         size = (nodes.end - nodes.start)[leaves][by_start]
-        return Chunk(Partition(recoding, places[by_start], size, engine.row_numbers()), payload)
+        members = loaded.number(grower.row_numbers())
+        return Chunk(Partition(recoding, places[by_start], size, members), loaded.payload)
 
     def _publish_large_group(self, leaf: Leaf, rows: Rows) -> Iterator[Chunk]:
         """Hand over a group that does not fit in memory, in parts and in random order."""
@@ -414,11 +385,11 @@ class Rothko:
         statistics = self._compute_statistics(rows)
         for part in self._shuffle(rows):
             n_rows = part.n_rows
-            _, payload = load_rows(part, self.table.layout)
-            self._discard(part)
+            loaded = self.engine.load(part)
+            self.engine.discard(part)
             self._report_grown(n_rows)
-            members = np.arange(n_rows, dtype=np.uint32)
-            yield Chunk(Partition(recoding, places, np.array([n_rows]), members), payload, statistics)
+            members = loaded.number(np.arange(n_rows, dtype=np.uint32))
+            yield Chunk(Partition(recoding, places, np.array([n_rows]), members), loaded.payload, statistics)
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         group = OneGroup(self.policy)
@@ -430,13 +401,12 @@ class Rothko:
 
     def _shuffle(self, rows: Rows) -> Iterator[Rows]:
         """The rows in parts that fit in memory, each row in a random one."""
-        if rows.n_rows <= self.plan.max_rows:
+        if rows.n_rows <= self.room.rows:
             yield rows
             return
-        rows_per_part = max(int(FILL * self.plan.max_rows), 1)
-        n_parts = min(self.plan.max_files, -(-rows.n_rows // rows_per_part))
-        random = self.chance.shuffling
-        for part in self._divide(rows, n_parts, lambda codes: random.integers(n_parts, size=len(codes))):
+        rows_per_part = max(int(FILL * self.room.rows), 1)
+        n_parts = min(self.room.parts, -(-rows.n_rows // rows_per_part))
+        for part in self._divide(rows, RandomPlaces(n_parts, self.chance.shuffling)):
             if part.n_rows:
                 yield from self._shuffle(part)
 
@@ -448,38 +418,11 @@ class Rothko:
         problem, policy = self.problem, self.policy
         return RecodingPlan(problem.domains, problem.axes.root, policy.output, policy.schema.left_out)
 
-    # -- rows and files ----------------------------------------------------------------------------
-
-    def _read(self, stage: str, rows: Rows, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over rows, with progress."""
-        n_done = 0
-        for block in rows.blocks(payload=payload):
-            yield block
-            n_done += len(block.rows)
-            self.progress(stage, n_done, rows.n_rows)
-
-    def _divide(
-        self, rows: Rows, n_files: int, file_of: Callable[[Codes], NDArray[np.integer[Any]]]
-    ) -> Sequence[StoredRows]:
-        """Move rows into files; ``file_of`` says where each row of some codes goes."""
-        files = self._open_files(n_files)
-        for block in self._read("dividing", rows):
-            files.add(block, file_of(block.rows))
-        stored = files.close()
-        self._discard(rows)
-        return stored
-
-    def _keep(self, rows: Rows) -> Rows:
-        """Rows that are read more than once: the first pass over the table stores it, encoded."""
-        return KeptRows(rows, self._open_files(1)) if rows is self.table.rows else rows
-
-    def _open_files(self, n_files: int) -> PartWriter:
-        return PartWriter(self.spill, n_files, self.table.layout, memory=self.plan.writer_bytes)
-
-    def _discard(self, rows: Rows) -> None:
-        if isinstance(rows, StoredRows | KeptRows):
-            rows.delete()
-        give_back_memory()
+    def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
+        """Move rows into parts."""
+        parts = self.engine.divide(rows, places, stage="dividing").parts
+        self.engine.discard(rows)
+        return parts
 
     # -- figures of the run ------------------------------------------------------------------------
 
@@ -496,13 +439,3 @@ class Rothko:
     def _report_grown(self, n_rows: int) -> None:
         self._n_grown += n_rows
         self.progress("splitting", self._n_grown, self.table.rows.n_rows)
-
-
-def _group_rows(rows: Codes, group: NDArray[np.uint16], n_groups: int) -> Iterator[tuple[int, Codes]]:
-    """Each group that has rows, and its rows."""
-    order = np.argsort(group, kind="stable")
-    start = 0
-    for number, end in enumerate(np.cumsum(np.bincount(group, minlength=n_groups)).tolist()):
-        if end > start:
-            yield number, rows.take(order[start:end], axis=0)
-        start = end

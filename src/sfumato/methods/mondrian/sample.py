@@ -31,7 +31,7 @@ from sfumato.methods.mondrian.kernels.trim import (
     fill_parents,
     fill_remaining,
 )
-from sfumato.methods.mondrian.memory import MemoryEngine, RowCounter, range_of_codes
+from sfumato.methods.mondrian.memory import RowCounter, TreeGrower, range_of_codes
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
@@ -82,7 +82,7 @@ def grow_on_sample(
     """The partition tree of a sample, (n, axes and extra columns); start and end of a node count its rows."""
     n_axes = len(problem.axes.is_tree)
     codes = np.ascontiguousarray(rows[:, :n_axes])
-    engine = MemoryEngine(codes, rows[:, n_axes:], threads=threads)
+    engine = TreeGrower(codes, rows[:, n_axes:], threads=threads)
     own = replace(range_of_codes(codes, problem.axes), cover=known.cover, region=known.region)
     return engine.grow(problem, begun=BegunTree.of_root(own, len(rows)), progress=progress)
 

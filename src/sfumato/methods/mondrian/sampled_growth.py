@@ -16,7 +16,7 @@ from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.begun_tree import BegunTree, as_table, begin_tree, find_leaf_bounds
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.memory import GrownPart, MemoryEngine, join_parts, range_of_codes
+from sfumato.methods.mondrian.memory import GrownPart, TreeGrower, join_parts, range_of_codes
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import (
@@ -40,7 +40,7 @@ LEAST_STATISTICS = 1 << 26
 
 
 def begin_on_sample(
-    engine: MemoryEngine, problem: SplitProblem, options: MondrianOptions, *, seed: int, counters: Counters
+    engine: TreeGrower, problem: SplitProblem, options: MondrianOptions, *, seed: int, counters: Counters
 ) -> BegunTree | None:
     """The upper part of the tree, and the engine's rows in its order; None if the policy asks for no sample.
 
@@ -64,7 +64,7 @@ class SampledTop:
 
     def __init__(
         self,
-        engine: MemoryEngine,
+        engine: TreeGrower,
         problem: SplitProblem,
         options: MondrianOptions,
         *,

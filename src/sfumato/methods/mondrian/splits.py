@@ -4,9 +4,9 @@ A ``Splitter`` chooses for one node of the partition tree. It says what must be 
 
     while (plan := splitter.plan) is not None:
         state = plan.new(memory, spill)
-        for rows in the blocks of the node:
-            state.add(rows)
-        splitter.take(state)
+        for block in the blocks of the node:
+            state.add(block)
+        splitter.take(plan.answer(state))
     splitter.result
 
 The split is the one that ``kernels.grow`` chooses where all rows of the node are in memory, because the same kernels
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian.cell_scores import CellScores
 from sfumato.methods.mondrian.kernels.choose import NO_SCORE, width_of
 from sfumato.methods.mondrian.kernels.counted import (
@@ -127,6 +128,10 @@ class CandidatePlan:
         n = max(1, len(self.listed) - max(0, self._n_bins() - room // per_bin))
         return CandidateStatistics(self, self.listed[:n], is_all=self.is_all and n == len(self.listed))
 
+    def answer(self, state: CandidateStatistics) -> CandidateStatistics:
+        """The statistics themselves."""
+        return state
+
 
 class CandidateStatistics:
     """What the requirement must know of the bins between the thresholds of some candidates."""
@@ -143,10 +148,11 @@ class CandidateStatistics:
         self.statistics = {axis: GroupStatistics(len(ends) + 1, rules) for axis, ends in self.edges.items()}
         self.n_bytes = sum(map(len, self.edges.values())) * GroupStatistics.bytes_per_group(rules)
 
-    def add(self, rows: Codes) -> None:
+    def add(self, block: Block) -> None:
         """Add some rows of the node."""
         for axis, statistics in self.statistics.items():
-            statistics.add(rows, np.searchsorted(self.edges[axis], rows[:, axis], side="left"))
+            codes = block.rows[:, axis]
+            statistics.add(block.rows, np.searchsorted(self.edges[axis], codes, side="left"))
 
     def merge(self, other: CandidateStatistics) -> None:
         """Add the statistics of other rows of the node."""
@@ -195,6 +201,12 @@ class Splitter:
     @property
     def is_decided(self) -> bool:
         return self.plan is None
+
+    @property
+    def open_plan(self) -> Plan:
+        """The plan of a splitter that has not decided."""
+        assert self.plan is not None
+        return self.plan
 
     @property
     def covers(self) -> Ints:
@@ -557,15 +569,3 @@ def _is_worse(listed: NDArray[Any], floor: Any) -> NDArray[np.bool_]:
         after |= is_tie & (own > other)
         is_tie &= own == other
     return after
-
-
-def divide_memory(splitters: Sequence[Splitter], memory: int) -> list[int]:
-    """The bytes that each splitter may take in one pass: what it wants, and an equal part of what is left.
-
-    If there is too little for all, each gets the same share of what it wants.
-    """
-    wanted = [0 if splitter.plan is None else splitter.plan.n_bytes for splitter in splitters]
-    left = memory - sum(wanted)
-    if left < 0:
-        return [each * memory // sum(wanted) for each in wanted]
-    return [each + left // len(splitters) for each in wanted]

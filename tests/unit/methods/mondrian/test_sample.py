@@ -21,7 +21,7 @@ from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.begun_tree import OpenNode
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Targets, table
-from sfumato.methods.mondrian.memory import MemoryEngine
+from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import (
@@ -431,7 +431,7 @@ def test_a_sample_that_is_everything_gives_the_tree_of_all_rows():
     problem = SplitProblem(axes, targets_for("median", 3), COUNT)
     same = optimistic_problem(problem, n=500, N=500, options=MondrianOptions())
     assert same.rules is COUNT
-    expected = MemoryEngine(codes, np.zeros((500, 0), dtype=np.uint32)).grow(problem)
+    expected = TreeGrower(codes, np.zeros((500, 0), dtype=np.uint32)).grow(problem)
     found = grow_on_sample(codes, same, root_of(axes))
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 

@@ -13,6 +13,8 @@ from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
 from mondrian_cases import Case, big_case
 
 from sfumato.engines.counts import SortedCounts
+from sfumato.engines.local import share_room
+from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian import node_counts, splits
 from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.node_counts import CountPlan, NodeCounts, SplitCriteria
@@ -137,7 +139,7 @@ def test_counts_take_what_they_say_and_no_more_than_they_may():
         while splitter.plan is not None:
             state = splitter.plan.new(memory, None)
             assert state.n_bytes <= memory
-            state.add(rows)
+            state.add(Block(rows, None))
             statistics = state.statistics.values()
             taken = sum(each.values.nbytes + each.moments.nbytes + each.n_rows.nbytes for each in statistics)
             if isinstance(state, NodeCounts):
@@ -171,8 +173,8 @@ def test_shares_give_everyone_what_it_wants_and_what_is_left_in_equal_parts():
     assert wanted[0] > wanted[1] > wanted[2] == 0
     assert splitters[0].plan is not None
     assert wanted[0] == splitters[0].plan.new(PLENTY, None).n_bytes
-    assert splits.divide_memory(splitters, sum(wanted) + 30) == [each + 10 for each in wanted]
-    short = splits.divide_memory(splitters, sum(wanted) // 2)
+    assert share_room(wanted, sum(wanted) + 30) == [each + 10 for each in wanted]
+    short = share_room(wanted, sum(wanted) // 2)
     assert sum(short) <= sum(wanted) // 2
     assert short[0] > short[1]
 
@@ -250,14 +252,14 @@ def test_counts_are_the_same_however_rows_are_cut_and_merged(workload, memory, c
     known = criteria.whole(n_codes(problem.domains))
     plan = CountPlan(criteria, known, len(rows), tuple(range(criteria.n_axes)), wants_ranges=True)
     whole = plan.new(memory, None)
-    whole.add(rows)
+    whole.add(Block(rows, None))
     with Spill() as spill:
         parts = np.split(rows, sorted(cut for cut in np.cumsum(cuts).tolist() if cut < len(rows)))
         chance.shuffle(parts)
         states = []
         for part in parts:
             state = plan.new(memory, spill if has_spill else None)
-            state.add(np.ascontiguousarray(part))
+            state.add(Block(np.ascontiguousarray(part), None))
             states.append(state)
         while len(states) > 1:
             one = states.pop(chance.randrange(len(states)))
@@ -294,7 +296,7 @@ def test_candidates_go_on_where_the_last_list_ended(monkeypatch):
     splitter = Splitter(criteria, state, problem.engine.n_rows)
     assert isinstance(splitter.plan, CountPlan)
     counts = splitter.plan.new(PLENTY, None)
-    counts.add(problem.engine.rows[:, :-1].copy())
+    counts.add(Block(problem.engine.rows[:, :-1].copy(), None))
     splitter._note(counts)
     axes = splitter._order_axes(splits.Purpose.SCORE, counts.plan.axes)
     everything, is_all = splitter._list_candidates(splits.Purpose.SCORE, axes, counts, None, 10**6)

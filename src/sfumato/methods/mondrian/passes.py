@@ -1,0 +1,175 @@
+"""What Rothko asks of an engine in a pass over rows: where each row goes, statistics of leaves, a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.protocol import Block
+from sfumato.engines.reservoir import sample_codes
+from sfumato.kernels.axes import Axes
+from sfumato.kernels.nodes import Nodes
+from sfumato.methods.mondrian.covers import CodeEnds, find_covers
+from sfumato.methods.mondrian.kernels.descend import Descent
+from sfumato.methods.mondrian.kernels.problem import Rules
+from sfumato.methods.mondrian.sample import LeafStatistics
+from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.randomness import Random
+from sfumato.table.spill import Spill
+
+Codes = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class TreePlaces:
+    """The part of each row is that of the leaf it comes to in a tree."""
+
+    descent: Descent
+    part_of_node: NDArray[np.integer[Any]]
+    n_parts: int
+    _last: tuple[Codes, Ints] | None = field(default=None, repr=False)
+    """Some rows, and their leaves: a pass may ask for these twice."""
+
+    def of(self, rows: Codes) -> NDArray[np.integer[Any]]:
+        """The part of each row."""
+        return self.part_of_node[self.leaves(rows)]
+
+    def leaves(self, rows: Codes) -> Ints:
+        """The leaf of each row."""
+        if self._last is None or self._last[0] is not rows:
+            self._last = rows, self.descent.leaves(rows)
+        return self._last[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomPlaces:
+    """Each row goes to a random part."""
+
+    n_parts: int
+    random: Random
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row."""
+        return self.random.integers(self.n_parts, size=len(rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafPlan:
+    """Gather what pruning must know of the leaves of a tree, which rows are sent down by ``places``."""
+
+    nodes: Nodes
+    rules: Rules
+    places: TreePlaces
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the statistics."""
+        return int((self.nodes.axis < 0).sum()) * GroupStatistics.bytes_per_group(self.rules)
+
+    def new(self, _room: int, _spill: Spill | None) -> CountedLeaves:
+        """Statistics of no row yet."""
+        return CountedLeaves(LeafStatistics(self.nodes, self.rules), self.places)
+
+    def answer(self, state: CountedLeaves) -> LeafStatistics:
+        """The statistics."""
+        return state.statistics
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedLeaves:
+    """The state of a ``LeafPlan``."""
+
+    statistics: LeafStatistics
+    places: TreePlaces
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        self.statistics.add(block.rows, self.places.leaves(block.rows))
+
+    def merge(self, other: CountedLeaves) -> None:
+        """Add the rows of another state."""
+        self.statistics.merge(other.statistics)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Sampled rows, and the hierarchy nodes that cover all rows."""
+
+    sample: Codes
+    covers: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SamplePlan:
+    """Draw a sample of some rows by their numbers, which are their last column, and find what covers all of them."""
+
+    size: int
+    seed: int
+    n_rows: int
+    axes: Axes
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sample, with a copy; the sample may take what rows in memory may take."""
+        return 0
+
+    def new(self, _room: int, _spill: Spill | None) -> DrawnRows:
+        """A sample of no row yet."""
+        return DrawnRows(self)
+
+    def answer(self, state: DrawnRows) -> Drawn:
+        """The sample."""
+        return Drawn(state.reservoir.rows(), find_covers(self.axes, state.ends.get()))
+
+
+class DrawnRows:
+    """The state of a ``SamplePlan``."""
+
+    def __init__(self, plan: SamplePlan) -> None:
+        self.reservoir = sample_codes(plan.size, plan.seed, plan.n_rows)
+        self.ends = CodeEnds(len(plan.axes.is_tree))
+
+    def add(self, block: Block) -> None:
+        """Let some rows take part."""
+        self.reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
+        self.ends.add(block.rows)
+
+    def merge(self, other: DrawnRows) -> None:
+        """Let the rows of another state take part."""
+        self.reservoir.merge(other.reservoir)
+        self.ends.add(other.ends.get())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoverPlan:
+    """Find the hierarchy nodes that cover all rows."""
+
+    axes: Axes
+    n_bytes: int = 0
+
+    def new(self, _room: int, _spill: Spill | None) -> SeenEnds:
+        """No row yet."""
+        return SeenEnds(len(self.axes.is_tree))
+
+    def answer(self, state: SeenEnds) -> Ints:
+        """The covers."""
+        return find_covers(self.axes, state.ends.get())
+
+
+class SeenEnds:
+    """The state of a ``CoverPlan``."""
+
+    def __init__(self, n_axes: int) -> None:
+        self.ends = CodeEnds(n_axes)
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        self.ends.add(block.rows)
+
+    def merge(self, other: SeenEnds) -> None:
+        """Add the rows of another state."""
+        self.ends.add(other.ends.get())
