@@ -578,7 +578,7 @@ def main() -> None:
     parser.add_argument(
         "--kill-rows", type=number, default=2_000_000, help="rows of the runs that are killed or broken"
     )
-    parser.add_argument("--kill-memory", default="32MB")
+    parser.add_argument("--kill-memory", default="64MB")
     parser.add_argument("--seed", type=int, default=2008)
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir(), "sfumato-bench"), help="of the tables"
@@ -620,7 +620,7 @@ def warm_up(bench: Bench) -> None:
     say("compiling")
     small = table_of(500_000, bench.options.folder)
     for name in ("memory", *ROTHKO.values()):
-        seen = watch(bench.command(small, bench.scratch / f"warm-{name}", name, memory="16MB"))
+        seen = watch(bench.command(small, bench.scratch / f"warm-{name}", name, memory="64MB"))
         if seen.code != 0:
             say(f"  {name}: exit {seen.code}: {seen.sentence}")
 

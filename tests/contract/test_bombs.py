@@ -86,13 +86,13 @@ def test_a_bomb_ends_with_a_sentence_and_in_little_memory(bombs, arguments):
 
 
 def test_verify_reads_a_bomb_some_rows_at_a_time(tmp_path):
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"age,sex\n" + b"1,m\n" * (1 << 22)))
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"age,sex\n" + b"1,m\n" * (1 << 24), 1))
     (tmp_path / "policy.yaml").write_text(POLICY)
-    assert not is_small(tmp_path / "t.csv.gz", 10_000_000)
-    assert is_small(tmp_path / "policy.yaml", 10_000_000)
-    done, most = run(tmp_path, "verify", "t.csv.gz", "--policy", "policy.yaml", "--memory", "10MB")
+    assert not is_small(tmp_path / "t.csv.gz", 64_000_000)
+    assert is_small(tmp_path / "policy.yaml", 64_000_000)
+    done, most = run(tmp_path, "verify", "t.csv.gz", "--policy", "policy.yaml", "--memory", "64MB")
     assert done.code == 0, done.err
-    assert "the smallest group is 4194304" in done.out.replace(",", "")
+    assert "the smallest group is 16777216" in done.out.replace(",", "")
     assert most < MOST
 
 
@@ -121,13 +121,13 @@ def test_what_a_table_may_take_is_said_once_for_all_that_is_read(tmp_path):
 
 
 def test_stdin_is_counted_too():
-    text = b"a,b\n" + b"1,2\n" * (1 << 22)
+    text = b"a,b\n" + b"1,2\n" * (1 << 24)
     done = subprocess.run(
-        command("profile", "-", "--memory", "4MB"),
+        command("profile", "-", "--memory", "64MB"),
         input=text,
         capture_output=True,
         env=environment(),
         check=False,
     )
     assert done.returncode == 2
-    assert b"stdin takes more than 4 MB of memory" in done.stderr
+    assert b"stdin takes more than 64 MB of memory" in done.stderr

@@ -47,7 +47,7 @@ def here(tmp_path, monkeypatch):
 
 
 def publishing(table, policy) -> list[str]:
-    options = ["--engine", "disk", "--memory", "4MB", "--quiet"]
+    options = ["--engine", "disk", "--memory", "64MB", "--quiet"]
     return command("publish", str(table), "--policy", str(policy), "--out", "out", *options)
 
 

@@ -153,7 +153,8 @@ def test_options_of_the_command_that_do_not_fit(sfumato, here, options, words):
     assert words in refused(sfumato, here, *options)
 
 
-def test_a_table_that_does_not_fit_in_the_memory_allowed_is_refused(sfumato, here):
+def test_a_table_that_does_not_fit_in_the_memory_allowed_is_refused(sfumato, here, monkeypatch):
+    monkeypatch.setattr("sfumato.cli.options.LEAST_MEMORY", 4_000_000)  # a small table will do
     write(here, "")
     many = {name: cells * 20_000 for name, cells in ROWS.items()}
     write_table(pa.table(many), here / "t.csv")

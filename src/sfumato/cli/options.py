@@ -17,7 +17,7 @@ import click
 from sfumato.errors import InputError
 
 Command = Callable[..., None]
-LEAST_MEMORY = 4_000_000
+LEAST_MEMORY = 64_000_000
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -44,7 +44,7 @@ def _allow_memory(context: click.Context, _option: click.Parameter, size: str | 
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 512MB or 2GB; at least 4MB.
+    """Bytes of a size such as 512MB or 2GB; at least 64MB.
 
     >>> parse_size("512MB")
     512000000
@@ -56,7 +56,7 @@ def parse_size(text: str) -> int:
     base = 1024 if "i" in unit.lower() else 1000
     size = int(float(number) * base ** "bkmgt".index(unit[0].lower()))
     if size < LEAST_MEMORY:
-        raise InputError("--memory must be at least 4MB.")
+        raise InputError(f"--memory must be at least {LEAST_MEMORY // 1_000_000}MB.")
     return size
 
 
