@@ -514,7 +514,9 @@ def test_memory_takes_sizes_as_people_write_them(sfumato, table, policy, size):
     assert sfumato("publish", table, "--policy", policy, "--out", "out", "--memory", size).code == 0
 
 
-def test_a_table_that_needs_more_memory_than_allowed_goes_by_way_of_the_disk(sfumato, here, policy, monkeypatch):
+def test_a_table_that_needs_more_memory_than_allowed_goes_by_way_of_the_disk(
+    sfumato, here, policy, monkeypatch
+):
     monkeypatch.setattr("sfumato.cli.options.LEAST_MEMORY", 4_000_000)  # a small table will do
     write_agrawal(60_000, "t.parquet", seed=1)
     policy.write_text(sfumato("profile", "t.parquet").out)

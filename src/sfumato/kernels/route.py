@@ -67,8 +67,11 @@ def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, start,
             continue
         for j in range(n_children[node]):
             child = first_child[node] + j
-            low[child] = low[node]
-            high[child] = high[node]
+            for b in range(
+                low.shape[1]
+            ):  # low[child] = low[node] would take seconds to compile, for its errors
+                low[child, b] = low[node, b]
+                high[child, b] = high[node, b]
             if is_tree[a]:
                 low[child, a] = branch[child]
             elif j == 0:

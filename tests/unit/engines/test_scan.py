@@ -269,7 +269,7 @@ def test_a_requirement_that_the_whole_table_fails_is_unreachable(spill):
     policy = Policy.parse("{attributes: {zip: {role: quasi-identifier}}, require: [k-anonymity: 9]}")
     found = take_in(open_table(pa.table({"zip": ["a"] * 8})), policy, spill)
     with pytest.raises(RequirementUnreachable, match="all 8 rows"):
-        problem_of(found, policy, policy.method)
+        problem_of(found, found.axes(), policy, policy.method)
 
 
 # ---- memory ----------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_very_many_numbers_are_ranked_in_a_file_and_give_the_same_codes(spill, m
     attributes = ", ".join(f"{name}: {{role: quasi-identifier, type: number}}" for name in columns)
     policy = Policy.parse(f"{{attributes: {{{attributes}}}, require: [], workload: [select: a > 0.1]}}")
     found = take_in(open_table(table), policy, spill, memory=4 * 4 * 32 * 100)
-    problem = problem_of(found, policy, policy.method)
+    problem = problem_of(found, found.axes(), policy, policy.method)
     expected = prepare(open_table(table), policy.schema, (), workload=policy.workload, threads=1)
     assert spill.counters.spills > 4
     rows = np.concatenate([block.rows for block in found.blocks()])

@@ -230,9 +230,18 @@ def lengthen(stack, bounds, n):
     """Copies of both with room for n more nodes."""
     new_stack = np.empty(stack.shape[0] + n, dtype=np.int64)
     new_bounds = np.empty((stack.shape[0] + n, bounds.shape[1], bounds.shape[2]), dtype=np.int64)
-    new_stack[: stack.shape[0]] = stack
-    new_bounds[: stack.shape[0]] = bounds
+    for node in range(stack.shape[0]):
+        new_stack[node] = stack[node]
+        copy_bounds(bounds[node], new_bounds[node])
     return new_stack, new_bounds
+
+
+@inner(borrows=True)
+def copy_bounds(bounds, out):
+    """Copy (4, axes); out[:] = bounds would take 2 s to compile, for the messages of its errors."""
+    for i in range(bounds.shape[0]):
+        for axis in range(bounds.shape[1]):
+            out[i, axis] = bounds[i, axis]
 
 
 @inner(borrows=True)
@@ -297,9 +306,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
         start, end = nodes[node].start, nodes[node].end
         if end - start < max(2 * rules.least_rows, 2):
             continue
-        for i in range(here.shape[0]):  # here[:] = bounds[depth] would take 2 s to compile, for its errors
-            for axis in range(here.shape[1]):
-                here[i, axis] = bounds[depth, i, axis]
+        copy_bounds(bounds[depth], here)
         part = rows[start:end]
         axis, code = choose_split(part, codes, here, grid, targets, cells, rules, table, scratch)
         if axis < 0:

@@ -23,7 +23,7 @@ from sfumato.methods.mondrian.kernels.choose import (
     within_limit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
-from sfumato.methods.mondrian.kernels.grow import divide, fill_child_bounds
+from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 
@@ -228,7 +228,7 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
         nodes[0].threshold = code
     for child in range(1, m + 1):
         fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[child])
-        region[child] = region[0]
+        copy_bounds(region[0], region[child])
         if not grid.axis[axis].is_tree:
             side = LAST if nodes[child].branch == 0 else AFTER
             region[child, side, axis] = code
