@@ -291,6 +291,9 @@ def fill_target(lines, target, words, shift, first_code, code, total, word):
                 total[word + c, t] = lines[line + c] + (total[word + c, t - 1] if t > 0 else 0)
             continue
         x = lines[line] & mask if words == 1 else lines[line + 1]
+        if target.n_classes == 1:
+            total[word, t] = total[0, t]
+            continue
         last = word + n_words - 1
         total[last, t] = x + (total[last, t - 1] if t > 0 else 0)
         if n_words == 2:
