@@ -5,7 +5,7 @@ of a table in memory, ``rothko`` those of a table on disk (with ``sample`` and `
 
 ``criteria`` turns requirements and workload into a ``problem``: what the kernels are told. ``memory`` grows a tree whose
 rows are in memory. ``splits`` chooses a split by the same kernels from counts (``node_counts``, ``statistics``,
-``cell_scores``) where the rows are somewhere else. ``node_range`` is what is known of a node's codes; ``tree_top``,
-``subtree`` and ``begun_tree`` are parts of a tree; ``covers`` finds hierarchy nodes that cover rows; ``passes`` is what
-``rothko`` asks of an engine.
+``cell_scores``, ``candidates``) where the rows are somewhere else. ``node_range`` is what is known of a node's codes;
+``tree_top``, ``subtree`` and ``begun_tree`` are parts of a tree; ``covers`` finds hierarchy nodes that cover rows;
+``passes`` is what ``rothko`` asks of an engine.
 """

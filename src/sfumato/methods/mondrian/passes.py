@@ -117,16 +117,16 @@ class SamplePlan:
         """Memory of the sample, with a copy; the sample may take what rows in memory may take."""
         return 0
 
-    def new(self, _room: int, _spill: Spill | None) -> DrawnRows:
+    def new(self, _room: int, _spill: Spill | None) -> SampleState:
         """A sample of no row yet."""
-        return DrawnRows(self)
+        return SampleState(self)
 
-    def answer(self, state: DrawnRows) -> Drawn:
+    def answer(self, state: SampleState) -> Drawn:
         """The sample."""
         return Drawn(state.reservoir.rows(), find_covers(self.axes, state.ends.get()))
 
 
-class DrawnRows:
+class SampleState:
     """The state of a ``SamplePlan``."""
 
     def __init__(self, plan: SamplePlan) -> None:
@@ -138,7 +138,7 @@ class DrawnRows:
         self.reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
         self.ends.add(block.rows)
 
-    def merge(self, other: DrawnRows) -> None:
+    def merge(self, other: SampleState) -> None:
         """Let the rows of another state take part."""
         self.reservoir.merge(other.reservoir)
         self.ends.add(other.ends.get())

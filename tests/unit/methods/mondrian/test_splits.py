@@ -16,11 +16,12 @@ from sfumato.engines.counts import SortedCounts
 from sfumato.engines.local import share_room
 from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian import node_counts, splits
+from sfumato.methods.mondrian.candidates import CANDIDATE, CandidatePlan
 from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.node_counts import CountPlan, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
-from sfumato.methods.mondrian.splits import CANDIDATE, CandidatePlan, Splitter
+from sfumato.methods.mondrian.splits import Splitter
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, VarianceDiversity
 from sfumato.policy.workload import Classify, Regress

@@ -3,7 +3,9 @@
 problem    the arguments of kernels: axes, targets, rules, and scratch space
 rules      does a set of rows satisfy the requirement? (all at once, or threshold by threshold)
 frequency  frequency sets: counts per code of an attribute
-choose     scores, ties and allowability: frequency sets in, split out
+scores     scores of splits, from counts
+choose     ties and allowability: running totals of an attribute in, split out
+choose_by_rows   count rows that are at hand, and choose
 cells      the same over the feature space: other features divide every part into cells
 select     the same for selections: costs of regions that queries overlap
 counted    all three from counts, as Python calls them

@@ -20,16 +20,11 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.choose import (
-    NO_SCORE,
-    children_are_large,
-    fill_children,
-    take_children,
-    take_threshold,
-    within_limit,
-)
+from sfumato.methods.mondrian.kernels.choose import children_are_large, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
+from sfumato.methods.mondrian.kernels.scores import NO_SCORE, within_limit
 
 
 @inner(borrows=True)

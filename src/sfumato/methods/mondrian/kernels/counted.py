@@ -18,15 +18,8 @@ from sfumato.methods.mondrian.kernels.cells import (
     walk_information,
     walk_squares,
 )
-from sfumato.methods.mondrian.kernels.choose import (
-    choose_axis,
-    score_of_children,
-    score_thresholds,
-    take_balanced,
-    take_children,
-    take_threshold,
-    within_limit,
-)
+from sfumato.methods.mondrian.kernels.choose import choose_axis, take_balanced, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.scores import score_of_children, score_thresholds, within_limit
 from sfumato.methods.mondrian.kernels.select import add_ends, cost_of_children, fill_active, fill_costs
 
 NO_SHIFT = np.int64(0)

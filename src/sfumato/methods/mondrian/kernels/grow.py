@@ -15,7 +15,7 @@ from sfumato.methods.mondrian.kernels.cells import (
     choose_threshold_by_cells,
     gain_by_cells,
 )
-from sfumato.methods.mondrian.kernels.choose import (
+from sfumato.methods.mondrian.kernels.choose_by_rows import (
     choose_children,
     choose_median,
     choose_threshold,

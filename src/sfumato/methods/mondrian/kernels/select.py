@@ -14,18 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.mondrian.kernels.choose import (
-    children_are_large,
-    fill_children,
-    fill_sorted,
-    take_children,
-    take_threshold,
-    within_limit,
-)
+from sfumato.methods.mondrian.kernels.choose import children_are_large, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children, fill_sorted
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
+from sfumato.methods.mondrian.kernels.scores import within_limit
 
 
 @inner(borrows=True)
