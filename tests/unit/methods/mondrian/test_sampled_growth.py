@@ -85,7 +85,7 @@ def test_statistics_for_pruning_take_no_more_memory_than_rows_do(monkeypatch):
     tight, problem, counters = begin(options, DIVERSE, n_values=500)
     assert counters.stopped_by_statistics > 0
     n_values = len(set(table(n_values=500).column("s").to_pylist()))
-    assert 1 < len(tight.leaves) <= problem.engine.rows.nbytes // (8 * (1 + n_values)) < len(free.leaves)
+    assert 1 < len(tight.leaves) <= problem.engine.rows.nbytes // (8 + 4 * n_values) < len(free.leaves)
 
 
 @pytest.mark.parametrize("requirements", [K, DIVERSE])
