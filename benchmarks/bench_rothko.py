@@ -4,7 +4,8 @@
     python benchmarks/bench_rothko.py --rows 5e6 --scale 1e6 5e6 --kills 5      # a few minutes
     python benchmarks/bench_rothko.py --part kill,faults
 
-Agrawal's nine attributes as whole numbers, class C2, k = 1000, Median. Every command runs in a process of its own, one
+Agrawal's nine attributes as whole numbers, class C2, k = 1000, Median. The part "wide" adds a column whose values are all
+different, 10M rows at most, for Median and for InfoGain. Every command runs in a process of its own, one
 thread, its memory looked at from outside (VmHWM), its input not in the page cache. The floor reads the Parquet input
 once and writes once, row group by row group, with pyarrow; two floors are shown, since both are called so:
 writing the rows that were read (as the prototypes of DESIGN did, and the targets are meant), and writing the release.
@@ -34,6 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import io_model
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import watch as watching
 from watch import Watched, forget, sfumato
@@ -41,7 +44,7 @@ from watch import Watched, forget, sfumato
 from sfumato.cli.options import parse_size
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
 
-PARTS = ("floor", "memory", "s", "t", "scale", "kill", "faults")
+PARTS = ("floor", "memory", "s", "t", "scale", "wide", "kill", "faults")
 ROTHKO = {"s": "rothko-s", "t": "rothko-t"}
 ALLOWANCE = 300_000_000
 """Bytes on top of the budget: the interpreter and its libraries."""
@@ -231,6 +234,68 @@ class _Clock:
     def __exit__(self, *_: object) -> None:
         self.wall += time.perf_counter() - self._start[0]
         self.cpu += time.process_time() - self._start[1]
+
+
+# ---- a column of distinct values -----------------------------------------------------------------------
+
+
+def wide_table_of(n_rows: int, folder: Path) -> Path:
+    """The table with one more column, ``number``: the numbers of the rows in random order."""
+    path = folder / f"agrawal_wide_{n_rows / 1e6:g}m.parquet"
+    if not path.exists():
+        say(f"generating {n_rows:,} rows with a column of as many values")
+        rows = pq.read_table(table_of(n_rows, folder))
+        numbers = np.random.default_rng(1).permutation(n_rows)
+        pq.write_table(rows.append_column("number", pa.array(numbers)), path)
+    return path
+
+
+def bench_wide(bench: Bench) -> None:
+    n_rows = min(bench.options.rows, 10_000_000)
+    table = wide_table_of(n_rows, bench.options.folder)
+    for criterion, workload in (("Median", []), ("InfoGain", [{"classify": "class"}])):
+        policy = json.loads(policy_of(bench.options.k, "rothko-t"))
+        policy["attributes"]["number"] = {"role": "quasi-identifier", "type": "number"}
+        file = bench.scratch / f"wide-{criterion}.yaml"
+        file.write_text(json.dumps({**policy, "workload": workload}), encoding="utf-8")
+        for memory in ("64MB", "512MB"):
+            say(f"a column of {n_rows:,} values, {criterion}, {memory}")
+            out = bench.scratch / "wide"
+            forget(table)
+            run = watch(
+                sfumato(
+                    "publish",
+                    table,
+                    "--policy",
+                    file,
+                    "--out",
+                    out,
+                    "--engine",
+                    "disk",
+                    "--memory",
+                    memory,
+                    "--threads",
+                    "1",
+                    "--quiet",
+                )  # fmt: skip
+            )
+            say(f"  {seconds(run)}" if run.code == 0 else f"  exit {run.code}: {run.sentence}")
+            bench.report.head(f"a column of {n_rows:,} distinct values, {criterion}, --memory {memory}")
+            bench.report.numbers[f"wide-{criterion}-{memory}"] = {
+                "cpu": run.cpu,
+                "peak": run.peak,
+                "code": run.code,
+            }
+            if run.code != 0:
+                bench.report.add("FAILED", f"exit {run.code}", run.sentence)
+                continue
+            io = json.loads((out / "certificate.json").read_text(encoding="utf-8"))["figures"]["io"]
+            bench.report.add("wall, CPU", f"{run.wall:.1f} s, {run.cpu:.1f} s")
+            bench.report.add("peak memory, seen from outside", f"{run.peak / 1e6:.0f} MB")
+            for key in ("passes", "input-passes", "repartitions", "pieces"):
+                bench.report.add(key, f"{io.get(key, 0):,}")
+            bench.report.add("reads / writes of the encoded table", f"{io['reads']:.2f} / {io['writes']:.2f}")
+            shutil.rmtree(out)
 
 
 # ---- speed ---------------------------------------------------------------------------------------------
@@ -600,6 +665,8 @@ def main() -> None:
             bench_speed(bench)
         if "scale" in options.part:
             bench_scale(bench)
+        if "wide" in options.part:
+            bench_wide(bench)
         if "kill" in options.part:
             bench_kill(bench)
         if "faults" in options.part:
