@@ -262,23 +262,19 @@ def bench_wide(bench: Bench) -> None:
             say(f"a column of {n_rows:,} values, {criterion}, {memory}")
             out = bench.scratch / "wide"
             forget(table)
-            run = watch(
-                sfumato(
-                    "publish",
-                    table,
-                    "--policy",
-                    file,
-                    "--out",
-                    out,
-                    "--engine",
-                    "disk",
-                    "--memory",
-                    memory,
-                    "--threads",
-                    "1",
-                    "--quiet",
-                )  # fmt: skip
-            )
+            command = [
+                "publish",
+                table,
+                "--policy",
+                file,
+                "--out",
+                out,
+                "--engine",
+                "disk",
+                "--memory",
+                memory,
+            ]
+            run = watch(sfumato(*command, "--threads", "1", "--quiet"))
             say(f"  {seconds(run)}" if run.code == 0 else f"  exit {run.code}: {run.sentence}")
             bench.report.head(f"a column of {n_rows:,} distinct values, {criterion}, --memory {memory}")
             bench.report.numbers[f"wide-{criterion}-{memory}"] = {

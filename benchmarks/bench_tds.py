@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.methods.protocol import Extras, Seed
 from sfumato.methods.specialization.tds import METHOD
 from sfumato.policy.document import Policy
@@ -63,7 +63,7 @@ def make_policy(k: int) -> Policy:
     )
 
 
-def draft(table: pa.Table, policy: Policy, engine: Engine) -> float:
+def draft(table: pa.Table, policy: Policy, engine: Resources) -> float:
     """CPU seconds."""
     began = time.process_time()
     METHOD.draft(open_table(table), policy, engine, chance=Seed(1), extras=Extras(), progress=no_progress)
@@ -84,8 +84,8 @@ def main() -> None:
         took = []
         for given in (small, table):
             with Spill() as spill:
-                on_disk = Engine(spill=spill, memory=options.memory << 20)
-                took.append(draft(given, policy, Engine() if name == "memory" else on_disk))
+                on_disk = Resources(spill=spill, memory=options.memory << 20)
+                took.append(draft(given, policy, Resources() if name == "memory" else on_disk))
         print(
             json.dumps({"engine": name, "rows": int(options.rows), "k": options.k, "seconds": took[-1]}),
             flush=True,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import report
-from sfumato.engines.engine import AUTO, Engine, EngineChoice, bytes_needed, choose_engine, estimate_bytes
+from sfumato.engines.engine import AUTO, EngineChoice, Resources, bytes_needed, choose_engine, estimate_bytes
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
 from sfumato.machine import day_of_making
@@ -209,19 +209,19 @@ class _Run:
         except TooLarge as error:
             raise TooLarge(error.where, error.most, self.choice.way_out) from None
         self.choice.check(bytes_needed(source.n_rows, len(policy.schema.published)))
-        return self._release(source, policy, Engine(self.request.threads))
+        return self._release(source, policy, Resources(self.request.threads))
 
     def on_disk(self, budget: int, spill: Spill) -> Release:
         """The release of a table of any size; its rows are in a file of the spill folder."""
         source, policy = self._open_table(lazy=True, spool=spill.path("stdin"))
-        return self._release(source, policy, Engine(self.request.threads, spill, budget))
+        return self._release(source, policy, Resources(self.request.threads, spill, budget))
 
     def _open_table(self, **options: Any) -> tuple[Source, Policy]:
         if isinstance(self.table, Source):
             return self.table, self.policy
         return _open(self.table, self.policy, self.request.reading, **options)
 
-    def _release(self, source: Source, policy: Policy, engine: Engine) -> Release:
+    def _release(self, source: Source, policy: Policy, engine: Resources) -> Release:
         request = self.request
         file_format = request.file_format or release_format(source)
         policy.check_columns(source.names)
@@ -247,7 +247,7 @@ class _Run:
         return release.with_report(report.render(release, groups))
 
     def _verify(
-        self, draft: Draft, engine: Engine, file_format: str, kind: str
+        self, draft: Draft, engine: Resources, file_format: str, kind: str
     ) -> tuple[Release, FoundGroups | None]:
         """The release of a draft of which every claim was found to be true, and the groups that were found."""
         memory, scratch = (None, None) if engine.spill is None else (engine.memory, engine.spill.folder)

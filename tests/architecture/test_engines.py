@@ -82,7 +82,7 @@ def test_no_method_asks_which_engine_it_runs_on(folder):
         "from sfumato.engines import disk",
         "import sfumato.engines.disk",
         "from sfumato.engines.rows import PartWriter, RowLayout",
-        "from sfumato.engines.engine import DISK, Engine",
+        "from sfumato.engines.engine import DISK, Resources",
         "x = 1 if engine.spill is None else 2",
         "if spill:\n    pass",
         "known = isinstance(engine, DiskEngine)",
@@ -96,7 +96,7 @@ def test_a_method_that_asks_is_found(text):
     "text",
     [
         "from sfumato.engines.protocol import Asked, Engine",
-        "from sfumato.engines.engine import Engine",
+        "from sfumato.engines.engine import Resources",
         "from sfumato.engines.rows import RowLayout",
         "if rows.n_rows <= engine.room.rows:\n    pass",
         "def new(room, spill):\n    return Counts.new(9, room=room, spill=spill)",

@@ -25,8 +25,8 @@ UNFORESEEN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """Where the rows live, and what a method may use to work on them."""
+class Resources:
+    """What a run may use, and with it where the rows live: on disk if there is a folder for them, else in memory."""
 
     threads: int | None = None
     """All cores if not given."""

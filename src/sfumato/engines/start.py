@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from sfumato.engines import protocol
 from sfumato.engines.disk import DiskEngine
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.rows import MOST_FILES, RowLayout
 from sfumato.progress import Progress, no_progress
 
-HERE = Engine()
+HERE = Resources()
 """In memory, by this process."""
 
 NO_COLUMNS = RowLayout(())
 
 
 def start_engine(
-    chosen: Engine = HERE,
+    chosen: Resources = HERE,
     *,
     layout: RowLayout = NO_COLUMNS,
     count_bytes: int = 0,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.policy.document import Policy
 from sfumato.release.folder import sha256_of
 from sfumato.table import formulas
@@ -15,7 +15,7 @@ from sfumato.table.write import TableWriter
 
 
 def store_rows(
-    tables: Iterable[pa.Table], policy: Policy, chosen: Engine, file_format: str
+    tables: Iterable[pa.Table], policy: Policy, chosen: Resources, file_format: str
 ) -> pa.Table | FiledRows:
     """All rows, where the chosen engine keeps them."""
     if chosen.spill is None:

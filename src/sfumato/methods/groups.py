@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from sfumato.engines import protocol
-from sfumato.engines.engine import DISK, Engine
+from sfumato.engines.engine import DISK, Resources
 from sfumato.engines.memory import encode_table
 from sfumato.engines.scan import Intake
 from sfumato.engines.start import start_engine
@@ -163,7 +163,7 @@ def draft_groups(
     run: Run,
     source: Source,
     policy: Policy,
-    choice: Engine,
+    choice: Resources,
     *,
     chance: Seed,
     extras: Extras,
@@ -187,7 +187,7 @@ def draft_groups(
 def scan_table(
     source: Source,
     policy: Policy,
-    engine: Engine,
+    engine: Resources,
     spill: Spill,
     *,
     sample: int = 0,

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress
@@ -87,7 +87,7 @@ class Method(Protocol):
         self,
         source: Source,
         policy: Policy,
-        engine: Engine,
+        engine: Resources,
         *,
         chance: Seed,
         extras: Extras,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.engines.disk import DiskEngine
-from sfumato.engines.engine import MEMORY, Engine
+from sfumato.engines.engine import MEMORY, Resources
 from sfumato.engines.protocol import Room
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.methods import groups
@@ -54,7 +54,7 @@ class MondrianMethod:
         self,
         source: Source,
         policy: Policy,
-        engine: Engine,
+        engine: Resources,
         *,
         chance: Seed,
         extras: Extras,
@@ -119,7 +119,7 @@ def _describe_sampling(counters: Counters) -> dict[str, Any]:
 def _draft_on_disk(
     source: Source,
     policy: Policy,
-    engine: Engine,
+    engine: Resources,
     spill: Spill,
     chance: Seed,
     extras: Extras,

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.errors import InputError, InternalError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
 from sfumato.methods.risk_utility.apply import apply_to_file
@@ -38,7 +38,7 @@ class RiskUtility:
         self,
         source: Source,
         policy: Policy,
-        engine: Engine,
+        engine: Resources,
         *,
         chance: Seed,
         extras: Extras,
@@ -60,7 +60,7 @@ METHOD: Method = RiskUtility()
 
 
 def _draw(
-    source: Source, policy: Policy, engine: Engine, chance: Seed, extras: Extras, progress: Progress
+    source: Source, policy: Policy, engine: Resources, chance: Seed, extras: Extras, progress: Progress
 ) -> Draft:
     """The private form: the cost is charged to the owner's account before anything is drawn."""
     policy, side = with_side_table(policy, extras.side_table)

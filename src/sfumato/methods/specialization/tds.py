@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.methods.groups import draft_groups, hold_groups
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.grid_run import GridRun
@@ -56,7 +56,7 @@ class Specialization:
         self,
         source: Source,
         policy: Policy,
-        engine: Engine,
+        engine: Resources,
         *,
         chance: Seed,
         extras: Extras,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.errors import InputError
 from sfumato.methods.drafted_rows import store_rows
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
@@ -30,7 +30,7 @@ class DiffGen:
         self,
         source: Source,
         policy: Policy,
-        engine: Engine,
+        engine: Resources,
         *,
         chance: Seed,
         extras: Extras,

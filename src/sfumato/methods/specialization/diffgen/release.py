@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.declared import DeclaredRows
-from sfumato.engines.engine import Engine
+from sfumato.engines.engine import Resources
 from sfumato.engines.rows import RowLayout
 from sfumato.engines.start import HERE, start_engine
 from sfumato.methods.specialization.diffgen import draw
@@ -57,7 +57,7 @@ def draw_release(
     policy: Policy,
     *,
     chance: Mechanisms,
-    chosen: Engine = HERE,
+    chosen: Resources = HERE,
     progress: Progress = no_progress,
 ) -> DrawnCounts:
     """Draw cuts and counts of a table by the mechanisms of ``chance``; its rows live in the ``chosen`` engine."""
