@@ -12,8 +12,8 @@ from sfumato.engines.engine import (
     DISK,
     MEMORY,
     UNFORESEEN,
-    Engine,
     EngineChoice,
+    Resources,
     bytes_needed,
     choose_engine,
     estimate_bytes,
@@ -106,9 +106,9 @@ def test_the_way_out_is_the_disk_unless_the_method_has_none():
 
 
 def test_an_engine_is_in_memory_unless_it_has_a_folder_for_rows():
-    assert Engine().spill is None
+    assert Resources().spill is None
     with Spill() as spill:
-        assert Engine(2, spill, MB) == Engine(threads=2, spill=spill, memory=MB)
+        assert Resources(2, spill, MB) == Resources(threads=2, spill=spill, memory=MB)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 1000))
