@@ -41,7 +41,7 @@ class SortedRun:
 
     def append(self, records: Records) -> None:
         """Write further records, which come after those that are there."""
-        self._marks.append(keys_of(records)[-self.n % MARK :: MARK])
+        self._marks.append(keys_of(records)[-self.n % MARK :: MARK].copy())  # a view would hold all records
         self.n += len(records)
         with while_spilling(self.spill.folder), self.path.open("ab") as file:
             records.tofile(file)

@@ -57,3 +57,9 @@ def test_a_run_that_is_deleted_leaves_no_file():
         assert run.path.exists()
         run.delete()
         assert not run.path.exists()
+
+
+def test_a_run_keeps_its_marks_and_not_the_records_that_they_are_taken_from():
+    with Spill() as spill:
+        run = stored(spill, range(5000), np.float64)
+        assert all(marks.base is None for marks in run._marks)

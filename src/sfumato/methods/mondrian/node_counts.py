@@ -136,7 +136,9 @@ class CountPlan:
     n_rows: int
     axes: tuple[int, ...]
     wants_ranges: bool
-    """Gather the least and the greatest code of each axis, too? Those of the ``axes`` are known from their counts."""
+    """Gather the least and the greatest code of each axis, too? Those of the ``axes`` are known from their counts.
+
+    They are gathered in any case where counts are sorted, since walking these is dear."""
 
     @property
     def n_bytes(self) -> int:
@@ -241,7 +243,7 @@ class NodeCounts:
         rows = block.rows
         if len(rows) == 0:
             return
-        if self.plan.wants_ranges:
+        if self.plan.wants_ranges or self.sorted:
             low, high = np.empty((2, rows.shape[1]), dtype=np.int64)
             fill_ranges(rows, low, high)
             self._widen(low[: self.criteria.n_axes], high[: self.criteria.n_axes])
@@ -356,7 +358,8 @@ class NodeCounts:
     def totals(self) -> Ints:
         """The words of the node."""
         total = np.zeros(self.criteria.n_words, dtype=np.int64)
-        for stretch in self.stretches(self.plan.axes[0]):
+        axis = next((axis for axis in self.plan.axes if axis in self.start), self.plan.axes[0])
+        for stretch in self.stretches(axis):
             total += stretch.words.sum(axis=0)
         return total
 

@@ -188,9 +188,10 @@ class Splitter:
         if counts.low is not None and counts.high is not None:
             self.low[:], self.high[:] = counts.low, counts.high
             self.is_exact[:] = True
-        for axis in counts.plan.axes:
-            self.low[axis], self.high[axis] = counts.ends(axis)
-            self.is_exact[axis] = True
+        else:
+            for axis in counts.plan.axes:
+                self.low[axis], self.high[axis] = counts.ends(axis)
+                self.is_exact[axis] = True
         if counts.plan.axes:
             self._node = counts.totals()
         if self.region is not None:
