@@ -20,12 +20,10 @@ from sfumato.engines.disk import DiskEngine
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Loaded, Room
 from sfumato.engines.rows import RowLayout
-from sfumato.methods.mondrian.grow import Prepared, partition, prepare
 from sfumato.methods.mondrian.rothko import Chance, Rothko, ScannedTable
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
 from sfumato.recoding.tree_file import NoTree
-from sfumato.table.opening import open_table
 from sfumato.table.spill import Counters, Spill
 
 DIGESTS = {
@@ -48,17 +46,6 @@ DIGESTS = {
 Groups = list[tuple[Any, list[int]]]
 
 
-def problem_of(case: Case) -> Prepared:
-    return prepare(
-        open_table(case.table()),
-        case.schema(),
-        case.requirements,
-        workload=case.workload,
-        options=case.options,
-        threads=1,
-    )
-
-
 def ordered(found: Iterator[tuple[Any, frozenset[int]]]) -> Groups:
     """Groups as (box, row numbers), in the order of their rows."""
     return sorted(((box, sorted(members)) for box, members in found), key=lambda group: group[1])
@@ -66,20 +53,13 @@ def ordered(found: Iterator[tuple[Any, frozenset[int]]]) -> Groups:
 
 def grown_whole(case: Case) -> Groups:
     """The groups of growth in memory, depth first."""
-    found = partition(
-        open_table(case.table()),
-        case.schema(),
-        case.requirements,
-        workload=case.workload,
-        options=case.options,
-        threads=1,
-    )
+    found = case.partition()
     return ordered(zip(boxes_of(found), members_of(found), strict=True))
 
 
 def grown_by_driver(case: Case, engine: protocol.Engine) -> Groups:
     """The groups that the driver finds on an engine; the rows are numbered by their payload or by the engine."""
-    problem = problem_of(case)
+    problem = case.problem()
     rows = problem.engine.rows[:, :-1].copy()
     policy = Policy(case.schema(), tuple(case.requirements), tuple(case.workload), case.options)
     run = Rothko(
@@ -114,7 +94,7 @@ class Numbered(Loaded):
 
 @contextmanager
 def on_disk(case: Case, room: Room) -> Iterator[DiskEngine]:
-    greatest = problem_of(case).engine.rows[:, :-1].max(axis=0).tolist()
+    greatest = case.problem().engine.rows[:, :-1].max(axis=0).tolist()
     with Spill() as spill:
         yield DiskEngine(spill, RowLayout.of(greatest), room, writer_bytes=1 << 12)
 

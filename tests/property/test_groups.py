@@ -14,23 +14,11 @@ from mondrian_cases import BIG_CASES, FEATURE_WORKLOADS, Case, big_case, reachab
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import node_counts, splits
-from sfumato.methods.mondrian.grow import Prepared, prepare
-from sfumato.table.opening import open_table
+from sfumato.methods.mondrian.grow import Prepared
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
 FEW = st.sampled_from([1, 2, 5, 64])
 """Candidates that are kept, codes that are walked in one go."""
-
-
-def problem_of(case: Case) -> Prepared:
-    return prepare(
-        open_table(case.table()),
-        case.schema(),
-        case.requirements,
-        workload=case.workload,
-        options=case.options,
-        threads=1,
-    )
 
 
 @contextmanager
@@ -57,14 +45,14 @@ def same_tree(problem: Prepared, *, memory: int, block: int, queries: Any = None
 @settings(max_examples=250)
 def test_decisions_grow_the_tree_that_is_grown_in_memory(case: Case, memory: int, block: int, few: int):
     with few_at_a_time(few):
-        same_tree(problem_of(case), memory=memory, block=block)
+        same_tree(case.problem(), memory=memory, block=block)
 
 
 @given(reachable_cases(workloads=FEATURE_WORKLOADS), MEMORY, st.integers(1, 30), FEW)
 @settings(max_examples=150)
 def test_decisions_over_the_feature_space_grow_the_same_tree(case: Case, memory: int, block: int, few: int):
     with few_at_a_time(few):
-        same_tree(problem_of(case), memory=memory, block=block)
+        same_tree(case.problem(), memory=memory, block=block)
 
 
 @given(selecting(), MEMORY, st.integers(1, 30), FEW)
@@ -77,9 +65,9 @@ def test_decisions_for_selections_grow_the_same_tree(case: Selecting, memory: in
 @pytest.mark.parametrize("memory", [1 << 30, 20_000, 3000, 200])
 @pytest.mark.parametrize("name", BIG_CASES)
 def test_decisions_on_larger_tables_grow_the_same_tree_too(name, memory):
-    same_tree(problem_of(big_case(7, *BIG_CASES[name])), memory=memory, block=50)
+    same_tree(big_case(7, *BIG_CASES[name]).problem(), memory=memory, block=50)
 
 
 def test_a_gain_that_is_rounded_below_zero_is_no_reason_for_median(monkeypatch):
     monkeypatch.setattr(splits.Splitter, "_gain", lambda *_: -1e-17)
-    same_tree(problem_of(big_case(7, *BIG_CASES["one label"])), memory=1 << 30, block=50)
+    same_tree(big_case(7, *BIG_CASES["one label"]).problem(), memory=1 << 30, block=50)

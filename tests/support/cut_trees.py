@@ -11,12 +11,10 @@ from mondrian_cases import Case
 from numpy.typing import NDArray
 
 from sfumato.kernels.nodes import Nodes
-from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.output import Output
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import Recoding, recoding_of
 from sfumato.recoding.tree_file import PathStep
-from sfumato.table.opening import open_table
 
 
 @dataclass
@@ -30,14 +28,7 @@ class Grown:
 
     @classmethod
     def of(cls, case: Case) -> Grown:
-        problem = prepare(
-            open_table(case.table()),
-            case.schema(),
-            case.requirements,
-            workload=case.workload,
-            options=case.options,
-            threads=1,
-        )
+        problem = case.problem()
         nodes = problem.engine.grow(replace(problem, queries=None))
         covers = problem.engine.covers(nodes, problem.axes)
         return cls(nodes, covers, problem.domains, problem.axes.root)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sfumato.encoding.discretize import cells, mdl_cuts
-from sfumato.methods.mondrian.grow import Partition, partition
+from sfumato.methods.mondrian.grow import Partition, Prepared, partition, prepare
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     DistinctDiversity,
@@ -252,6 +252,17 @@ class Case:
             Attribute("since", Role.OTHER, Kind.DATE),
         )
         return Schema((*(quasi.attribute for quasi in self.quasi), *others))
+
+    def problem(self, threads: int = 1) -> Prepared:
+        """The problem of the table, in memory."""
+        return prepare(
+            open_table(self.table()),
+            self.schema(),
+            self.requirements,
+            workload=self.workload,
+            options=self.options,
+            threads=threads,
+        )
 
     def table(self, rows: Sequence[dict[str, Any]] | None = None) -> pa.Table:
         types = {quasi.attribute.name: quasi.type for quasi in self.quasi}

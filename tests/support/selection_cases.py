@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.methods.mondrian.grow import Prepared, prepare
+from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree import recoding_of
-from sfumato.table.opening import open_table
 
 
 @dataclass(frozen=True)
@@ -30,15 +29,7 @@ class Selecting:
     weights: list[int]
 
     def problem(self, threads: int = 1) -> Prepared:
-        case = self.case
-        return prepare(
-            open_table(case.table()),
-            case.schema(),
-            case.requirements,
-            workload=case.workload,
-            options=case.options,
-            threads=threads,
-        )
+        return self.case.problem(threads)
 
     def queries(self) -> Queries:
         ranges = np.array(self.ranges, dtype=np.int64).reshape(len(self.ranges), len(self.case.quasi), 2)

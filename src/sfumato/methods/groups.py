@@ -17,6 +17,7 @@ import pyarrow as pa
 from sfumato.engines import protocol
 from sfumato.engines.engine import DISK, Resources
 from sfumato.engines.memory import encode_table
+from sfumato.engines.rows import MOST_FILES
 from sfumato.engines.scan import Intake
 from sfumato.engines.start import start_engine
 from sfumato.methods.memory_plan import MemoryPlan, estimate_row_bytes
@@ -176,8 +177,9 @@ def draft_groups(
     spill, random = choice.spill, chance.generator()
     intake = scan_table(source, policy, choice, spill, progress=progress)
     plan = plan_memory(policy, choice.memory, payload_bytes=intake.payload_bytes)
+    room = protocol.Room(plan.count_bytes, plan.max_rows, MOST_FILES)
     engine = start_engine(
-        choice, layout=intake.layout, count_bytes=plan.count_bytes, max_rows=plan.max_rows, progress=progress
+        choice, layout=intake.layout, room=room, writer_bytes=plan.count_bytes // 2, progress=progress
     )
     found = run(engine, intake, policy, random=random, progress=progress)
     file = RowFile(spill, policy.method.name, extras.file_format, plan.max_rows)

@@ -169,7 +169,7 @@ def test_the_engine_that_is_started_is_the_chosen_one():
     assert isinstance(start_engine(), MemoryEngine)
     with Spill() as spill:
         found = start_engine(
-            Resources(spill=spill, memory=1000), layout=RowLayout.of([300]), count_bytes=500, max_rows=70
+            Resources(spill=spill, memory=1000), layout=RowLayout.of([300]), room=Room(500, 70)
         )
     assert isinstance(found, DiskEngine)
     assert (found.room.count_bytes, found.room.rows, found.layout.row_bytes) == (500, 70, 2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.protocol import Block
 from sfumato.kernels.axes import Axes
+from sfumato.methods.mondrian.kernels.frequency import fill_ranges
 from sfumato.methods.mondrian.kernels.grow import fill_covers
 from sfumato.methods.mondrian.kernels.problem import pack_axes
 
@@ -18,17 +20,30 @@ class CodeEnds:
 
     def __init__(self, n_axes: int) -> None:
         self.n_axes = n_axes
-        self._ends: Codes | None = None
+        self.low: Ints | None = None  # (axes,)
+        self.high: Ints | None = None
 
-    def add(self, rows: Codes) -> None:
-        codes = rows[:, : self.n_axes]
-        seen = codes if self._ends is None else np.concatenate([self._ends, codes])
-        self._ends = np.stack([seen.min(axis=0), seen.max(axis=0)])
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        low, high = np.empty((2, block.rows.shape[1]), dtype=np.int64)
+        if len(block.rows):
+            fill_ranges(block.rows, low, high)
+            self._widen(low[: self.n_axes], high[: self.n_axes])
+
+    def merge(self, other: CodeEnds) -> None:
+        """Add the rows that another one has seen."""
+        if other.low is not None and other.high is not None:
+            self._widen(other.low, other.high)
+
+    def _widen(self, low: Ints, high: Ints) -> None:
+        self.low = low if self.low is None else np.minimum(self.low, low)
+        self.high = high if self.high is None else np.maximum(self.high, high)
 
     def get(self) -> Codes:
         """(2, axes) least and greatest code."""
-        assert self._ends is not None
-        return self._ends
+        assert self.low is not None
+        assert self.high is not None
+        return np.stack([self.low, self.high]).astype(np.uint32)
 
 
 def find_covers(axes: Axes, code_ends: Codes) -> Ints:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import MEMORY, Resources
 from sfumato.engines.protocol import Room
 from sfumato.engines.reservoir import seed_of_part
+from sfumato.engines.start import start_engine
 from sfumato.methods import groups
 from sfumato.methods.memory_plan import MemoryPlan
 from sfumato.methods.mondrian import grow
@@ -146,7 +146,9 @@ def _draft_on_disk(
         ScannedTable(intake, intake.n_columns, intake.code_ends, sample),
         problem,
         policy,
-        engine=DiskEngine(spill, intake.layout, room, writer_bytes=plan.writer_bytes, progress=progress),
+        engine=start_engine(
+            engine, layout=intake.layout, room=room, writer_bytes=plan.writer_bytes, progress=progress
+        ),
         chance=Chance(sampling=seed, shuffling=random),
         tree=tree,
         counters=spill.counters,

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.counts import Counts
-from sfumato.engines.protocol import Block
+from sfumato.engines.protocol import UNLIMITED, Block
 from sfumato.kernels.information import information_table
+from sfumato.methods.mondrian.covers import CodeEnds
 from sfumato.methods.mondrian.kernels.cells import Entries
 from sfumato.methods.mondrian.kernels.frequency import (
     add_counts,
     add_packed,
     add_sums,
     add_words,
-    fill_ranges,
     n_words,
     single_packing,
 )
@@ -175,8 +175,6 @@ class NodeCounts:
     def __init__(self, plan: CountPlan, room: int, spill: Spill | None) -> None:
         self.plan, self.criteria = plan, plan.criteria
         self.layout = choose_layout(plan.criteria, plan.n_rows)
-        self.low: Ints | None = None  # (axes,) least and greatest codes, if they are gathered
-        self.high: Ints | None = None
         by_size = sorted(plan.axes, key=plan.axis_bytes)
         limit = room if plan.n_bytes <= room else room // 2
         n_dense = int(
@@ -196,11 +194,9 @@ class NodeCounts:
         self._listed = np.array(dense, dtype=np.uint64)
         base = np.array([self.start[axis] - int(plan.known.low[axis]) for axis in dense], dtype=np.int64)
         self._base = base.astype(np.uint64)
-        n_features = len(self.criteria.features)
+        share //= 1 + len(self.criteria.features)
         self.sorted = {
-            axis: Counts.new(
-                plan.n_codes(axis), n_words=self.criteria.n_words, room=share // (1 + n_features), spill=spill
-            )
+            axis: Counts.new(plan.n_codes(axis), n_words=self.criteria.n_words, room=share, spill=spill)
             for axis in sorted_axes
         }
         self.features = {
@@ -208,13 +204,14 @@ class NodeCounts:
                 Counts.new(
                     plan.n_codes(axis) * feature.n_ids,
                     n_words=2,
-                    room=1 << 62 if axis in self.start else share // (1 + n_features),
+                    room=UNLIMITED if axis in self.start else share,
                     spill=spill,
                 )
                 for feature in self.criteria.features
             ]
             for axis in plan.axes
         }
+        self.code_ends = CodeEnds(self.criteria.n_axes) if plan.wants_ranges or self.sorted else None
         self.statistics = self._make_statistics(room - self.n_bytes)
         self._bins: dict[int, Bins] = {}
 
@@ -243,29 +240,26 @@ class NodeCounts:
         rows = block.rows
         if len(rows) == 0:
             return
-        if self.plan.wants_ranges or self.sorted:
-            low, high = np.empty((2, rows.shape[1]), dtype=np.int64)
-            fill_ranges(rows, low, high)
-            self._widen(low[: self.criteria.n_axes], high[: self.criteria.n_axes])
+        if self.code_ends is not None:
+            self.code_ends.add(block)
         if self.start:
             self._add_lines(rows)
+        place = {axis: self._places(rows, axis) for axis in self._counted}
         words = self._words_of(rows) if self.sorted else None
         for axis, counts in self.sorted.items():
-            counts.add(self._places(rows, axis), words)
-        for axis, each in self.features.items():
-            place = self._places(rows, axis)
-            for feature, counts in zip(self.criteria.features, each, strict=True):
-                key = place * np.uint64(feature.n_ids) + rows[:, feature.id_column]
-                words = np.ones((len(rows), 2), dtype=np.int64)
-                words[:, 1] = rows[:, feature.other]
-                counts.add(key, words)
+            counts.add(place[axis], words)
+        for f, feature in enumerate(self.criteria.features):
+            of = rows[:, feature.id_column]
+            both = np.stack([np.ones(len(rows), dtype=np.int64), rows[:, feature.other]], axis=1)
+            for axis, each in self.features.items():
+                each[f].add(place[axis] * np.uint64(feature.n_ids) + of, both)
         for axis, statistics in self.statistics.items():
-            statistics.add(rows, self._places(rows, axis))
+            statistics.add(rows, place[axis])
 
     def merge(self, other: NodeCounts) -> None:
         """Add the counts of other rows of the node; both were made by the same plan in the same room."""
-        if other.low is not None and other.high is not None:
-            self._widen(other.low, other.high)
+        if self.code_ends is not None and other.code_ends is not None:
+            self.code_ends.merge(other.code_ends)
         self.lines[:] += other.lines
         for axis, counts in self.sorted.items():
             counts.merge(other.sorted[axis])
@@ -280,9 +274,10 @@ class NodeCounts:
         for counts in (*self.sorted.values(), *(one for each in self.features.values() for one in each)):
             counts.discard()
 
-    def _widen(self, low: Ints, high: Ints) -> None:
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
+    @property
+    def _counted(self) -> Sequence[int]:
+        """The axes that are counted row by row, not all of them in one go."""
+        return self.plan.axes if self.features or self.statistics else [*self.sorted]
 
     def _places(self, rows: Codes, axis: int) -> NDArray[np.uint64]:
         """Where the code of each row stands on an axis."""
@@ -307,16 +302,18 @@ class NodeCounts:
         if criteria.n_words == 1:
             return None
         words = np.zeros((len(rows), criteria.n_words), dtype=np.int64)
+        words[:, 0] = 1
         if criteria.n_words == 2:
-            words[:, 0], words[:, 1] = 1, rows[:, criteria.column]
-        else:
-            assert criteria.targets is not None
-            one = np.zeros(1, dtype=np.uint64)
-            each = np.arange(len(rows), dtype=np.uint64)
-            listed = np.array([rows.shape[1]], dtype=np.uint64)
-            numbered = np.column_stack([rows, each.astype(np.uint32)])
-            label, number = criteria.targets.label, criteria.targets.number
-            add_words(numbered, criteria.n_words, label, number, listed, one, words.reshape(-1))
+            words[:, 1] = rows[:, criteria.column]
+            return words
+        assert criteria.targets is not None
+        word = 1
+        for label in criteria.targets.label:
+            words[np.arange(len(rows)), word + rows[:, label.column].astype(np.int64)] = 1
+            word += label.n_classes
+        for number in criteria.targets.number:
+            words[:, word] = rows[:, number.column]
+            word += 1
         return words
 
     # -- walking -------------------------------------------------------------------------------------

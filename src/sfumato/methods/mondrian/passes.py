@@ -114,7 +114,7 @@ class SamplePlan:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the sample, with a copy; the sample may take what rows in memory may take."""
+        """Nothing of the memory for counts: a sample takes that of rows which are loaded."""
         return 0
 
     def new(self, _room: int, _spill: Spill | None) -> SampleState:
@@ -136,12 +136,12 @@ class SampleState:
     def add(self, block: Block) -> None:
         """Let some rows take part."""
         self.reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
-        self.ends.add(block.rows)
+        self.ends.add(block)
 
     def merge(self, other: SampleState) -> None:
         """Let the rows of another state take part."""
         self.reservoir.merge(other.reservoir)
-        self.ends.add(other.ends.get())
+        self.ends.merge(other.ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,25 +151,10 @@ class CoverPlan:
     axes: Axes
     n_bytes: int = 0
 
-    def new(self, _room: int, _spill: Spill | None) -> SeenEnds:
+    def new(self, _room: int, _spill: Spill | None) -> CodeEnds:
         """No row yet."""
-        return SeenEnds(len(self.axes.is_tree))
+        return CodeEnds(len(self.axes.is_tree))
 
-    def answer(self, state: SeenEnds) -> Ints:
+    def answer(self, state: CodeEnds) -> Ints:
         """The covers."""
-        return find_covers(self.axes, state.ends.get())
-
-
-class SeenEnds:
-    """The state of a ``CoverPlan``."""
-
-    def __init__(self, n_axes: int) -> None:
-        self.ends = CodeEnds(n_axes)
-
-    def add(self, block: Block) -> None:
-        """Add some rows."""
-        self.ends.add(block.rows)
-
-    def merge(self, other: SeenEnds) -> None:
-        """Add the rows of another state."""
-        self.ends.add(other.ends.get())
+        return find_covers(self.axes, state.get())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import BLOCK_ROWS
+from sfumato.encoding.batches import BLOCK_ROWS, Block
 from sfumato.engines.reservoir import sample_codes, seed_of_part
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.begun_tree import BegunTree, as_table, begin_tree, find_leaf_bounds
@@ -84,7 +84,7 @@ class SampledTop:
     def _split(self, rows: Codes, known: NodeRange, seed: int, level: int) -> GrownPart | None:
         """Grow on a sample, send all rows down, undo what breaks the requirement, and go on in parts that are large."""
         ends = CodeEnds(len(self.problem.axes.is_tree))
-        ends.add(rows)
+        ends.add(Block(rows, None))
         known = known.with_covers(self.problem.axes, find_covers(self.problem.axes, ends.get()))
         nodes = self._grow_on_sample(rows, known, seed)
         statistics = LeafStatistics(nodes, self.problem.rules)

@@ -114,16 +114,16 @@ class Splitter:
     """
 
     def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int) -> None:
-        self.criteria, self.n_rows, self.known = criteria, n_rows, known
+        self.criteria, self.n_rows = criteria, n_rows
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
         self.is_exact = known.is_exact | (self.low == self.high)
         self.region = None if known.region is None else QueryRegion(*(ends.copy() for ends in known.region))
         self.result: Split | None = None
-        self.plan: Plan | None = None
         self._node: Ints = np.array([n_rows])
         self._active = NO_INTS
+        self._children: dict[int, Children] = {}
         self._steps = self._choose()
-        self.plan = next(self._steps, None)
+        self.plan: Plan | None = next(self._steps, None)
 
     def take(self, state: Any) -> None:
         """Take what was gathered of all rows of the node."""
@@ -185,8 +185,8 @@ class Splitter:
 
     def _note(self, counts: NodeCounts) -> None:
         """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""
-        if counts.low is not None and counts.high is not None:
-            self.low[:], self.high[:] = counts.low, counts.high
+        if counts.code_ends is not None:
+            self.low[:], self.high[:] = counts.code_ends.get()
             self.is_exact[:] = True
         else:
             for axis in counts.plan.axes:
@@ -219,7 +219,9 @@ class Splitter:
                 return None
             is_tree = self.criteria.axes.is_tree
             borders = {
-                axis: self._borders(axis, counts) for axis in axes if is_tree[axis] and axis in listed["axis"]
+                axis: self._find_children(axis, counts).last
+                for axis in axes
+                if is_tree[axis] and axis in listed["axis"]
             }
             found = yield CandidatePlan(self.criteria, listed, borders, is_all)
             assert isinstance(found, CandidateStatistics)
@@ -332,17 +334,15 @@ class Splitter:
 
     def _find_children(self, axis: int, counts: NodeCounts) -> Children:
         """The children that have rows, and their words."""
-        nodes, axes = self._child_nodes(axis), self.criteria.axes
-        words = np.zeros((len(nodes), self.criteria.n_words), dtype=np.int64)
-        for stretch in counts.stretches(axis):
-            child = np.searchsorted(axes.node_low[nodes], stretch.code, side="right") - 1
-            np.add.at(words, child, stretch.words)
-        at = np.flatnonzero(words[:, 0])
-        return Children(at, nodes[at], words[at], axes.node_high[nodes[at]] - 1)
-
-    def _borders(self, axis: int, counts: NodeCounts) -> Ints:
-        """The last code of each child that has rows."""
-        return self._find_children(axis, counts).last
+        if axis not in self._children:
+            nodes, axes = self._child_nodes(axis), self.criteria.axes
+            words = np.zeros((len(nodes), self.criteria.n_words), dtype=np.int64)
+            for stretch in counts.stretches(axis):
+                child = np.searchsorted(axes.node_low[nodes], stretch.code, side="right") - 1
+                np.add.at(words, child, stretch.words)
+            at = np.flatnonzero(words[:, 0])
+            self._children[axis] = Children(at, nodes[at], words[at], axes.node_high[nodes[at]] - 1)
+        return self._children[axis]
 
     def _score_children(self, purpose: Purpose, axis: int, children: Children, counts: NodeCounts) -> float:
         criteria = self.criteria

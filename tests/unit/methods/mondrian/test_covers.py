@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_trees import axes_from
 
+from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 
 AXES = axes_from([[[[], []], [[], [], []]], 9])  # a hierarchy of 2 and 3 leaves, and a number
@@ -19,7 +20,7 @@ def test_the_cover_is_the_lowest_node_that_has_every_code_below_it(rows, block):
     ends = CodeEnds(2)
     with_target = np.column_stack([codes, np.full(len(codes), 99, dtype=np.uint32)])
     for start in range(0, len(codes), block):
-        ends.add(with_target[start : start + block])
+        ends.add(Block(np.ascontiguousarray(with_target[start : start + block]), None))
     assert ends.get().tolist() == [codes.min(axis=0).tolist(), codes.max(axis=0).tolist()]
     least, greatest = codes[:, 0].min(), codes[:, 0].max()
     covering = [

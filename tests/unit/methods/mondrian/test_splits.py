@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
-from mondrian_cases import Case, big_case
+from mondrian_cases import big_case
 
 from sfumato.engines.counts import SortedCounts
 from sfumato.engines.local import share_room
 from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian import node_counts, splits
 from sfumato.methods.mondrian.candidates import CANDIDATE, CandidatePlan
-from sfumato.methods.mondrian.grow import Prepared, prepare
+from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.node_counts import CountPlan, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
@@ -25,25 +25,13 @@ from sfumato.methods.mondrian.splits import Splitter
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, VarianceDiversity
 from sfumato.policy.workload import Classify, Regress
-from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
 PLENTY = 1 << 30
 
 
-def problem_of(case: Case) -> Prepared:
-    return prepare(
-        open_table(case.table()),
-        case.schema(),
-        case.requirements,
-        workload=case.workload,
-        options=case.options,
-        threads=1,
-    )
-
-
 def asked(workload: list[Any], requirements: list[Any], **options: Any) -> tuple[Prepared, SplitCriteria]:
-    problem = problem_of(big_case(11, workload, requirements, **options))
+    problem = big_case(11, workload, requirements, **options).problem()
     return problem, criteria_of(problem)
 
 
@@ -232,7 +220,7 @@ def described(counts: NodeCounts) -> Any:
             axis: None if found is None else [column.tolist() for column in found]
             for axis, found in bins.items()
         },
-        None if counts.low is None or counts.high is None else (counts.low.tolist(), counts.high.tolist()),
+        None if counts.code_ends is None else counts.code_ends.get().tolist(),
     )
 
 
