@@ -6,6 +6,8 @@ PYTHON ?=
 CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 python
 
 BIN := .venv/bin
+# Two processes. Who is done takes over tests of the other: shared out beforehand, one of them gets most of the slow ones.
+TWO := -n 2 --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -19,10 +21,10 @@ demo: evaluate  ## install sfumato[evaluate] into .venv, then publish the bundle
 	@$(BIN)/sfumato demo --out sfumato-demo
 
 test: dev browser database  ## every test; ARGS="-k words" picks some
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest $(TWO) $(ARGS)
 
 quick: dev  ## layers, the papers' examples, golden releases, documents: under a minute
-	$(BIN)/python -m pytest -n 2 tests/architecture tests/golden tests/paper src docs README.md $(ARGS)
+	$(BIN)/python -m pytest $(TWO) tests/architecture tests/golden tests/paper src docs README.md $(ARGS)
 
 lint: dev  ## ruff, formatting, types
 	$(BIN)/python -m ruff check .
@@ -188,7 +190,7 @@ constraints() {  # wheels only, so that nobody needs a compiler; what is publish
     work=build/constraints
     new_venv "$$work"
     "$$work/bin/python" -m pip wheel --no-deps -w "$$work/built" \
-        python-weka-wrapper3 configurable-objects simple-data-flow simple-range
+        python-weka-wrapper3 configurable-objects simple-data-flow simple-range pyspark
     export PIP_FIND_LINKS="$$here/$$work/built"
     "$$work/bin/python" - "$$work" <<'END'
 import pathlib, sys, tomllib

@@ -23,10 +23,10 @@ For checking
     :func:`verify_folder` and :func:`verify_table` check a release, or a table of any other tool, by its rows.
 
 The packages, from the top down; an import goes down this list only: ``cli``, one function for each command;
-``publishing``, the one path; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``; ``methods``
-(Mondrian, specialization, risk-utility) and ``verify``, which never meet; ``engines`` and ``privacy``; ``release``;
-``recoding``; ``encoding``; ``table``; ``policy``; ``kernels``, what compiled loops share. Each says in its first lines
-what it is for.
+``publishing``, the one path, and ``checking``; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``;
+``methods`` (Mondrian, specialization, risk-utility) and ``verify``, which never meet; ``engines`` and ``privacy``;
+``release``; ``recoding``; ``encoding``; ``table``; ``policy``; ``kernels``, what compiled loops share. Each says in its
+first lines what it is for.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sfumato.checking import verify_folder, verify_table
     from sfumato.comparison import compare
     from sfumato.evaluation.protocol import evaluate
     from sfumato.methods.mondrian.estimator import Mondrian
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from sfumato.recoding.tree import Recoding
     from sfumato.release.release import Release
     from sfumato.table.reading import Reading
-    from sfumato.verify.folder import verify_folder
-    from sfumato.verify.table import verify_table
 
 _HOMES = {
     "Aggregate": "policy.workload",
@@ -81,8 +80,8 @@ _HOMES = {
     "evaluate": "evaluation.protocol",
     "profile": "profiling.profile",
     "publish": "publishing",
-    "verify_folder": "verify.folder",
-    "verify_table": "verify.table",
+    "verify_folder": "checking",
+    "verify_table": "checking",
 }
 
 __all__ = [

@@ -15,7 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import report
-from sfumato.engines.engine import AUTO, EngineChoice, Resources, bytes_needed, choose_engine, estimate_bytes
+from sfumato.engines.engine import (
+    AUTO,
+    SPARK,
+    EngineChoice,
+    Resources,
+    bytes_needed,
+    choose_engine,
+    estimate_bytes,
+    is_frame_of_spark,
+)
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
 from sfumato.machine import day_of_making
@@ -78,8 +87,8 @@ def publish(
 ) -> Release:
     """Publish a table: the release meets the policy's requirements, and has been verified.
 
-    ``table`` is a frame (pandas, Polars, Arrow, DuckDB) or a path; ``policy`` is a :class:`Policy`, a dict laid out as
-    its YAML document, or a path. If a requirement cannot be met, a ``PromiseError`` says by how much.
+    ``table`` is a frame (pandas, Polars, Arrow, DuckDB, Spark) or a path; ``policy`` is a :class:`Policy`, a dict laid
+    out as its YAML document, or a path. If a requirement cannot be met, a ``PromiseError`` says by how much.
 
     >>> rows = pa.table({"age": ["23", "25", "41", "44"], "disease": ["flu", "cold", "flu", "asthma"]})
     >>> policy = Policy.parse('''
@@ -95,8 +104,8 @@ def publish(
 
     ``evaluation``: what :func:`evaluate` found for the same policy, for the certificate's figures and the report.
 
-    ``engine``, ``memory``: where the rows live (auto, memory or disk), and how many bytes may be taken for what grows
-    with the table. A table that would not fit goes by way of the disk by itself.
+    ``engine``, ``memory``: where the rows live (auto, memory, disk or spark), and how many bytes may be taken for what
+    grows with the table, on Spark by each task. A table that would not fit goes by way of the disk by itself.
 
     ``file_format``: csv or parquet, of the file of rows; as the input if not given.
 
@@ -167,9 +176,12 @@ def _announce_writing(progress: Progress) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """One table on its way to a release; ``table`` is a path, or opened already, for some can be read but once."""
+    """One table on its way to a release.
 
-    table: str | Source
+    ``table`` is a path, a DataFrame of Spark, or opened already, for some can be read but once.
+    """
+
+    table: Any
     policy: Policy
     request: Request
     charge: RunCharge
@@ -190,7 +202,14 @@ class _Run:
             )
         made = day_of_making(request.seed)
         if isinstance(table, str | PathLike):
-            given: str | Source = os.fsdecode(table)
+            given: Any = os.fsdecode(table)
+        elif is_frame_of_spark(table):
+            given, request = (
+                table,
+                replace(request, engine=SPARK if request.engine == AUTO else request.engine),
+            )
+            if request.engine != SPARK:
+                raise InputError("A DataFrame of Spark is published on Spark; leave out the engine.")
         else:
             given, policy = _open(table, policy, request.reading)
         choice = choose_engine(
@@ -213,8 +232,24 @@ class _Run:
 
     def on_disk(self, budget: int, spill: Spill) -> Release:
         """The release of a table of any size; its rows are in a file of the spill folder."""
+        if self.choice.is_spark:
+            return self._on_spark(budget, spill)
         source, policy = self._open_table(lazy=True, spool=spill.path("stdin"))
         return self._release(source, policy, Resources(self.request.threads, spill, budget))
+
+    def _on_spark(self, budget: int, spill: Spill) -> Release:
+        """The release of a table whose slices are read and published by the tasks of a cluster."""
+        from sfumato.engines.spark import session as spark  # noqa: PLC0415 - few have it
+
+        jobs = spark.start_jobs(self.table, spill.folder, progress=self.request.progress)
+        with jobs:
+            if is_frame_of_spark(self.table):
+                stored = jobs.store_frame(self.table)
+                source, policy = _open(stored, self.policy, self.request.reading, lazy=True)
+            else:
+                source, policy = self._open_table(lazy=True, spool=spill.path("stdin"))
+                source = jobs.with_slices(source)
+            return self._release(source, policy, Resources(self.request.threads, spill, budget, jobs))
 
     def _open_table(self, **options: Any) -> tuple[Source, Policy]:
         if isinstance(self.table, Source):
@@ -223,7 +258,7 @@ class _Run:
 
     def _release(self, source: Source, policy: Policy, engine: Resources) -> Release:
         request = self.request
-        file_format = request.file_format or release_format(source)
+        file_format = request.file_format or ("parquet" if self.choice.is_spark else release_format(source))
         policy.check_columns(source.names)
         if request.evaluation is not None:
             request.evaluation.check_policy(policy)

@@ -352,7 +352,7 @@ def test_too_little_memory_is_one_sentence(sfumato, here, table, policy, monkeyp
     def fail(*_, **__):
         raise MemoryError(SECRET)
 
-    monkeypatch.setattr("sfumato.methods.mondrian.method.partition", fail)
+    monkeypatch.setattr("sfumato.methods.mondrian.method.scan_table", fail)
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert (done.code, "memory" in done.sentence, SECRET in done.err) == (2, True, False)
 
@@ -403,7 +403,7 @@ def test_an_unexpected_error_shows_its_place_but_not_its_words(
     def fail(*_, **__):
         raise error(SECRET)
 
-    monkeypatch.setattr("sfumato.methods.mondrian.method.partition", fail)
+    monkeypatch.setattr("sfumato.methods.mondrian.method.scan_table", fail)
     done = sfumato("publish", table, "--policy", policy, "--out", "out")
     assert done.code == InternalError.exit_code == 3
     assert "This is a bug in sfumato" in done.sentence

@@ -120,6 +120,16 @@ def test_what_a_table_may_take_is_said_once_for_all_that_is_read(tmp_path):
         assert memory_allowed() > 4_000_000
 
 
+def test_memory_that_was_free_before_is_counted_too(tmp_path, monkeypatch):
+    """As in a process that has freed much: it does not grow, whatever is read."""
+    (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,2\n" * (1 << 22))
+    resident = tmp_path / "statm"
+    resident.write_text("100 100 0", encoding="ascii")
+    monkeypatch.setattr("sfumato.table.allowance.RESIDENT", resident)
+    with allowing(4_000_000), pytest.raises(TooLarge, match="takes more than 4 MB of memory"):
+        open_table(tmp_path / "t.csv")
+
+
 def test_stdin_is_counted_too():
     text = b"a,b\n" + b"1,2\n" * (1 << 24)
     done = subprocess.run(

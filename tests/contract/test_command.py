@@ -22,9 +22,9 @@ import pytest
 from commandline import POLICY, command, environment, names, on_terminal, people
 
 from sfumato import cli
+from sfumato.engines.start import scan_table
 from sfumato.examples.agrawal import AGRAWAL_SCHEMA, write_agrawal
 from sfumato.kernels.watch import tell
-from sfumato.methods.mondrian.method import partition
 from sfumato.policy.document import Policy
 from sfumato.release.folder import hashes_of
 from sfumato.table.opening import open_table
@@ -123,9 +123,9 @@ def test_the_first_run_says_that_it_compiles_how_far_it_is_and_how_often_one_wai
     def compile_first(*arguments, **options):
         for done in (0, 0, *range(9)):  # the functions that a function calls begin before any is done
             tell(done, 8)
-        return partition(*arguments, **options)
+        return scan_table(*arguments, **options)
 
-    monkeypatch.setattr("sfumato.methods.mondrian.method.partition", compile_first)
+    monkeypatch.setattr("sfumato.methods.mondrian.method.scan_table", compile_first)
     arguments = ["publish", str(table), "--policy", str(policy), "--out"]
     assert cli.run([*arguments, "out"]) == 0
     first, *quarters = capsys.readouterr().err.splitlines()
@@ -305,17 +305,6 @@ def test_a_later_command_is_not_yet_whatever_its_arguments(sfumato, name):
         assert done.code == 2
         assert f"sfumato {name} (" in done.sentence
         assert "not yet" in done.sentence
-
-
-@pytest.mark.parametrize(
-    "option",
-    [("publish", "t.csv", "--policy", "p", "--out", "o", "--engine", "spark")],
-    ids=lambda option: " ".join(option[-2:]),
-)
-def test_a_later_option_is_not_yet(sfumato, here, option):
-    done = sfumato(*option)
-    assert (done.code, "not yet" in done.sentence) == (2, True)
-    assert names(here) == []
 
 
 @pytest.mark.parametrize(

@@ -313,17 +313,16 @@ def test_one_row_in_memory_is_enough():
 def test_a_share_of_the_rows_is_drawn_whether_or_not_their_number_is_known(
     engine, kind, tmp_path, monkeypatch
 ):
-    from sfumato.methods.mondrian import rothko, sampled_growth
+    from sfumato.methods.mondrian import tree_run
 
     sizes = []
-    grow = rothko.grow_on_sample
+    grow = tree_run.grow_on_sample
 
     def note_and_grow(rows, *rest, **more):
         sizes.append(len(rows))
         return grow(rows, *rest, **more)
 
-    for module in (rothko, sampled_growth):
-        monkeypatch.setattr(module, "grow_on_sample", note_and_grow)
+    monkeypatch.setattr(tree_run, "grow_on_sample", note_and_grow)
     write_table(people(1_000), tmp_path / f"t.{kind}")
     policy = the_policy("{mondrian: {scale: rothko-s, rows-in-memory: 300, sample: 0.2}}", "nothing", "k")
     sf.publish(tmp_path / f"t.{kind}", policy, **ENGINES[engine])

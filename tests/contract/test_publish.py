@@ -24,7 +24,7 @@ from commandline import names
 import sfumato as sf
 from sfumato.errors import InputError, VerificationFailed
 from sfumato.examples.demo import hierarchies, patients
-from sfumato.methods.mondrian import method as mondrian
+from sfumato.methods.mondrian import tree_run
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.table.write import write_table
 
@@ -560,12 +560,12 @@ def test_no_fault_of_the_rows_or_claims_is_written(tmp_path, fault):
 def test_a_partition_that_breaks_the_promise_is_caught_by_verify(tmp_path, monkeypatch):
     """Were the algorithm wrong, verify (which knows nothing of it) would say so before anything is written."""
 
-    honest = mondrian.partition
+    honest = tree_run.problem_of
 
-    def careless(source, policy, **options):
-        return honest(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
+    def careless(table, axes, policy, options):
+        return honest(table, axes, replace(policy, requirements=(sf.KAnonymity(1),)), options)
 
-    monkeypatch.setattr(mondrian, "partition", careless)
+    monkeypatch.setattr(tree_run, "problem_of", careless)
     with pytest.raises(VerificationFailed, match="5-anonymity holds is false"):
         publishing.publish_to(tmp_path / "out", TABLE, the_policy())
     assert names(tmp_path) == []
@@ -666,12 +666,12 @@ def test_a_target_that_never_varies_does_no_harm(task):
 
 
 def test_publish_raises_if_the_method_broke_its_requirement(monkeypatch):
-    honest = mondrian.partition
+    honest = tree_run.problem_of
 
-    def sabotaged(source, policy, **options):
-        return honest(source, replace(policy, requirements=(sf.KAnonymity(1),)), **options)
+    def sabotaged(table, axes, policy, options):
+        return honest(table, axes, replace(policy, requirements=(sf.KAnonymity(1),)), options)
 
-    monkeypatch.setattr(mondrian, "partition", sabotaged)
+    monkeypatch.setattr(tree_run, "problem_of", sabotaged)
     policy = sf.Policy.parse(
         "{attributes: {age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}"
     )

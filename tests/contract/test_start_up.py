@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -59,3 +60,29 @@ def test_a_table_of_duckdb_is_read_without_pandas(table):
     folder = table.parent
     given = ("--policy", folder / "policy.yaml", "--out", folder / "out", "--quiet")
     assert start("publish", f"duckdb:///{base}#people", *given)[0] == "0 numba"
+
+
+LOADED = """
+import os, sys
+from sfumato import cli
+
+def end(code):
+    import pyarrow
+    print(code, pyarrow.default_memory_pool().backend_name, "numba.np.linalg" in sys.modules)
+
+os._exit = end
+sys.argv = ["sfumato", *sys.argv[1:]]
+cli.main()
+"""
+
+
+def test_from_the_second_run_on_nothing_is_loaded_that_only_compiling_needs(table, tmp_path):
+    """And Arrow's memory comes from the C library, which gives it back, unless the user says otherwise."""
+    out = ("--policy", table.parent / "policy.yaml", "--out", table.parent / "out", "--quiet", "--overwrite")
+    program = [sys.executable, "-c", LOADED, "publish", str(table), *map(str, out)]
+    own = {key: value for key, value in os.environ.items() if key != "ARROW_DEFAULT_MEMORY_POOL"}
+    own |= {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    first, second = (
+        subprocess.run(program, capture_output=True, text=True, check=True, env=own).stdout for _ in range(2)
+    )
+    assert (first.split(), second.split()) == (["0", "system", "True"], ["0", "system", "False"])

@@ -130,7 +130,7 @@ def stable_problem(counts, m):
     count[-1] = m - count[:-1].sum()
     return LatticeProblem(
         lattice, codes, np.repeat(np.arange(len(codes)), count), codes, count, np.zeros(len(codes), dtype=np.int64),
-        floor, utility_unit, weight_unit,
+        floor, utility_unit, weight_unit, np.zeros((len(codes), 0)), np.arange(len(codes)),
     )  # fmt: skip
 
 

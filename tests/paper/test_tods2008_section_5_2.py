@@ -81,8 +81,8 @@ def test_figure_15_c_the_procedure_goes_on_below_each_partition():
     at = Descent(pruned.nodes, AXES).leaves(ROWS)
     sizes = {}
     for node in np.unique(at):
-        codes = np.ascontiguousarray(ROWS[at == node])
-        engine = TreeGrower(codes, np.zeros((len(codes), 0), dtype=np.uint32), threads=1)
+        codes = np.asfortranarray(ROWS[at == node])
+        engine = TreeGrower(codes, codes.shape[1], threads=1)
         below = engine.grow(SplitProblem(AXES, None, RULES))
         name = "+".join(sorted(set(NAMES[at == node].tolist())))
         sizes[name] = sorted((below.end - below.start)[below.axis < 0].tolist())

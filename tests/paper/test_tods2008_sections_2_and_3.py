@@ -16,11 +16,11 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from growing import partition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mondrian_cases import tree_recoding
 
-from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,

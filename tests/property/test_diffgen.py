@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from diffgen_cases import VARIANTS, Told, anywhere, following, random_case, random_rows
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.encoding.declared import hold_rows
@@ -20,6 +20,7 @@ from sfumato.privacy.mechanisms import noiseless
 from sfumato.table.opening import open_table
 
 SEEDS = st.integers(0, 2**32 - 1)
+EXAMPLES = settings(max_examples=50)  # of each variant and score
 variants = pytest.mark.parametrize(("variant", "score"), VARIANTS)
 
 
@@ -52,6 +53,7 @@ def compare(case, told, drawn):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_lists_charges_cuts_and_counts_are_those_of_the_twin_wherever_the_draws_go(variant, score, seed):
     random = np.random.default_rng(seed)
     case = random_case(random, variant, score)
@@ -61,6 +63,7 @@ def test_lists_charges_cuts_and_counts_are_those_of_the_twin_wherever_the_draws_
 
 @pytest.mark.parametrize("score", ["max", "gini", "smooth"])
 @given(seed=SEEDS)
+@EXAMPLES
 def test_without_a_number_of_specializations_it_follows_from_a_noisy_number_of_rows(score, seed):
     random = np.random.default_rng(seed)
     case = random_case(random, "tuned", score, n_rows=30, epsilon=random.choice(["1", "100", "10000"]))
@@ -76,6 +79,7 @@ def test_without_a_number_of_specializations_it_follows_from_a_noisy_number_of_r
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_with_infinite_epsilon_it_is_greedy_specialization(variant, score, seed):
     """The first of the best is taken in every step."""
     case = random_case(np.random.default_rng(seed), variant, score)
@@ -89,6 +93,7 @@ def test_with_infinite_epsilon_it_is_greedy_specialization(variant, score, seed)
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_every_draw_has_the_scale_of_its_share(variant, score, seed):
     random = np.random.default_rng(seed)
     case = random_case(random, variant, score)
@@ -111,6 +116,7 @@ def test_every_draw_has_the_scale_of_its_share(variant, score, seed):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_shares_and_what_is_unspent_are_epsilon_exactly(variant, score, seed):
     random = np.random.default_rng(seed)
     case = random_case(random, variant, score, epsilon=Fraction(int(random.integers(1, 50)), 10))
@@ -123,6 +129,7 @@ def test_shares_and_what_is_unspent_are_epsilon_exactly(variant, score, seed):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_order_of_rows_and_blocks_change_no_list(variant, score, seed):
     random = np.random.default_rng(seed)
     case = random_case(random, variant, score)
@@ -137,6 +144,7 @@ def test_order_of_rows_and_blocks_change_no_list(variant, score, seed):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_which_candidates_there_are_does_not_depend_on_rows(variant, score, seed):
     """Any other rows, or none: lists as long, laws, scales, shares and cuts the same, as long as the draws are."""
     random = np.random.default_rng(seed)
@@ -202,6 +210,7 @@ def asked_of(table, variant, score, pick, unused=UNUSED):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_other_names_of_unused_categories_change_no_list(variant, score, seed):
     random = np.random.default_rng(seed)
     table = random_table(random, int(random.integers(20)))
@@ -212,6 +221,7 @@ def test_other_names_of_unused_categories_change_no_list(variant, score, seed):
 
 @variants
 @given(seed=SEEDS)
+@EXAMPLES
 def test_cells_outside_the_declared_domains_count_as_the_nearest_or_as_missing(variant, score, seed):
     """So they add no candidate, raise no error, and change no other row."""
     random = np.random.default_rng(seed)

@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from blocks import read_by
+from elsewhere import Elsewhere
+from growing import UncheckedPolicy
 from mondrian_cases import BIG_CASES, Case, big_case, boxes_of, members_of
 
 from sfumato.engines import protocol
 from sfumato.engines.disk import DiskEngine
+from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
-from sfumato.engines.protocol import Loaded, Room
-from sfumato.engines.rows import RowLayout
-from sfumato.methods.mondrian.rothko import Chance, Rothko, ScannedTable
+from sfumato.engines.protocol import Room
+from sfumato.engines.scan import Intake
+from sfumato.engines.start import scan_table
+from sfumato.methods.groups import find_chunks
+from sfumato.methods.mondrian.tree_run import TreeRun
 from sfumato.policy.document import Policy
+from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.randomness import seeded
-from sfumato.recoding.tree_file import NoTree
-from sfumato.table.spill import Counters, Spill
+from sfumato.table.opening import open_table
+from sfumato.table.source import Source
+from sfumato.table.spill import Spill
 
 DIGESTS = {
     "median": "1b7a09b7c6837bea",
@@ -57,23 +64,20 @@ def grown_whole(case: Case) -> Groups:
     return ordered(zip(boxes_of(found), members_of(found), strict=True))
 
 
-def grown_by_driver(case: Case, engine: protocol.Engine) -> Groups:
-    """The groups that the driver finds on an engine; the rows are numbered by their payload or by the engine."""
-    problem = case.problem()
-    rows = problem.engine.rows[:, :-1].copy()
-    policy = Policy(case.schema(), tuple(case.requirements), tuple(case.workload), case.options)
-    run = Rothko(
-        ScannedTable(Numbered(rows), rows.shape[1]),
-        problem,
-        policy,
-        engine=engine,
-        chance=Chance(sampling=0, shuffling=seeded(1)),
-        tree=NoTree(),
-        counters=Counters(),
-        threads=1,
-    )
+def with_numbers(case: Case) -> tuple[Source, Policy]:
+    """The table and policy of a case, with the number of each row as a column that is published."""
+    table, quasi = case.table(), case.schema()
+    table = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    schema = Schema((*quasi, Attribute("row", Role.OTHER)))
+    policy = UncheckedPolicy(schema, tuple(case.requirements), tuple(case.workload), case.options)
+    return open_table(table), policy
+
+
+def grown_by_run(table: Intake, policy: Policy, engine: protocol.Engine) -> Groups:
+    """The groups that a run finds on an engine; rows are numbered by their payload, or else by the engine."""
+    run = TreeRun(engine, table, policy, random=seeded(1))
     found: dict[Any, list[int]] = {}
-    for chunk in run.chunks():
+    for chunk in find_chunks(run, engine):
         names = None if chunk.payload is None else chunk.payload["row"].to_numpy()
         for box, members in zip(boxes_of(chunk.groups), members_of(chunk.groups), strict=True):
             numbers = list(members) if names is None else names[list(members)].tolist()
@@ -81,22 +85,24 @@ def grown_by_driver(case: Case, engine: protocol.Engine) -> Groups:
     return ordered((box, frozenset(members)) for box, members in found.items())
 
 
-class Numbered(Loaded):
-    """Rows of a table in memory whose payload is their number."""
-
-    def blocks(self, *, payload: bool = True) -> Iterator[protocol.Block]:
-
-        for start in range(0, len(self.rows), 50):
-            own = np.ascontiguousarray(self.rows[start : start + 50])
-            numbers = pa.array(np.arange(start, start + len(own)))
-            yield protocol.Block(own, pa.record_batch({"row": numbers}) if payload else None)
+def grown_in_memory(case: Case, room: Room | None = None) -> Groups:
+    source, policy = with_numbers(case)
+    return grown_by_run(scan_table(source, policy), policy, MemoryEngine(room, threads=1))
 
 
-@contextmanager
-def on_disk(case: Case, room: Room) -> Iterator[DiskEngine]:
-    greatest = case.problem().engine.rows[:, :-1].max(axis=0).tolist()
-    with Spill() as spill:
-        yield DiskEngine(spill, RowLayout.of(greatest), room, writer_bytes=1 << 12)
+def grown_elsewhere(case: Case, room: Room) -> Groups:
+    """As a cluster would: all that an engine is told goes through pickle, and states are merged."""
+    source, policy = with_numbers(case)
+    return grown_by_run(scan_table(source, policy), policy, Elsewhere(room))
+
+
+def grown_on_disk(case: Case, room: Room) -> Groups:
+    source, policy = with_numbers(case)
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        read_by(patch, 50)
+        table = scan_table(source, policy, Resources(spill=spill, memory=1 << 24))
+        engine = DiskEngine(spill, table.layout, room, writer_bytes=1 << 12, threads=1)
+        return grown_by_run(table, policy, engine)
 
 
 ROOMS = {
@@ -111,10 +117,10 @@ ROOMS = {
 def test_boxes_are_the_same_in_memory_level_by_level_and_on_disk(name, room):
     case = big_case(7, *BIG_CASES[name])
     expected = grown_whole(case)
-    assert grown_by_driver(case, MemoryEngine()) == expected
-    assert grown_by_driver(case, MemoryEngine(ROOMS[room])) == expected
-    with on_disk(case, ROOMS[room]) as engine:
-        assert grown_by_driver(case, engine) == expected
+    assert grown_in_memory(case) == expected
+    assert grown_in_memory(case, ROOMS[room]) == expected
+    assert grown_on_disk(case, ROOMS[room]) == expected
+    assert grown_elsewhere(case, ROOMS[room]) == expected
 
 
 @pytest.mark.parametrize("name", BIG_CASES)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from growing import prepare
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, Case, big_case, boxes_of, groups_of, members_of, reachable_cases
 
 from sfumato.methods.mondrian import memory
-from sfumato.methods.mondrian.grow import prepare
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Classify, Regress
@@ -21,7 +21,7 @@ CASES = reachable_cases(workloads=FEATURE_WORKLOADS)
 
 
 @given(CASES)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_groups_and_their_boxes_are_those_of_the_naive_twin(case: Case):
     twin = case.twin()
     expected = {(tuple(leaf.box), frozenset(leaf.members)) for leaf in twin.grow().leaves()}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from growing import Prepared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import criteria_of, leaves, leaves_in_memory, n_codes
@@ -14,7 +15,6 @@ from mondrian_cases import BIG_CASES, FEATURE_WORKLOADS, Case, big_case, reachab
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import node_counts, splits
-from sfumato.methods.mondrian.grow import Prepared
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
 FEW = st.sampled_from([1, 2, 5, 64])
@@ -42,21 +42,21 @@ def same_tree(problem: Prepared, *, memory: int, block: int, queries: Any = None
 
 
 @given(reachable_cases(), MEMORY, st.integers(1, 30), FEW)
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_decisions_grow_the_tree_that_is_grown_in_memory(case: Case, memory: int, block: int, few: int):
     with few_at_a_time(few):
         same_tree(case.problem(), memory=memory, block=block)
 
 
 @given(reachable_cases(workloads=FEATURE_WORKLOADS), MEMORY, st.integers(1, 30), FEW)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_decisions_over_the_feature_space_grow_the_same_tree(case: Case, memory: int, block: int, few: int):
     with few_at_a_time(few):
         same_tree(case.problem(), memory=memory, block=block)
 
 
 @given(selecting(), MEMORY, st.integers(1, 30), FEW)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_decisions_for_selections_grow_the_same_tree(case: Selecting, memory: int, block: int, few: int):
     with few_at_a_time(few):
         same_tree(case.problem(), memory=memory, block=block, queries=case.queries())

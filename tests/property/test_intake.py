@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,15 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from blocks import read_by
+from growing import Prepared, UncheckedPolicy, prepare_by
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, WORKLOADS, Case, big_case, reachable_cases
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.engines import scan as intake
 from sfumato.engines.scan import Intake
 from sfumato.errors import SfumatoError
-from sfumato.methods.mondrian.grow import Prepared, prepare
 from sfumato.methods.mondrian.problem import Problem, problem_of
 from sfumato.policy import predicate
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -78,8 +77,8 @@ def written(table: pa.Table, form: str, *, rows: int = 1000):
 
 def taken(source: Source, policy: Any, *, rows: int = 1000, memory: int = 1 << 24, **scan: Any) -> Taken:
     with pytest.MonkeyPatch.context() as patch, Spill() as spill:
-        patch.setattr(intake, "BLOCK_ROWS", rows)
-        found = Intake(source, policy, spill=spill, memory=memory)
+        read_by(patch, rows)
+        found = Intake.in_batches(source, policy, spill=spill, memory=memory)
         found.scan(**scan)
         problem = problem_of(found, found.axes(policy.method.split_only), policy, policy.method)
         blocks = list(found.blocks())
@@ -91,17 +90,8 @@ def taken(source: Source, policy: Any, *, rows: int = 1000, memory: int = 1 << 2
 def asked(
     schema: Schema, requirements: Any = (), workload: Any = (), options: MondrianOptions | None = None
 ) -> Any:
-    """A policy without its checks: encoders must also do what none would let happen."""
-    selections = tuple(task for task in workload if isinstance(task, Select))
-    method = options or MondrianOptions()
-    return SimpleNamespace(
-        schema=schema,
-        requirements=tuple(requirements),
-        workload=tuple(workload),
-        selections=selections,
-        method=method,
-        statistics=(),
-    )
+    """A policy for these columns, without its checks."""
+    return UncheckedPolicy(schema, tuple(requirements), tuple(workload), options or MondrianOptions())
 
 
 def policy_of(case: Case) -> Any:
@@ -109,9 +99,7 @@ def policy_of(case: Case) -> Any:
 
 
 def in_memory(source: Source, policy: Any) -> Prepared:
-    return prepare(
-        source, policy.schema, policy.requirements, workload=policy.workload, options=policy.method, threads=1
-    )
+    return prepare_by(policy, source, threads=1)
 
 
 def assert_same(found: Taken, expected: Prepared) -> None:
@@ -169,7 +157,7 @@ def assert_same_fields(one: Any, other: Any) -> None:
     st.integers(1, 9),
     st.integers(1, 9),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_table_in_batches_is_encoded_as_one_in_memory(case: Case, form: str, group: int, rows: int):
     policy = policy_of(case)
     event(form)
@@ -202,7 +190,7 @@ def test_a_table_in_batches_is_encoded_as_one_in_memory(case: Case, form: str, g
     ),
     st.integers(1, 9),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_number_may_be_sensitive_a_feature_and_a_target_at_once(case: Case, promised: Any, rows: int):
     policy = policy_of(case.asking([*case.requirements, *promised]))
     with written(case.table(), "frame") as (lazy, whole):
@@ -263,7 +251,7 @@ HIERARCHIES = st.sampled_from([None, "flat", {"intervals": [5, 50]}, {"intervals
 
 
 @given(columns("whole", "float", "decimal"), HIERARCHIES, st.integers(1, 7), st.sampled_from(FORMATS))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_numbers_with_and_without_hierarchies(column, hierarchy, rows, form):
     word, cells = column
     if hierarchy and word != "decimal":
@@ -297,7 +285,7 @@ def test_declared_bounds_and_steps(column, declared, rows):
 @example(("float", pa.array([2.0**60, 1.0, None, 0.5])), 1, 0.0)
 @example(("whole", pa.array([2**33, 0, None])), 1, 0.0)
 @example(("huge", pa.array([2.0**62, -(2.0**62)])), 1, 0.0)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_numbers_to_be_predicted_and_to_be_diverse(column, rows, at_least):
     _, cells = column
     schema = Schema.of(

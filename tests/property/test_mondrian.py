@@ -13,6 +13,7 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from growing import partition
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import (
@@ -32,7 +33,6 @@ from mondrian_cases import (
 
 from sfumato.errors import RequirementUnreachable
 from sfumato.methods.mondrian import memory
-from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity, RecursiveDiversity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cut_trees import Cut, Grown, cut, path_to
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mondrian_cases import reachable_cases
 
@@ -23,6 +23,8 @@ from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.tree import Recoding
 from sfumato.recoding.tree_file import NoTree, TreeWriter, recode_piece
 from sfumato.table.opening import open_table
+
+IN_FILES = settings(max_examples=50)
 
 
 @st.composite
@@ -117,6 +119,7 @@ def test_a_small_tree_in_pieces_becomes_the_recoding_of_the_whole_tree(given, ou
 
 
 @given(recodings_and_rows(), st.sampled_from(Output), st.sampled_from([300, 1000, 4000, 100_000]))
+@IN_FILES
 def test_a_large_tree_is_applied_as_it_is_in_memory(given, output, memory):
     _, tree, parts, rows = given
     whole = tree.recoding(output)
@@ -145,6 +148,7 @@ def test_a_large_tree_is_applied_as_it_is_in_memory(given, output, memory):
 
 
 @given(recodings_and_rows())
+@IN_FILES
 def test_a_large_tree_is_written_and_read_back_whole_or_in_parts(given):
     case, tree, parts, rows = given
     whole = tree.recoding()
@@ -161,6 +165,7 @@ def test_a_large_tree_is_written_and_read_back_whole_or_in_parts(given):
 
 
 @given(recodings_and_rows())
+@IN_FILES
 def test_a_tree_that_was_written_whole_needs_no_pieces_to_be_applied_from_disk(given):
     case, tree, _, rows = given
     whole = tree.recoding()

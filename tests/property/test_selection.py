@@ -11,6 +11,7 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from growing import partition
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import Case, big_case, groups_of, members_of, tree_recoding
@@ -18,8 +19,8 @@ from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.criteria import weights_as_integers
-from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.document import Policy
+from sfumato.policy.kinds import read_exactly
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.predicate import parse
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
@@ -173,19 +174,26 @@ def test_a_heavier_selection_is_served_first():
     assert first_axis(0.1, 0.2) == first_axis(1, 1.0000001) == first_axis(1e-300, 1e300) == 1
 
 
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.sampled_from([1, 1000, 10**8]))
-def test_weights_become_whole_numbers_in_the_same_proportions(weights, n_rows):
-    whole = [int(w) for w in weights_as_integers(weights, n_rows)]
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 10**4)), min_size=1, max_size=8),
+    st.sampled_from([10**5, 10**9, 2**62]),
+)
+def test_weights_become_whole_numbers_in_the_same_proportions(drawn, limit):
+    weights, farthest = [read_exactly(weight) for weight, _ in drawn], [most for _, most in drawn]
+    whole = weights_as_integers(weights, farthest, limit)
     assert min(whole) >= 1
-    assert sum(whole) * n_rows < 2**53
-    most = max(range(len(weights)), key=weights.__getitem__)
-    unit = whole[most] / weights[most]
-    assert whole == pytest.approx([weight * unit for weight in weights], abs=2, rel=1e-6)
+    assert sum(w * most for w, most in zip(whole, farthest, strict=True)) <= limit
+    heaviest = max(range(len(weights)), key=weights.__getitem__)
+    unit = whole[heaviest] / float(weights[heaviest])
+    assert whole == pytest.approx(
+        [float(weight) * unit for weight in weights], abs=2, rel=2 / whole[heaviest]
+    )
 
 
 def test_weights_that_are_decimals_keep_their_proportions_exactly():
-    assert weights_as_integers([0.1, 0.2, 0.7], 10**6).tolist() == [1, 2, 7]
-    assert weights_as_integers([3.0, 3.0], 10**9).tolist() == [1, 1]
+    decimals = [Fraction(1, 10), Fraction(2, 10), Fraction(7, 10)]
+    assert weights_as_integers(decimals, [10**6] * 3, 10**7) == [1, 2, 7]
+    assert weights_as_integers([Fraction(3), Fraction(3)], [1, 1], 2) == [1, 1]
 
 
 KINDS = Schema.of(

@@ -35,7 +35,7 @@ def spelled_twin(cuts: list[list[naive.Piece]]) -> list[Any]:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_the_cuts_are_those_of_the_twin(case: Case):
     found = case.partition()
@@ -46,7 +46,7 @@ def test_the_cuts_are_those_of_the_twin(case: Case):
     event(f"{min(cuts_of(found).n_groups, 5)} groups")
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(cases(max_rows=40).filter(lambda case: case.k > 1))
 def test_specializations_come_in_the_order_of_the_twin(case: Case):
     """The order tells more of scores and ties than the cuts that are left in the end."""

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tds_cases import Case, cases, chooser_in_memory, chooser_in_passes, cuts_of, noting, spelled
 
 from sfumato.engines.disk import DiskEngine
-from sfumato.engines.memory import MemoryEngine, encode_table
+from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.engines.rows import MOST_FILES
+from sfumato.engines.start import scan_table
 from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.grid_run import GridRun
 from sfumato.methods.specialization.groups import CountedGroups
@@ -49,14 +50,14 @@ def same_groups(rows: EncodedRows, case: Case, found: Any, portions: Any) -> int
     return len(portions)
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(cases(max_rows=60), MEMORY, st.integers(1, 70), st.integers(1, 20))
 def test_the_groups_are_those_of_the_engine_in_memory(case: Case, memory: int, at_once: int, size: int):
     rows = EncodedRows(case.table(), case.policy, size=size)
     with Spill() as spill:
         engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory // 2)
         run = GridRun(engine, rows, case.policy, random=seeded(1))
-        found = [(chunk.groups, chunk.payload) for chunk in run.portions()]
+        found = [(chunk.groups, chunk.payload) for chunk, _ in engine.finish(run.works())]
         cuts = run.recoding()
         assert all(groups.size.sum() <= at_once or len(found) == 1 for groups, _ in found)
         assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
@@ -70,9 +71,10 @@ def test_the_engine_in_memory_can_work_in_parts_and_finds_the_same_groups():
     @settings(max_examples=80)
     @given(cases(max_rows=60), MEMORY, st.integers(1, 70), st.integers(2, 9))
     def check(case: Case, memory: int, at_once: int, parts: int) -> None:
-        table = encode_table(open_table(case.table()), case.policy)
-        run = GridRun(MemoryEngine(Room(memory, at_once, parts)), table, case.policy, random=seeded(1))
-        found = [(chunk.groups, chunk.payload) for chunk in run.portions()]
+        table = scan_table(open_table(case.table()), case.policy)
+        engine = MemoryEngine(Room(memory, at_once, parts))
+        run = GridRun(engine, table, case.policy, random=seeded(1))
+        found = [(chunk.groups, chunk.payload) for chunk, _ in engine.finish(run.works())]
         numbers = pa.table({"row": np.arange(table.n_rows)})
         rows = EncodedRows(case.table(), case.policy)
         same_groups(rows, case, found[0][0], [(groups, numbers) for groups, _ in found])
@@ -89,7 +91,7 @@ def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any
     return taken, groups
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases(max_rows=60).filter(lambda case: case.k > 1), MEMORY)
 def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, memory: int):
     rows = EncodedRows(case.table(), case.policy, size=16)

@@ -19,7 +19,7 @@ from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.verify.measure import measure
 from sfumato.verify.sql import statements
 
-ANY = settings(deadline=None, max_examples=40)
+ANY = settings(deadline=None, max_examples=25)
 NAMES = [
     'a "quoted" name',
     "it's",

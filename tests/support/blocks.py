@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sfumato.encoding.batches import Block
-from sfumato.engines.memory import encode_table
+from sfumato.engines import raw, scan
+from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.rows import RowLayout
+from sfumato.engines.start import scan_table
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
+
+
+def read_by(patch: pytest.MonkeyPatch, n_rows: int) -> None:
+    """Tables are read and encoded by blocks of so many rows."""
+    for module in (raw, scan):
+        patch.setattr(module, "BLOCK_ROWS", n_rows)
 
 
 class BlockRows:
@@ -43,6 +52,8 @@ class EncodedRows(BlockRows):
     """A table as an intake would hand it to top-down specialization; its payload numbers the rows."""
 
     def __init__(self, given: Any, policy: Policy, *, size: int = 65_536) -> None:
-        table = encode_table(open_table(given), policy)
-        super().__init__(table.rows, pa.table({"row": np.arange(table.n_rows)}), size=size)
+        table = scan_table(open_table(given), policy)
+        super().__init__(
+            MemoryEngine().load(table).rows, pa.table({"row": np.arange(table.n_rows)}), size=size
+        )
         self.domains, self.columns = table.domains, table.columns

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from growing import Prepared
 
 from sfumato.encoding.domain import Domain
 from sfumato.engines.protocol import Block
-from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.splits import Split, Splitter

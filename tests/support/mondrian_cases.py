@@ -11,10 +11,10 @@ from typing import Any
 import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
+from growing import Prepared, partition, prepare
 from hypothesis import strategies as st
 
 from sfumato.encoding.discretize import cells, mdl_cuts
-from sfumato.methods.mondrian.grow import Partition, Prepared, partition, prepare
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     DistinctDiversity,
@@ -26,6 +26,7 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify, Regress, Select
+from sfumato.recoding.recoder import Partition
 from sfumato.recoding.tree import Recoding, TreeAxis
 from sfumato.table.opening import open_table
 

@@ -202,6 +202,7 @@ class Label:
     classes: tuple[Any, ...]  # of each row of the table
     weight: float
     cells: Cells = None
+    unit: Fraction = Fraction(1, 2**20)  # what a unit of the weighted score adds to a gain
 
     @property
     def whole(self) -> float:
@@ -317,29 +318,47 @@ def targets_of(
         ]
     targets.sort(key=lambda target: isinstance(target, Number))  # labels first
     if len(targets) == 1:
-        return [replace(targets[0], weight=1.0)]
+        return [replace(targets[0], weight=1)]
     is_mixed = standardize or len({type(target) for target in targets}) > 1
 
     def relative(target: Label | Number) -> float:
         unit = 2.0**20 if isinstance(target, Label) else 1.0
         return target.weight / (unit * target.whole) if target.whole > 0 else target.weight
 
+    labels = [target for target in targets if isinstance(target, Label)]
+    if labels and len(labels) == len(targets):
+        return [*whole_weights(labels, standardize=standardize)]
     if is_mixed:
         return [replace(target, weight=relative(target)) for target in targets]
-    if any(isinstance(target, Label) for target in targets):
-        return targets
     squared = [exact(target.weight) * target.unit**2 for target in targets]  # in units of the columns
     common = Fraction(math.gcd(*(w.numerator for w in squared)), math.lcm(*(w.denominator for w in squared)))
     return [replace(target, weight=float(w / common)) for target, w in zip(targets, squared, strict=True)]
 
 
+def whole_weights(labels: Sequence[Label], *, standardize: bool) -> list[Label]:
+    """Labels with weights that are whole numbers, as exact as scores of 63 bits leave room for."""
+    rows = range(len(labels[0].classes))
+    one_bit = len(rows) * 2**20
+    shares = [
+        exact(label.weight) * len(rows) / ((-label.worth(rows) or one_bit) if standardize else one_bit)
+        for label in labels
+    ]
+    common = Fraction(math.gcd(*(w.numerator for w in shares)), math.lcm(*(w.denominator for w in shares)))
+    farthest = [2 * len(rows) - label.worth(rows) for label in labels]
+    total = sum((w / common * most for w, most in zip(shares, farthest, strict=True)), Fraction(0))
+    if total > 2**62:
+        common *= total / (2**62 - sum(farthest))
+    whole = [max(1, math.floor(w / common)) for w in shares]
+    return [replace(label, weight=w, unit=s / w) for label, w, s in zip(labels, whole, shares, strict=True)]
+
+
 def gain_scale(targets: Sequence[Label | Number], *, standardize: bool) -> float:
     """Gains are bits, or shares of the variance, or sums of shares where targets were divided by their whole."""
     kinds = {type(target) for target in targets}
+    if kinds == {Label}:
+        return float(max(targets, key=lambda target: target.weight).unit)
     if len(targets) > 1 and (standardize or len(kinds) > 1):
         return 1.0
-    if kinds == {Label}:
-        return 2.0**-20
     spread = sum(target.weight * target.whole for target in targets)
     return 1.0 / spread if spread > 0 else 0.0
 

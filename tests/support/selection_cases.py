@@ -9,11 +9,11 @@ from typing import Any
 
 import naive_mondrian as naive
 import numpy as np
+from growing import Prepared
 from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.kernels.problem import Queries
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan

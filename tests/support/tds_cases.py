@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from sfumato.engines.memory import MemoryEngine, encode_table
+from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Engine
+from sfumato.engines.start import scan_table
 from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.grid_run import GridRun
 from sfumato.methods.specialization.groups import CountedGroups, HeldGroups
@@ -147,11 +148,12 @@ def spelled(cuts: Cuts) -> list[Any]:
 
 def chooser_in_memory(table: pa.Table, policy: Policy, k: int) -> tuple[BestScore, Any, Any]:
     """The chooser over rows in memory, their codes axis by axis, and the domains."""
-    rows = encode_table(open_table(table), policy)
-    gains = GridRun(MemoryEngine(), rows, policy, random=seeded(1))._gains(rows)
-    codes = np.ascontiguousarray(rows.rows.T[: len(rows.domains)])
-    groups = HeldGroups(codes, [domain.n_codes for domain in rows.domains])
-    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), codes, rows.domains
+    encoded, engine = scan_table(open_table(table), policy), MemoryEngine()
+    rows = engine.load(encoded)
+    gains = GridRun(engine, encoded, policy, random=seeded(1))._gains(rows)
+    codes = np.ascontiguousarray(rows.rows.T[: len(encoded.domains)])
+    groups = HeldGroups(codes, [domain.n_codes for domain in encoded.domains])
+    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), codes, encoded.domains
 
 
 def chooser_in_passes(engine: Engine, rows: Any, policy: Policy, k: int) -> tuple[BestScore, CountedGroups]:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli.console import progress_bar, say
-from sfumato.cli.options import (
-    check_own_file,
-    memory_option,
-    overwrite_option,
-    reading_options,
-    table_file_option,
-)
+from sfumato.cli.options import check_own_file, memory_option, overwrite_option, reading_options
 from sfumato.errors import InputError, number_of
 
 if TYPE_CHECKING:
+    from sfumato.policy.document import Policy
+    from sfumato.progress import Progress
     from sfumato.table.reading import Reading
 
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
 @click.argument("table")
-@table_file_option
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File to write: .csv, .csv.gz or .parquet; on Spark a folder of parts, .parquet.",
+)
+@click.option("--engine", type=click.Choice(["auto", "spark"]), default="auto", show_default=True,
+              help="Who recodes the rows: this process, or the tasks of a cluster.")  # fmt: skip
 @memory_option()
 @click.option(
     "--side-table",
@@ -37,6 +40,7 @@ def apply(
     release: Path,
     table: str,
     out: Path,
+    engine: str,
     memory: int | None,
     side_table: str | None,
     reading: Reading,
@@ -59,26 +63,35 @@ def apply(
 
         if memory is not None:
             raise InputError("Rows are optimized in memory, all at once; leave out --memory.")
+        if engine != "auto":
+            raise InputError("Rows are optimized by this process; leave out --engine.")
         with progress_bar(quiet=False) as progress:
             n_rows = row_by_row(policy).apply_to_file(
                 policy, table, out, side_table, reading=reading, overwrite=overwrite, progress=progress
             )
         say(f"{out}: {number_of(n_rows, 'row')} generalized anew, without a promise.")
         return
-    from sfumato.recoding.tree_file import apply_to_file
-
     if side_table is not None:
         raise InputError(
             "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
         )
-    n_rows = apply_to_file(
-        release,
-        policy.schema,
-        table,
-        out,
-        memory=memory,
-        reading=reading,
-        overwrite=overwrite,
-        is_escaped=policy.escapes_formulas,
-    )
+    with progress_bar(quiet=engine == "auto") as progress:
+        n_rows = _apply(
+            release, policy, table, out, engine,
+            memory=memory, reading=reading, overwrite=overwrite, progress=progress,
+        )  # fmt: skip
     say(f"{out}: {number_of(n_rows, 'row')} recoded, without a promise.")
+
+
+def _apply(
+    release: Path, policy: Policy, table: str, out: Path, engine: str, *, progress: Progress, **options: Any
+) -> int:
+    """Recode the rows by the engine that was asked for; returns their number."""
+    options["is_escaped"] = policy.escapes_formulas
+    if engine == "spark":
+        from sfumato.engines.spark.apply import apply_on_spark
+
+        return apply_on_spark(release, policy.schema, table, out, progress=progress, **options)
+    from sfumato.recoding.tree_file import apply_to_file
+
+    return apply_to_file(release, policy.schema, table, out, **options)

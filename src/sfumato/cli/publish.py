@@ -10,7 +10,7 @@ import click
 
 from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import memory_option, policy_option, quiet_option, reading_options, threads_option
-from sfumato.errors import NotYet, number_of
+from sfumato.errors import number_of
 
 if TYPE_CHECKING:
     from sfumato.publishing import Request
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @policy_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the release.")
 @click.option("--engine", type=click.Choice(["auto", "memory", "disk", "spark"]), default="auto", show_default=True,
-              help="Where the rows live while they are worked on; auto is memory where they fit there.")  # fmt: skip
+              help="Where the rows live while they are worked on; auto is memory if they fit, else disk.")  # fmt: skip
 @memory_option()
 @click.option(
     "--format",
@@ -72,8 +72,6 @@ def publish(
     from sfumato.evaluation.result import Evaluation
     from sfumato.publishing import Request
 
-    if engine == "spark":
-        raise NotYet(f"--engine {engine}")
     request = Request(
         evaluation=None if evaluation is None else Evaluation.from_json(evaluation.read_bytes()),
         seed=seed,

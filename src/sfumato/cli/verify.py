@@ -118,6 +118,8 @@ def telling_options(command: Command) -> Command:
     type=click.Choice(DIALECTS),
     help="Print the requirements as SQL for a warehouse that holds the rows in a table release; run nothing.",
 )
+@click.option("--engine", type=click.Choice(["auto", "spark"]), default="auto", show_default=True,
+              help="Who decides the requirements: sfumato, or Spark on Parquet, by the SQL of --sql spark.")  # fmt: skip
 @telling_options
 @memory_option()
 @reading_options
@@ -126,13 +128,14 @@ def verify(
     policy: Path | None,
     side_table: str | None,
     dialect: str | None,
+    engine: str,
     telling: Telling,
     memory: int | None,
     reading: Reading,
 ) -> None:
     """Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells."""
+    from sfumato.checking import verify_table
     from sfumato.policy.document import Policy
-    from sfumato.verify.table import verify_table
 
     if policy is not None and side_table is not None:
         raise InputError(
@@ -142,24 +145,38 @@ def verify(
         raise InputError(f"A release is UTF-8, and says how it is written; leave out{reading.as_options}.")
     if dialect is not None:
         _print_sql(
-            release, policy, dialect, reading=reading, is_only_sql=telling == Telling() and not side_table
+            release,
+            policy,
+            dialect,
+            reading=reading,
+            is_only_sql=telling == Telling() and not side_table and engine == "auto",
         )
         return
     telling.check(release, policy, side_table)
     if policy is None:
-        check_folder(Path(release), side_table=side_table, memory=memory, telling=telling)
+        check_folder(Path(release), side_table=side_table, memory=memory, telling=telling, engine=engine)
     else:
-        telling.tell(verify_table(release, Policy.read(policy), memory=memory, reading=reading))
+        telling.tell(
+            verify_table(release, Policy.read(policy), engine=engine, memory=memory, reading=reading)
+        )
 
 
 def check_folder(
-    folder: Path, *, side_table: str | None = None, memory: int | None = None, telling: Telling | None = None
+    folder: Path,
+    *,
+    side_table: str | None = None,
+    memory: int | None = None,
+    telling: Telling | None = None,
+    engine: str = "auto",
 ) -> None:
-    """Verify the release in a folder, its report too; print every check, and raise if one fails."""
-    from sfumato.verify.folder import verify_folder
+    """Verify the release in a folder, its report too; print every check, and raise if one fails.
 
-    verdict = verify_folder(folder, side_table=side_table, memory=memory)
-    (telling or Telling()).tell(_with_report(verdict, folder))
+    A report is rendered from the groups, which stay on Spark if they are found there.
+    """
+    from sfumato.checking import verify_folder
+
+    verdict = verify_folder(folder, side_table=side_table, memory=memory, engine=engine)
+    (telling or Telling()).tell(verdict if engine == "spark" else _with_report(verdict, folder))
 
 
 def _print_sql(
@@ -169,7 +186,9 @@ def _print_sql(
     from sfumato.verify.sql import sql_of_folder, sql_of_table
 
     if not is_only_sql:
-        raise InputError("--sql runs nothing; leave out --side-table, --strict, --out and --overwrite.")
+        raise InputError(
+            "--sql runs nothing; leave out --side-table, --engine, --strict, --out and --overwrite."
+        )
     if policy is None:
         text = sql_of_folder(Path(release), dialect)
     else:
@@ -183,6 +202,9 @@ def _with_report(verdict: Verification, folder: Path) -> Verification:
     What a report of another version looks like, this one does not know.
     """
     from sfumato import report
+    from sfumato.recoding.large_tree import LargeRecoding
+    from sfumato.recoding.splits import NODES
+    from sfumato.recoding.tree import Recoding
     from sfumato.release.certificate import this_version
     from sfumato.release.folder import REPORT
     from sfumato.release.release import Release
@@ -195,8 +217,13 @@ def _with_report(verdict: Verification, folder: Path) -> Verification:
     made_by, here = release.certificate.version, this_version()
     if made_by == here:
         given = (folder / REPORT).read_bytes()
-        # a recoding that did not fit in the memory of its run left the report without a picture of it
-        ways = (release, replace(release, recoding=None))
+        ways = [release]
+        if isinstance(
+            release.recoding, Recoding
+        ):  # if its run had less memory, the report has no picture of it
+            known = release.recoding
+            unseen = LargeRecoding(known.axes, folder / NODES, known.output, known.left_out, memory=1)
+            ways.append(replace(release, recoding=unseen))
         is_same = any(given == report.render(way, verdict.groups).encode("utf-8") for way in ways)
         check = Check(
             "the report is what the release is rendered as", is_same, "" if is_same else "it is another"

@@ -6,7 +6,7 @@ A table in memory is one batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -162,35 +162,82 @@ class WholeTable(Batch):
         self._raw.pop(name, None)
         self._cells.pop(name, None)
 
-    def show(self, _names: Iterable[str], observe: Callable[[Batch], None]) -> int:
+    def show(self, _names: Iterable[str], state: BatchState) -> None:
         """One pass over the table."""
-        observe(self)
-        return self.n_rows
+        state.add(self)
 
 
-Show = Callable[[Iterable[str], Callable[[Batch], None]], int]
-"""One pass over some columns, batch by batch; returns how many rows there are."""
+# ---- passes over a table that is not encoded yet ---------------------------------------------------
+
+
+class BatchState(Protocol):
+    """What is gathered of a table: batches may be added in any order, on any number of states that are then merged."""
+
+    def add(self, batch: Batch) -> None:
+        """Look at a batch."""
+
+    def merge(self, other: Self) -> None:
+        """Look at the batches that another one has seen."""
+
+
+Show = Callable[[Iterable[str], BatchState], None]
+"""One pass over some columns: their batches are added to a state, or to states that are merged into it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Observers that look at every batch."""
+
+    observers: Sequence[Observer]
+
+    def add(self, batch: Batch) -> None:
+        for observer in self.observers:
+            observer.observe(batch.cells_for(observer), batch.first_row)
+
+    def merge(self, other: Observed) -> None:
+        for mine, theirs in zip(self.observers, other.observers, strict=True):
+            mine.merge(theirs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservedAgain:
+    """Observers that look at every batch once more."""
+
+    observers: Sequence[Observer]
+
+    def add(self, batch: Batch) -> None:
+        for observer in self.observers:
+            observer.observe_again(batch.cells_for(observer))
+
+    def merge(self, other: ObservedAgain) -> None:
+        for mine, theirs in zip(self.observers, other.observers, strict=True):
+            mine.merge_again(theirs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fed:
+    """A state that is fed with what ``read`` makes of each batch: the arguments of its ``add``."""
+
+    state: Any
+    read: Callable[[Batch], tuple[Any, ...]]
+
+    def add(self, batch: Batch) -> None:
+        self.state.add(*self.read(batch))
+
+    def merge(self, other: Fed) -> None:
+        self.state.merge(other.state)
 
 
 def observe_again(observers: Iterable[Observer], show: Show) -> None:
     """All batches have been observed: show them once more to those who ask for it."""
     again = [observer for observer in observers if observer.settle()]
-
-    def observe(batch: Batch) -> None:
-        for observer in again:
-            observer.observe_again(batch.cells_for(observer))
-
     if again:
-        show([observer.attribute.name for observer in again], observe)
+        show([observer.attribute.name for observer in again], ObservedAgain(again))
 
 
 def learn(observer: Observer, show: Show) -> None:
     """Show an observer all that it needs to see, and let it decide."""
-
-    def observe(batch: Batch) -> None:
-        observer.observe(batch.cells_for(observer), batch.first_row)
-
-    show([observer.attribute.name], observe)
+    show([observer.attribute.name], Observed([observer]))
     observe_again([observer], show)
     observer.finish()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import Batch, Show
+from sfumato.encoding.batches import Batch, Fed, Show
 from sfumato.encoding.domain import Codes
 from sfumato.errors import InputError
 from sfumato.table.spill import size_of
@@ -42,22 +42,47 @@ def combine(columns: Sequence[CodedColumn], show: Show, memory: int, name: str) 
         n *= rest[0].n
         ahead.append(rest.pop(0))
 
-    def key(batch: Batch) -> Ints:
-        out = np.zeros(batch.n_rows, dtype=np.int64)
-        for column in ahead:
-            out = out * column.n + column.codes(batch)
-        return out
-
     names = tuple(dict.fromkeys(each for column in ahead for each in column.names))
-    seen = KeyCounts(memory, name)
-    show(names, lambda batch: seen.add(key(batch)))
+    seen, combined = KeyCounts(memory, name), CombinedKeys(tuple(ahead))
+    show(names, Fed(seen, combined))
     keys, count = seen.finish()
-
-    def codes(batch: Batch) -> Codes:
-        return np.searchsorted(keys, key(batch)).astype(np.uint32)
-
-    one = CodedColumn(names, len(keys), codes, count)
+    one = CodedColumn(names, len(keys), KeyRanks(keys, combined), count)
     return combine([one, *rest], show, memory, name) if rest else one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CombinedKeys:
+    """A whole number for each row, whose digits are the codes of several columns."""
+
+    columns: tuple[CodedColumn, ...]
+
+    def __call__(self, batch: Batch) -> tuple[Ints]:
+        out = np.zeros(batch.n_rows, dtype=np.int64)
+        for column in self.columns:
+            out = out * column.n + column.codes(batch)
+        return (out,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyRanks:
+    """The place of each row's key among all keys, which ascend."""
+
+    keys: Ints
+    of_rows: CombinedKeys
+
+    def __call__(self, batch: Batch) -> Codes:
+        (keys,) = self.of_rows(batch)
+        return np.searchsorted(self.keys, keys).astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodesOf:
+    """The codes of several columns, side by side."""
+
+    columns: tuple[CodedColumn, ...]
+
+    def __call__(self, batch: Batch) -> tuple[Codes, ...]:
+        return tuple(column.codes(batch) for column in self.columns)
 
 
 class KeyCounts:

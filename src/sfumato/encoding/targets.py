@@ -7,17 +7,19 @@ memory is one batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from sfumato.encoding.batches import Batch, Encoder, Observer, Show, WholeTable, learn
-from sfumato.encoding.coded import CodedColumn, Ints, combine
+from sfumato.encoding.batches import Batch, BatchState, Encoder, Fed, Observer, Show, learn
+from sfumato.encoding.coded import CodedColumn, CodesOf, Ints, combine
 from sfumato.encoding.domain import Codes
 from sfumato.encoding.encoders import UNBOUNDED, LabelEncoder
 from sfumato.encoding.features import FeatureValues
 from sfumato.encoding.numbers import NumberEncoder, NumberScale, Sums, SumsWithin
+from sfumato.errors import InternalError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.policy.requirements import Needs, Requirement
 from sfumato.policy.schema import Kind, Role, Schema
@@ -168,10 +170,9 @@ class Columns:
         self._coded: dict[Column, CodedColumn] = {}
         self._within: dict[tuple[Number, Cell], list[Sums]] = {}
 
-    @classmethod
-    def of_table(cls, table: WholeTable, columns: Sequence[Column], *, n_axes: int = 0) -> Columns:
-        """Those of a table in memory."""
-        return cls(table.schema, columns, table.show, n_axes=n_axes, n_rows=table.n_rows)
+    def __getstate__(self) -> dict[str, Any]:
+        """Elsewhere, all columns have been learned."""
+        return {**self.__dict__, "show": _show_nothing}
 
     @property
     def encoders(self) -> list[Observer]:
@@ -217,10 +218,7 @@ class Columns:
         if (column, cell) not in self._within:
             numbers, cells = self._code(column), self._code(cell)
             sums = SumsWithin(cells.n)
-            self.show(
-                [*numbers.names, *cells.names],
-                lambda batch: sums.add(numbers.codes(batch), cells.codes(batch)),
-            )
+            self.show([*numbers.names, *cells.names], Fed(sums, CodesOf((numbers, cells))))
             self._within[column, cell] = sums.all()
         return self._within[column, cell]
 
@@ -233,30 +231,24 @@ class Columns:
         """The column itself, of some rows."""
         return self._code(column).codes(batch)
 
-    def matrix(self, table: WholeTable) -> Codes:
-        """All columns side by side."""
-        out = np.empty((table.n_rows, len(self.columns)), dtype=np.uint32)
-        for i, column in enumerate(self.columns):
-            out[:, i] = self.codes(column, table)
-        return out
-
     # ---- how it is learned -------------------------------------------------------------------------
 
     def _code(self, column: Column) -> CodedColumn:
         if column not in self._coded:
-            self._coded[column] = _remember(column, self._learn(column))
+            found = self._learn(column)
+            self._coded[column] = replace(found, codes=_MadeOnce(column, found.codes))
         return self._coded[column]
 
     def _learn(self, column: Column) -> CodedColumn:
         if isinstance(column, Label):
             encoder = self.labels[column.name]
             self._show_to(encoder)
-            return CodedColumn((column.name,), len(encoder.count), _codes_by(encoder), encoder.count)
+            return CodedColumn((column.name,), len(encoder.count), _CodesBy(encoder), encoder.count)
         if isinstance(column, Number):
             number = self.numbers[column]
             self._show_to(number)
             not_counted = np.zeros(0, dtype=np.int64)
-            return CodedColumn((column.name,), number.greatest + 1, _codes_by(number), not_counted)
+            return CodedColumn((column.name,), number.greatest + 1, _CodesBy(number), not_counted)
         if isinstance(column, Joint):
             labels = [self._code(Label(name)) for name in column.names]
             return combine(labels, self.show, self.memory, column.names[0])
@@ -266,9 +258,7 @@ class Columns:
         if isinstance(column, Cell):
             features = [self._feature(name, column.target) for name in column.features]
             return combine(features, self.show, self.memory, column.features[0])
-        return CodedColumn(
-            (), 1, lambda batch: np.zeros(batch.n_rows, dtype=np.uint32), np.array([self.n_rows])
-        )
+        return CodedColumn((), 1, _all_alike, np.array([self.n_rows]))
 
     def _feature(self, name: str, target: Target) -> CodedColumn:
         """Categories count as they are, missing being a value; numbers and dates are cut."""
@@ -285,23 +275,34 @@ class Columns:
             self._unseen.remove(encoder)
 
 
-def _codes_by(encoder: Encoder) -> Callable[[Batch], Codes]:
-    """What makes the codes of a column of each batch; the batch may then forget the cells."""
+def _show_nothing(names: Iterable[str], _state: BatchState) -> None:
+    raise InternalError(f"{len([*names])} columns are to be learned where the table is not.")
 
-    def codes(batch: Batch) -> Codes:
-        found = encoder.codes(batch.cells_for(encoder))
-        batch.forget(encoder.attribute.name)
+
+def _all_alike(batch: Batch) -> Codes:
+    return np.zeros(batch.n_rows, dtype=np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CodesBy:
+    """Makes the codes of a column of each batch; the batch may then forget the cells."""
+
+    encoder: Encoder
+
+    def __call__(self, batch: Batch) -> Codes:
+        found = self.encoder.codes(batch.cells_for(self.encoder))
+        batch.forget(self.encoder.attribute.name)
         return found
 
-    return codes
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _MadeOnce:
+    """Makes the codes of a column once of each batch."""
 
-def _remember(column: Column, coded: CodedColumn) -> CodedColumn:
-    """The same column, made once of each batch."""
+    column: Column
+    codes: Callable[[Batch], Codes]
 
-    def codes(batch: Batch) -> Codes:
-        if column not in batch.codes:
-            batch.codes[column] = coded.codes(batch)
-        return batch.codes[column]
-
-    return replace(coded, codes=codes)
+    def __call__(self, batch: Batch) -> Codes:
+        if self.column not in batch.codes:
+            batch.codes[self.column] = self.codes(batch)
+        return batch.codes[self.column]

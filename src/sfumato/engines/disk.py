@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sfumato.encoding.batches import Rows
+from sfumato.engines.engine import DISK
 from sfumato.engines.local import Gathering, LocalEngine
-from sfumato.engines.protocol import NOTHING, A, Asked, Divided, Loaded, Places, Room
+from sfumato.engines.protocol import NOTHING, A, Asked, Divided, EncodedTable, Loaded, Places, Room
 from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
+from sfumato.engines.sinks import FileSink
 from sfumato.progress import Progress, no_progress
+from sfumato.recoding.tree_file import NoTree, TreeWriter
 from sfumato.table.cells import give_back_memory
 from sfumato.table.spill import Spill
+from sfumato.table.write import ROW_GROUP
+
+LEAST_ROW_GROUP = 1 << 14
+"""Rows of a Parquet row group at least, however little memory there is."""
 
 
 class DiskEngine(LocalEngine):
-    """Rows in files; ``writer_bytes`` is the memory for rows on their way there."""
+    """Rows in files; ``writer_bytes`` is the memory for rows on their way there, ``tree_bytes`` for a recoding."""
+
+    spill: Spill
 
     def __init__(
         self,
@@ -23,10 +33,16 @@ class DiskEngine(LocalEngine):
         room: Room,
         *,
         writer_bytes: int,
+        tree_bytes: int | None = None,
+        threads: int | None = None,
         progress: Progress = no_progress,
     ) -> None:
-        super().__init__(room, spill=spill, progress=progress)
-        self.folder, self.layout, self.writer_bytes = spill, layout, writer_bytes
+        super().__init__(room, counters=spill.counters, spill=spill, threads=threads, progress=progress)
+        self.layout, self.writer_bytes, self.tree_bytes = layout, writer_bytes, tree_bytes
+
+    def open(self, table: EncodedTable) -> Rows:
+        """The rows are encoded whenever they are read."""
+        return table
 
     def divide(self, rows: Rows, places: Places, *, also: Asked[A] = NOTHING, stage: str = "") -> Divided[A]:
         """The rows of each part in files, in the order that they had."""
@@ -38,7 +54,7 @@ class DiskEngine(LocalEngine):
 
     def open_parts(self, n_parts: int) -> PartWriter:
         """Files for so many parts, to be written."""
-        return PartWriter(self.folder, n_parts, self.layout, memory=self.writer_bytes)
+        return PartWriter(self.spill, n_parts, self.layout, memory=self.writer_bytes)
 
     def load(self, rows: Rows, *, payload: bool = True) -> Loaded:
         matrix, cells = load_rows(rows, self.layout, payload=payload)
@@ -57,3 +73,14 @@ class DiskEngine(LocalEngine):
         if isinstance(rows, StoredRows | KeptRows):
             rows.delete()
         give_back_memory()
+
+    def sink(self, file_format: str, *, escapes: bool) -> FileSink:
+        row_group = min(ROW_GROUP, max(self.room.rows, LEAST_ROW_GROUP))  # the writer holds one
+        return FileSink(self.spill, file_format, row_group=row_group, escapes=escapes)
+
+    def grow_tree(self, n_axes: int, *, is_kept: bool) -> TreeWriter | NoTree:
+        return TreeWriter(self.spill.folder, n_axes, memory=self.tree_bytes) if is_kept else NoTree()
+
+    def describe(self, method: str) -> dict[str, Any]:
+        told = self.counters.as_figures()
+        return {"engine": DISK, "method": method, "rows-in-memory": self.room.rows, **told}

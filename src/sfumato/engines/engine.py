@@ -1,17 +1,21 @@
-"""Where the rows of a table live while a method works on them: in memory if they fit there, else on disk."""
+"""Where the rows of a table live while a method works on them: in memory if they fit there, else on disk, or on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.table.allowance import memory_allowed
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.spill import Spill, size_of
 
-AUTO, MEMORY, DISK = "auto", "memory", "disk"
+AUTO, MEMORY, DISK, SPARK = "auto", "memory", "disk", "spark"
+
+TASK_MEMORY = 1_000_000_000
+"""Bytes of memory for a task on Spark, if nobody says otherwise: about that of one core of an executor."""
 
 BYTES_PER_CELL = 4
 COPIES = 3
@@ -26,19 +30,24 @@ UNFORESEEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a run may use, and with it where the rows live: on disk if there is a folder for them, else in memory."""
+    """What a run may use, and with it where the rows live.
+
+    They live on Spark if it runs the jobs, on disk if there is only a folder for them, else in memory.
+    """
 
     threads: int | None = None
     """All cores if not given."""
     spill: Spill | None = None
     """The folder for rows on disk; without it they are in memory."""
     memory: int = 0
-    """With a ``spill``: bytes of memory for all that grows with the rows."""
+    """With a ``spill``: bytes of memory for all that grows with the rows; on Spark for each task."""
+    jobs: Any = None
+    """Who runs tasks on Spark, where they find the folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Memory or disk, and how much memory a run may take."""
+    """Memory, disk or Spark, and how much memory a run may take."""
 
     budget: int | None
     """Bytes of memory that rows on disk may take; None if the rows live in memory."""
@@ -46,6 +55,7 @@ class EngineChoice:
     """Bytes of memory that a run may take; None if nobody limits it."""
     only_in_memory: str = ""
     """The method, if it has no other engine."""
+    is_spark: bool = field(default=False, repr=False)
 
     @property
     def way_out(self) -> str:
@@ -75,12 +85,14 @@ def choose_engine(
     EngineChoice(budget=1000, limit=1000, only_in_memory='')
     >>> choose_engine("auto", 1000, lambda: 500).budget
     """
-    if only_in_memory and asked not in (AUTO, MEMORY):
+    if asked not in (AUTO, MEMORY, DISK, SPARK):
+        raise InputError("The engine is auto, memory, disk or spark.")
+    if asked == SPARK:
+        return EngineChoice(memory or TASK_MEMORY, None, is_spark=True)
+    if only_in_memory and asked == DISK:
         raise InputError(
             f"{only_in_memory} compares all rows with each other, in memory; leave out --engine."
         )
-    if asked not in (AUTO, MEMORY, DISK):
-        raise InputError("The engine is auto, memory or disk.")
     if memory is None and (only_in_memory or asked == MEMORY):
         return EngineChoice(None, None, only_in_memory)
     limit = memory or memory_allowed()
@@ -91,6 +103,11 @@ def choose_engine(
     if asked == MEMORY or only_in_memory:
         raise _too_large(size, limit, only_in_memory)
     return EngineChoice(limit, limit)
+
+
+def is_frame_of_spark(table: object) -> bool:
+    """Is it a DataFrame of Spark, classic or Connect?"""
+    return type(table).__module__.startswith("pyspark.sql.") and type(table).__name__ == "DataFrame"
 
 
 def bytes_needed(n_rows: int, n_columns: int) -> int:

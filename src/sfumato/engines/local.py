@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Block, Rows
 from sfumato.encoding.domain import Codes
-from sfumato.engines.protocol import A, Asked, D, Loaded, Room, Work
+from sfumato.engines.protocol import A, Asked, D, Loaded, Published, Room, Sink, Work
 from sfumato.progress import Progress, no_progress
-from sfumato.table.spill import Spill
+from sfumato.table.spill import Counters, Spill
 
 
 class Gathering(Generic[A]):
@@ -40,8 +40,17 @@ class Gathering(Generic[A]):
 class LocalEngine(ABC):
     """An engine that reads blocks one after the other."""
 
-    def __init__(self, room: Room, *, spill: Spill | None = None, progress: Progress = no_progress) -> None:
-        self.room, self.spill, self.progress = room, spill, progress
+    def __init__(
+        self,
+        room: Room,
+        *,
+        counters: Counters,
+        spill: Spill | None = None,
+        threads: int | None = None,
+        progress: Progress = no_progress,
+    ) -> None:
+        self.room, self.counters, self.spill = room, counters, spill
+        self.threads, self.progress = threads, progress
 
     def gather(self, rows: Rows, asked: Asked[A], *, stage: str = "") -> list[A]:
         """One pass: the answer of each plan."""
@@ -59,12 +68,19 @@ class LocalEngine(ABC):
             if stage:
                 self.progress(stage, n_done, rows.n_rows)
 
-    def finish(self, parts: Iterable[Rows], work: Work[D]) -> Iterator[D]:
-        """Do the work on each part, in their order. A part that is done is gone."""
-        for part in parts:
-            loaded = self.load(part)
-            self.discard(part)
+    def finish(self, parts: Iterable[tuple[Rows, Work[D]]]) -> Iterator[D]:
+        """Do the work of each part on its rows, part after part."""
+        for rows, work in parts:
+            loaded = self.load(rows)
+            self.discard(rows)
             yield work(loaded)
+
+    def publish(self, parts: Iterable[tuple[Rows, Work[Published[D]]]], sink: Sink) -> Iterator[D]:
+        """Do the work of each part, and publish the rows that it finds."""
+        for rows, told in self.finish(parts):
+            sink.append(rows)
+            del rows  # or they would be there until the next ones are
+            yield told
 
     @abstractmethod
     def load(self, rows: Rows, *, payload: bool = True) -> Loaded:

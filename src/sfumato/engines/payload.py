@@ -23,16 +23,17 @@ MOST_TEXT = 1 << 18
 class Payload:
     """Columns that come along with the codes: published as they are, or needed for statistics of each group.
 
-    First ``observe`` every batch of the table and ``finish``; then ``take_from`` any batch.
+    First ``observe`` every batch of the table and ``finish``; then ``take_from`` any batch. If the payload is not
+    stored, because the table itself is at hand, only the types of statistics are learned.
     """
 
-    def __init__(self, source: Source, policy: Policy) -> None:
+    def __init__(self, source: Source, policy: Policy, *, is_stored: bool = True) -> None:
         schema = policy.schema
         self.schema = schema
         self.published = [
             name
             for name in source.names
-            if schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
+            if is_stored and schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
         ]
         measured = [name for name in source.names if statistics.names_of(schema[name], policy)]
         self.measured = [name for name in measured if name not in self.published]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -20,7 +21,10 @@ from numpy.typing import NDArray
 from sfumato.encoding.batches import BLOCK_ROWS, Block, Rows
 from sfumato.encoding.domain import Codes, Domain
 from sfumato.encoding.targets import Columns
-from sfumato.table.spill import Spill
+from sfumato.kernels.axes import Axes
+from sfumato.recoding.tree_file import AnyTree
+from sfumato.table.spill import Counters, Spill
+from sfumato.table.stored import FiledRows
 
 S = TypeVar("S", bound="State")
 A = TypeVar("A")
@@ -35,14 +39,16 @@ UNLIMITED = 1 << 62
 class Room:
     """What an engine has room for.
 
-    count_bytes  bytes of what is gathered in one pass
-    rows         rows of a part that are loaded at once
-    parts        parts that rows are divided into at once
+    count_bytes   bytes of what is gathered in one pass
+    rows          rows of a part that are loaded at once
+    parts         parts that rows are divided into at once
+    keeps_counts  what is gathered may come back as it is, and stay until the next pass; else answers should be small
     """
 
     count_bytes: int = UNLIMITED
     rows: int = UNLIMITED
     parts: int = UNLIMITED
+    keeps_counts: bool = True
 
     def bytes_or(self, otherwise: int) -> int:
         """Bytes of what is gathered, or so many ``otherwise`` if nothing limits them."""
@@ -50,7 +56,7 @@ class Room:
 
 
 class EncodedTable(Rows, Protocol):
-    """The rows of a table as codes, and what is known of its columns."""
+    """The rows of a table as codes, and what is known of its columns. An engine opens it."""
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -59,6 +65,20 @@ class EncodedTable(Rows, Protocol):
     @property
     def columns(self) -> Columns:
         """Targets and sensitive values, whose codes come next."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many codes a row has. Where samples may be drawn, the number of the row comes after them."""
+
+    @property
+    def code_ends(self) -> Codes:
+        """(2, axes) least and greatest code of the table, as far as that is known."""
+
+    def axes(self, split_only: tuple[str, ...] | None = None) -> Axes:
+        """The quasi-identifiers as kernels see them."""
+
+    def take_sample(self, size: int) -> Codes | None:
+        """The sample of so many rows that was drawn when the table was read first, if one was."""
 
 
 class State(Protocol):
@@ -113,11 +133,11 @@ class Divided(NamedTuple, Generic[A]):
     answers: list[A]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Loaded:
     """The rows of a part in memory.
 
-    rows     (n, columns or more) uint32: their codes, row after row or column after column
+    rows     (n, columns) uint32: their codes, row after row or column after column
     payload  the cells that are published as they are; None if there are none, or the table itself has them
     numbers  their numbers in that table; None: they are numbered from 0, as the payload is
     """
@@ -135,13 +155,10 @@ class Loaded:
         for start in range(0, len(self.rows), BLOCK_ROWS):
             yield Block(np.ascontiguousarray(self.rows[start : start + BLOCK_ROWS]), None)
 
-    def as_matrix(self, n_columns: int) -> Codes:
-        """So many columns in C order, and a further one that is free; it may be these rows themselves."""
-        if self.rows.shape[1] > n_columns and self.rows.flags.c_contiguous:
-            return self.rows
-        matrix = np.empty((self.n_rows, n_columns + 1), dtype=np.uint32)
-        matrix[:, :n_columns] = self.rows[:, :n_columns]
-        return matrix
+    def hand_over(self) -> Codes:
+        """The codes, which only the caller has from now on: what nobody needs any more is memory for others."""
+        rows, self.rows = self.rows, np.empty((0, self.rows.shape[1]), dtype=np.uint32)
+        return rows
 
     def number(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
         """The numbers of some of these rows, by which their payload is found."""
@@ -154,11 +171,45 @@ class Work(Protocol[D_co]):
     def __call__(self, part: Loaded) -> D_co: ...
 
 
+class Published(NamedTuple, Generic[D]):
+    """Rows of a part that are published, and what else is to be known of them."""
+
+    rows: pa.Table
+    told: D
+
+
+class Sink(Protocol):
+    """Published rows on their way out, some at a time; a context in which they are appended."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def append(self, rows: pa.Table) -> None:
+        """Publish further rows."""
+
+    def rows(self) -> pa.Table | FiledRows:
+        """All of them, after the last was appended."""
+
+
 class Engine(Protocol):
     """Where the rows live."""
 
     @property
     def room(self) -> Room: ...
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads a work may use; all cores if None."""
+
+    @property
+    def counters(self) -> Counters:
+        """What the run did so far."""
+
+    def open(self, table: EncodedTable) -> Rows:
+        """The rows of a table: all at hand, or encoded whenever they are read."""
 
     def gather(self, rows: Rows, asked: Asked[A], *, stage: str = "") -> list[A]:
         """One pass: the answer of each plan. ``stage`` names the pass for those who are told of progress."""
@@ -169,8 +220,11 @@ class Engine(Protocol):
         The undivided rows stay until they are discarded.
         """
 
-    def finish(self, parts: Iterable[Rows], work: Work[D]) -> Iterator[D]:
-        """Do the work on each part, in their order. A part that is done is gone."""
+    def finish(self, parts: Iterable[tuple[Rows, Work[D]]]) -> Iterator[D]:
+        """Do the work of each part on its rows; results come in the order of parts. A part that is done is gone."""
+
+    def publish(self, parts: Iterable[tuple[Rows, Work[Published[D]]]], sink: Sink) -> Iterator[D]:
+        """``finish``, where each work finds rows to publish: these go to a sink, and the rest comes back."""
 
     def load(self, rows: Rows, *, payload: bool = True) -> Loaded:
         """Rows that fit in memory, all at once."""
@@ -184,6 +238,15 @@ class Engine(Protocol):
     def discard(self, rows: Rows) -> None:
         """Nobody will read these rows again."""
 
+    def sink(self, file_format: str, *, escapes: bool) -> Sink:
+        """For published rows; if they go to a file, it has this format, and cells like formulas are escaped if asked."""
+
+    def grow_tree(self, n_axes: int, *, is_kept: bool) -> AnyTree:
+        """For the pieces of a tree that becomes a recoding, if one ``is_kept``."""
+
+    def describe(self, method: str) -> dict[str, Any]:
+        """What the certificate says of the run, if anything."""
+
 
 __all__ = [
     "NOTHING",
@@ -195,8 +258,10 @@ __all__ = [
     "Loaded",
     "Places",
     "Plan",
+    "Published",
     "Room",
     "Rows",
+    "Sink",
     "State",
     "Work",
 ]

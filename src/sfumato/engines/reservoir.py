@@ -85,21 +85,29 @@ class Reservoir(Generic[Rows]):
     def _throw_out(self) -> None:
         """Keep no more rows than are wanted, in the order of their numbers."""
         keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
-        rows = self.join(self._portions)
         if len(keys) > self.size:
-            at = np.argpartition(keys, self.size - 1)[: self.size]
-            self._bound = int(keys[at].max())
-            at = at[np.argsort(numbers[at])]
-            keys, numbers, rows = keys[at], numbers[at], self.take(rows, at)
-        elif (numbers[1:] < numbers[:-1]).any():
+            kept = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
+            keys, numbers = keys[kept], numbers[kept]
+            self._bound = int(keys.max())
+            self._keep(kept)
+        rows = self.join(self._portions)
+        if (numbers[1:] < numbers[:-1]).any():
             at = np.argsort(numbers)
             keys, numbers, rows = keys[at], numbers[at], self.take(rows, at)
         self._keys, self._numbers, self._portions, self._n_held = [keys], [numbers], [rows], len(keys)
 
+    def _keep(self, kept: Ints) -> None:
+        """Take these rows out of the portions, one by one: there is never a second copy of all."""
+        start = 0
+        for i, portion in enumerate(self._portions):
+            first, last = np.searchsorted(kept, [start, start + len(portion)])
+            self._portions[i] = self.take(portion, kept[first:last] - start)
+            start += len(portion)
+
 
 def sample_codes(size: int, seed: int, n_rows: int = 0) -> Reservoir[NDArray[np.uint32]]:
     """A sample of encoded rows (rows, columns), of which there are ``n_rows``; 0 if nobody knows how many."""
-    return Reservoir(size, seed, take=lambda rows, at: rows[at], join=np.concatenate, n_rows=n_rows)
+    return Reservoir(size, seed, take=_take_codes, join=np.concatenate, n_rows=n_rows)
 
 
 def sample_cells(size: int, seed: int, n_rows: int) -> Reservoir[pa.RecordBatch]:
@@ -114,6 +122,10 @@ def seed_of_part(seed: int, n_rows: int) -> int:
     than others to be in this one.
     """
     return int(splitmix64(seed, np.array([n_rows]))[0])
+
+
+def _take_codes(rows: NDArray[np.uint32], at: Ints) -> NDArray[np.uint32]:
+    return rows[at]
 
 
 def _take_cells(rows: pa.RecordBatch, at: Ints) -> pa.RecordBatch:

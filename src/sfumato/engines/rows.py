@@ -22,6 +22,9 @@ from sfumato.table.spill import Spill, while_spilling
 MOST_FILES = 200
 """Files that are open at once: some systems allow a process no more than 256."""
 
+PART_BYTES = 1 << 20
+"""Rows of a part that wait to be written, on average: enough for one go, and still in the processor's cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
@@ -78,12 +81,7 @@ class StoredRows:
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
         """One pass over the rows."""
         for batch in self._batches():
-            for start in range(0, batch.num_rows, BLOCK_ROWS):
-                part = batch.slice(start, BLOCK_ROWS)
-                n_codes = _count_codes(part)
-                rows = np.empty((part.num_rows, n_codes), dtype=np.uint32)
-                _fill_codes(rows, part)
-                yield Block(rows, _take_payload(part, n_codes) if payload else None)
+            yield from to_blocks(batch, payload=payload)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.spill.counters.passes += 1
@@ -107,6 +105,25 @@ _CODE = "code:"
 _CELL = "cell:"
 
 
+def _to_batch(rows: Codes, payload: pa.RecordBatch | None, layout: RowLayout) -> pa.RecordBatch:
+    columns = [pa.array(rows[:, c].astype(kind)) for c, kind in enumerate(layout.types)]
+    names = [f"{_CODE}{c}" for c in range(len(columns))]
+    if payload is not None:
+        columns += payload.columns
+        names += [f"{_CELL}{name}" for name in payload.schema.names]
+    return pa.RecordBatch.from_arrays(columns, names)
+
+
+def to_blocks(batch: pa.RecordBatch, *, payload: bool = True) -> Iterator[Block]:
+    """The rows of a stored batch."""
+    for start in range(0, batch.num_rows, BLOCK_ROWS):
+        part = batch.slice(start, BLOCK_ROWS)
+        n_codes = _count_codes(part)
+        rows = np.empty((part.num_rows, n_codes), dtype=np.uint32)
+        _fill_codes(rows, part)
+        yield Block(rows, _take_payload(part, n_codes) if payload else None)
+
+
 def _fill_codes(rows: Codes, batch: pa.RecordBatch) -> None:
     for c in range(_count_codes(batch)):
         rows[:, c] = batch.column(c).to_numpy(zero_copy_only=False)
@@ -120,11 +137,11 @@ def _take_payload(batch: pa.RecordBatch, n_codes: int) -> pa.RecordBatch | None:
 
 
 def load_rows(rows: Rows, layout: RowLayout, *, payload: bool = True) -> tuple[Codes, pa.Table | None]:
-    """All rows in memory: a matrix of their codes, with a last column that is free, and their payload."""
-    matrix = np.empty((rows.n_rows, layout.n_codes + 1), dtype=np.uint32)
+    """All rows in memory: a matrix of their codes, row after row, and their payload."""
+    matrix = np.empty((rows.n_rows, layout.n_codes), dtype=np.uint32)
     at, payloads = 0, []
     for block in rows.blocks(payload=payload):
-        matrix[at : at + len(block.rows), :-1] = block.rows[:, : layout.n_codes]
+        matrix[at : at + len(block.rows)] = block.rows[:, : layout.n_codes]
         at += len(block.rows)
         if block.payload is not None:
             payloads.append(block.payload)
@@ -143,24 +160,26 @@ class PartWriter:
 
     def __init__(self, spill: Spill, n_parts: int, layout: RowLayout, *, memory: int) -> None:
         self.spill, self.layout = spill, layout
-        self.capacity = max(memory // 3, 1 << 16)  # the buffer, its reordered copy, and what the writers hold
+        most = max(memory // 3, 1 << 16)  # rows that wait, a part in one piece, and what the writers hold
+        self.capacity = min(most, n_parts * PART_BYTES)
         self.n_parts = n_parts
         self._written: list[list[tuple[Path, int]]] = [[] for _ in range(n_parts)]
         """The files of each part: few parts have one, many are closed and opened again as a further one."""
         self._open: dict[int, tuple[Any, Any]] = {}
-        self._columns: list[list[NDArray[Any]]] = [[] for _ in layout.types]
-        self._parts: list[NDArray[Any]] = []
-        self._payloads: list[pa.RecordBatch] = []
+        self._waiting: list[tuple[pa.RecordBatch, list[int]]] = []
+        """Blocks of rows as they will be stored, by part, and where the rows of each part end."""
         self._held = 0
 
     def add(self, block: Block, part: NDArray[Any]) -> None:
         """Put each row to its part."""
-        for c, kind in enumerate(self.layout.types):
-            self._columns[c].append(block.rows[:, c].astype(kind))
-        self._parts.append(part.astype(np.uint16 if self.n_parts <= 1 << 16 else np.uint32))
-        if block.payload is not None:
-            self._payloads.append(block.payload)
-        self._held += len(part) * (self.layout.row_bytes + 2) + count_own_bytes(block.payload)
+        rows, payload = block.rows, block.payload
+        if self.n_parts > 1:
+            order = np.argsort(part.astype(np.min_scalar_type(self.n_parts)), kind="stable")  # by counting
+            rows = rows.take(order, axis=0)
+            payload = None if payload is None else payload.take(pa.array(order))
+        ends = np.cumsum(np.bincount(part, minlength=self.n_parts)).tolist()
+        self._waiting.append((_to_batch(rows, payload, self.layout), ends))
+        self._held += len(part) * self.layout.row_bytes + count_own_bytes(payload)
         if self._held >= self.capacity:
             self._flush()
 
@@ -182,31 +201,19 @@ class PartWriter:
         self._open = {}
 
     def _flush(self) -> None:
-        if not self._parts:
-            return
-        part = np.concatenate(self._parts)
-        order = np.argsort(part, kind="stable") if self.n_parts > 1 else None
-        columns: list[pa.Array] = []
-        names: list[str] = []
-        for c in range(len(self._columns)):
-            column = np.concatenate(self._columns[c])
-            self._columns[c] = []
-            columns.append(pa.array(column if order is None else column.take(order)))
-            names.append(f"{_CODE}{c}")
-        if self._payloads:
-            table = pa.Table.from_batches(self._payloads).combine_chunks()
-            if order is not None:
-                table = table.take(pa.array(order))
-            columns += [column.combine_chunks() for column in table.columns]
-            names += [f"{_CELL}{name}" for name in table.column_names]
-        batch = pa.RecordBatch.from_arrays(columns, names)
-        counts = np.bincount(part, minlength=self.n_parts)
-        self._parts, self._payloads, self._held = [], [], 0
-        start = 0
+        waiting, self._waiting, self._held = self._waiting, [], 0
+        starts = [0] * len(waiting)
         with while_spilling(self.spill.folder):
-            for p in np.flatnonzero(counts):
-                self._write(int(p), batch.slice(start, int(counts[p])))
-                start += int(counts[p])
+            for p in range(self.n_parts):
+                ends = [each[p] for _, each in waiting]
+                pieces = [
+                    batch.slice(start, end - start)
+                    for (batch, _), start, end in zip(waiting, starts, ends, strict=True)
+                    if end > start
+                ]
+                if pieces:
+                    self._write(p, pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces))
+                starts = ends
 
     def _write(self, p: int, batch: pa.RecordBatch) -> None:
         if p not in self._open:

@@ -1,8 +1,8 @@
-"""From a file to blocks of codes, in bounded memory.
+"""From a table to blocks of codes.
 
 A table is *scanned* once: every column is observed, batch by batch, until its domain is known and with it what
-the kernels must know beforehand. Then ``blocks`` gives its rows as codes, as often as needed. Domains and codes
-are those of a table that is encoded in memory, which is one batch of the same encoders.
+the kernels must know beforehand. Then ``blocks`` gives its rows as codes, as often as needed. A table in memory is one
+batch and one block; domains and codes do not depend on the batches.
 
 Some columns are read once more after the scan: those whose codes are ranks among values that had to be collected
 first, numbers that need a scale of their own, and joint targets and features.
@@ -10,21 +10,22 @@ first, numbers that need a scale of their own, and joint targets and features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.batches import BLOCK_ROWS, Batch, Block, Encoder, FileBatch, observe_again
+from sfumato.encoding.batches import BLOCK_ROWS, Batch, Block, Encoder, FileBatch, Observed, observe_again
 from sfumato.encoding.domain import Codes, Domain, axes_of
-from sfumato.encoding.encoders import LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
+from sfumato.encoding.encoders import UNBOUNDED, LabelEncoder, OrderedEncoder, TreeEncoder, axis_encoder
 from sfumato.encoding.targets import Columns, columns_for
 from sfumato.engines.payload import Payload
+from sfumato.engines.raw import RawTable, TableAtHand, TableInBatches
 from sfumato.engines.reservoir import Reservoir, sample_cells
 from sfumato.engines.rows import RowLayout
-from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -36,7 +37,7 @@ from sfumato.release.query import select
 from sfumato.table import cells as table_cells
 from sfumato.table.distinct import Dictionary, NumberFile, let_go
 from sfumato.table.source import Source, table_has_changed
-from sfumato.table.spill import Spill
+from sfumato.table.spill import Counters, Spill
 
 LAST_NUMBER = 2**32 - 1
 """The last number that a row may have among its codes; those that follow are counted from 0 again."""
@@ -48,24 +49,30 @@ ROWS_TO_RANK = 1 << 18
 class Intake:
     """The rows of a table, encoded as they are read.
 
-    ``memory`` is for everything here that grows with the table: a row group, dictionaries, values to be ranked. A
-    sample comes on top.
+    ``memory`` is for everything here that grows with the table: a row group, dictionaries, values to be ranked, which may
+    go to a ``spill`` folder. A sample comes on top.
 
     >>> from sfumato.table.opening import open_table
     >>> policy = Policy.parse("{attributes: {age: {role: quasi-identifier, type: number}}, require: []}")
-    >>> with Spill() as spill:
-    ...     intake = Intake(open_table(pa.table({"age": [30, 20, 40]})), policy, spill=spill, memory=10**8)
-    ...     intake.scan()
-    ...     [block.rows.tolist() for block in intake.blocks()]
+    >>> intake = Intake.at_hand(open_table(pa.table({"age": [30, 20, 40]})), policy)
+    >>> intake.scan()
+    >>> [block.rows.tolist() for block in intake.blocks()]
     [[[1], [0], [2]]]
     """
 
     def __init__(
-        self, source: Source, policy: Policy, *, spill: Spill, memory: int, progress: Progress = no_progress
+        self,
+        raw: RawTable,
+        policy: Policy,
+        *,
+        spill: Spill | None = None,
+        memory: int = UNBOUNDED,
+        progress: Progress = no_progress,
     ) -> None:
-        self.source, self.policy, self.schema = source, policy, policy.schema
+        self.raw, self.source, self.policy, self.schema = raw, raw.source, policy, policy.schema
         self.spill, self.memory, self.progress = spill, memory, progress
-        self.n_rows = max(source.n_rows, 0)
+        self.counters = Counters() if spill is None else spill.counters
+        self.is_at_hand = isinstance(raw, TableAtHand)
         self.domains: tuple[Domain, ...] = ()
         self.encoded_bytes = 0
         quasi = self.schema.quasi_identifiers
@@ -73,7 +80,7 @@ class Intake:
         self._encoders = [
             axis_encoder(
                 attribute,
-                n_rows=source.n_rows,
+                n_rows=raw.n_rows,
                 spill=spill,
                 memory=memory // (4 * (n_ordered if attribute.is_ordered else 1)),
             )
@@ -82,44 +89,60 @@ class Intake:
         self.columns = Columns(
             self.schema,
             columns_for(self.schema, policy.requirements, policy.workload),
-            self._read_again,
+            raw.show,
             n_axes=len(quasi),
             memory=memory // 4,
         )
-        self._payload = Payload(source, policy)
+        self._payload = Payload(raw.source, policy, is_stored=not self.is_at_hand)
         self._drawn: Reservoir[pa.RecordBatch] | None = None
         self.is_numbered = False
         self._ranks: NumberFile | None = None
         self._position: Any = None
         self._true_counts: list[int] | None = None
 
+    @classmethod
+    def at_hand(cls, source: Source, policy: Policy, *, progress: Progress = no_progress) -> Intake:
+        """A table that fits in memory."""
+        return cls(TableAtHand(source, policy.schema), policy, progress=progress)
+
+    @classmethod
+    def in_batches(
+        cls, source: Source, policy: Policy, *, spill: Spill, memory: int, progress: Progress = no_progress
+    ) -> Intake:
+        """A table of any size."""
+        raw = TableInBatches(
+            source, policy.schema, memory=memory // 4, counters=spill.counters, progress=progress
+        )
+        return cls(raw, policy, spill=spill, memory=memory, progress=progress)
+
+    def on_slice(self, source: Source, first_row: int) -> Intake:
+        """The same codes for some of the rows, before which ``first_row`` others come. It can be pickled."""
+        own, counters = copy(self), Counters()
+        raw = TableInBatches(
+            source, self.schema, memory=self.memory // 4, counters=counters, first_row=first_row
+        )
+        vars(own).update(raw=raw, source=source, counters=counters, progress=no_progress)
+        vars(own).update(_drawn=None, _position=None, _true_counts=[])  # nobody asks for these there
+        return own
+
     # ---- the first pass ----------------------------------------------------------------------------
 
     def scan(self, *, sample: int = 0, seed: int = 0) -> None:
         """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows.
 
-        Blocks then have the number of each row as a last column, so that samples of parts of them can be drawn, too.
+        Blocks then have the number of each row as a last column, so that samples of parts of them can be drawn, too. In
+        memory these are all: who has the rows at hand draws a sample of their codes.
         """
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
-        names_once = list(dict.fromkeys(names))
-        drawn = self._drawn = sample_cells(sample, seed, self.n_rows) if sample else None
-        self.is_numbered = drawn is not None
-
-        def observe(batch: FileBatch) -> None:
-            for encoder in encoders:
-                encoder.observe(batch.cells_for(encoder), batch.first_row)
-            self._payload.observe(batch)
-            self._check_memory()
-            if drawn is not None:
-                drawn.add(batch.batch.select(names_once), batch.first_row)
-
-        self.spill.counters.input_passes += 1
-        n_rows = self._pass([*names, *self._payload.names], observe, "reading")
-        if n_rows == 0:
-            raise TableError(f"{self.source.where} has no rows; a table needs at least one.")
-        self.n_rows = n_rows
-        observe_again([*self.columns.encoders, *self._encoders], self._read_again)
+        self.is_numbered = sample > 0
+        if sample and not self.is_at_hand:
+            self._drawn = sample_cells(sample, seed, max(self.raw.n_rows, 0))
+        self.counters.input_passes += 1
+        seen = FirstPass(Observed(encoders), self._payload, self._drawn, names, self.memory)
+        self.raw.show([*names, *self._payload.names], seen, stage="reading")
+        n_rows = self.n_rows
+        observe_again([*self.columns.encoders, *self._encoders], self.raw.show)
         self._finish()
         self._payload.finish()
         self.columns.finish(n_rows)
@@ -128,6 +151,7 @@ class Intake:
 
     def _finish(self) -> None:
         if any(isinstance(encoder, OrderedEncoder) and encoder.is_large for encoder in self._encoders):
+            assert self.spill is not None  # only values that were spilled are large
             self._ranks = NumberFile(self.spill)
         for encoder in self._encoders:
             if isinstance(encoder, OrderedEncoder):
@@ -138,18 +162,12 @@ class Intake:
         for target in self.columns.encoders:
             target.finish()
 
-    def _check_memory(self) -> None:
-        """Dictionaries may take half of the memory in all."""
-        dictionaries = [
-            encoder.dictionary
-            for encoder in (*self._encoders, *self.columns.encoders)
-            if isinstance(encoder, TreeEncoder | LabelEncoder)
-        ]
-        held = sum(each.held for each in dictionaries)
-        if held > self.memory // 2:
-            raise max(dictionaries, key=lambda each: each.held).too_large(self.memory // 2)
-
     # ---- what was learned --------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the table has; known after the first pass."""
+        return self.raw.n_rows
 
     @property
     def n_columns(self) -> int:
@@ -175,11 +193,11 @@ class Intake:
         """Bytes of a row that are published as they are."""
         return self._payload.decoded_bytes(self.n_rows)
 
-    def take_sample(self, size: int | None = None) -> Codes:
-        """Hand over the sample, or a smaller one of ``size`` rows; it is then no longer held here."""
+    def take_sample(self, size: int | None = None) -> Codes | None:
+        """Hand over the sample, or a smaller one of ``size`` rows; it is then no longer held here. None: no sample."""
         drawn, self._drawn = self._drawn, None
         if drawn is None:
-            return np.zeros((0, self.n_columns), dtype=np.uint32)
+            return None
         sample = self._codes(FileBatch(drawn.rows(size), self.schema))
         table_cells.give_back_memory()
         return sample
@@ -218,28 +236,32 @@ class Intake:
         """How many rows of the table satisfy each condition of the workload."""
         if self._true_counts is None:
             conditions = ConditionCounts(self.policy, self._encoders)
-            self._pass(conditions.names, conditions.add, "counting")
+            if conditions.names:
+                self.raw.show(conditions.names, conditions, stage="counting")
             self._true_counts = conditions.counts
         return self._true_counts
 
     # ---- rows --------------------------------------------------------------------------------------
 
     def blocks(self, *, payload: bool = True) -> Iterator[Block]:
-        """One pass over the table: its rows as codes, with their payload."""
+        """One pass over the table: its rows as codes, with their payload; in memory these are one block."""
         names = [*self._axis_names, *self.columns.names, *(self._payload.names if payload else ())]
         conditions = ConditionCounts(self.policy, self._encoders) if self._true_counts is None else None
-        self.spill.counters.input_passes += 1
+        self.counters.input_passes += 1
         n_rows = 0
         size = BLOCK_ROWS if self._ranks is None else ROWS_TO_RANK
-        for batch in self._batches(names, size):
+        self.progress("encoding", 0, self.n_rows)
+        for batch in self.raw.batches(names, size):
             n_rows += batch.n_rows
             if conditions is not None:
                 conditions.add(batch)
             codes = self._codes(batch, is_numbered=self.is_numbered)
-            beside = self._payload.take_from(batch) if payload else None
-            for start in range(0, batch.n_rows, BLOCK_ROWS):
-                end = start + BLOCK_ROWS
-                yield Block(codes[start:end], None if beside is None else beside.slice(start, BLOCK_ROWS))
+            beside = self._payload.take_from(batch) if payload and not self.is_at_hand else None
+            most = batch.n_rows if self.is_at_hand else BLOCK_ROWS
+            for start in range(0, batch.n_rows, most):
+                yield Block(
+                    codes[start : start + most], None if beside is None else beside.slice(start, most)
+                )
             self.progress("encoding", n_rows, self.n_rows)
         if n_rows != self.n_rows:
             raise table_has_changed(self.source.where)
@@ -247,11 +269,13 @@ class Intake:
             self._true_counts = conditions.counts
 
     def _codes(self, batch: Batch, *, is_numbered: bool = False) -> Codes:
-        rows = np.empty((batch.n_rows, self.n_columns + is_numbered), dtype=np.uint32)
+        shape = batch.n_rows, self.n_columns + is_numbered
+        rows = np.empty(shape, dtype=np.uint32, order="F" if self.is_at_hand else "C")
         if is_numbered:
             rows[:, -1] = np.arange(batch.first_row, batch.first_row + batch.n_rows) % (LAST_NUMBER + 1)
         for i, encoder in enumerate(self._encoders):
             rows[:, i] = encoder.codes(batch.cells_for(encoder))
+            batch.forget(encoder.attribute.name)
         for i, column in enumerate(self.columns.columns, start=len(self._encoders)):
             rows[:, i] = self.columns.codes(column, batch)
         return rows
@@ -260,30 +284,49 @@ class Intake:
     def _axis_names(self) -> list[str]:
         return [encoder.attribute.name for encoder in self._encoders]
 
-    def _batches(self, names: Iterable[str], rows: int | None = None) -> Iterator[FileBatch]:
-        first_row = 0
-        for batch in self.source.batches(
-            list(dict.fromkeys(names)), rows=rows or BLOCK_ROWS, memory=self.memory // 4, count=self._count
-        ):
-            yield FileBatch(batch, self.schema, first_row=first_row)
-            first_row += batch.num_rows
 
-    def _count(self, n_bytes: int) -> None:
-        self.spill.counters.input_bytes += n_bytes
+class FirstPass:
+    """What the first pass over a table learns of columns that become codes and of those that come along, and a sample."""
 
-    def _read_again(self, names: Iterable[str], observe: Callable[[Batch], None]) -> int:
-        return self._pass(names, observe, "reading again")
+    def __init__(
+        self,
+        observed: Observed,
+        payload: Payload,
+        drawn: Reservoir[pa.RecordBatch] | None,
+        names: Sequence[str],
+        memory: int,
+    ) -> None:
+        self.observed, self.payload, self.drawn, self.memory = observed, payload, drawn, memory
+        self.names = list(dict.fromkeys(names))
+        """The columns of the sample."""
 
-    def _pass(self, names: Iterable[str], observe: Callable[[FileBatch], None], word: str) -> int:
-        """One pass over these columns: call ``observe`` with each batch; returns how many rows there are."""
-        n_rows = 0
-        for batch in self._batches(names):
-            observe(batch)
-            n_rows += batch.n_rows
-            self.progress(word, n_rows, max(self.n_rows, n_rows))
-        if self.n_rows not in (n_rows, 0):
-            raise table_has_changed(self.source.where)
-        return n_rows
+    def add(self, batch: Batch) -> None:
+        """Look at a batch."""
+        self.observed.add(batch)
+        self.payload.observe(batch)
+        self._check_memory()
+        if self.drawn is not None:
+            cells = pa.RecordBatch.from_arrays([batch.raw(name) for name in self.names], self.names)
+            self.drawn.add(cells, batch.first_row)
+
+    def merge(self, other: FirstPass) -> None:
+        """Look at the batches that another one has seen."""
+        self.observed.merge(other.observed)
+        self.payload.merge(other.payload)
+        self._check_memory()
+        if self.drawn is not None and other.drawn is not None:
+            self.drawn.merge(other.drawn)
+
+    def _check_memory(self) -> None:
+        """Dictionaries may take half of the memory in all."""
+        dictionaries = [
+            encoder.dictionary
+            for encoder in self.observed.observers
+            if isinstance(encoder, TreeEncoder | LabelEncoder)
+        ]
+        held = sum(each.held for each in dictionaries)
+        if held > self.memory // 2:
+            raise max(dictionaries, key=lambda each: each.held).too_large(self.memory // 2)
 
 
 class ConditionCounts:

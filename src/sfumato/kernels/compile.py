@@ -11,6 +11,8 @@ writes beside the source, which a read-only installation forbids. NUMBA_CACHE_DI
 
 numba runs whatever it finds in that folder. So it is one that belongs to us and that nobody else can write,
 or none is used, and every run compiles for itself.
+
+Code that was kept is loaded without what only compiling needs: ``_Kept``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.runtime.nrt import rtsys
 
 from sfumato.kernels.watch import tell
 
@@ -111,9 +117,72 @@ if cache_folder() is not None:
 njit: Any = numba.njit
 
 
+class _Kept(FunctionCache):
+    """Compiled code that was kept. numba would first import all that it can compile, a tenth of a second.
+
+    Code that is there only needs the memory manager; whatever is not there is compiled as ever, and numba imports then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a function that only kernels call: LLVM optimizes it with the kernel, and makes machine code of that.
+
+    numba would do both for every function with all that it calls, and throw the machine code away. Four calls deep,
+    that is five times.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """Null: Python cannot call it."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> _PartLibrary:
+        """Stands in for numba's own, which is asked only for ``set_env``."""
+        return self
+
+    def set_env(self, _name: str, _environment: Any) -> None:
+        """Only object mode looks at it."""
+
+
+class _PartCompiler(CompilerBase):
+    """numba's own pipeline, but for the library."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]
+
+
 def kernel(function: Callable[..., Any] | None = None, *, borrows: bool = False) -> Any:
-    """Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business."""
-    return _compile(function, borrows=borrows, cache=cache_folder() is not None)
+    """Arrays in, arrays out, without the interpreter's lock; a division by zero is the caller's business.
+
+    Kernels that call it see an ``inner`` function: it is compiled as a whole only if Python calls it.
+    """
+    if function is None:
+        return lambda function: kernel(function, borrows=borrows)
+    compiled = _compile(function, borrows=borrows)
+    if config.DISABLE_JIT:
+        return compiled
+    part = inner(function, borrows=borrows)
+    compiled.get_call_template, compiled.get_overload = part.get_call_template, part.get_overload
+    if cache_folder() is not None:
+        compiled._cache = _Kept(function)  # noqa: SLF001 - as enable_caching does
+    return compiled
 
 
 def inner(function: Callable[..., Any] | None = None, *, borrows: bool = False, inlines: bool = False) -> Any:
@@ -123,11 +192,16 @@ def inner(function: Callable[..., Any] | None = None, *, borrows: bool = False, 
     seven, takes longer than the work.
     """
     return _compile(
-        function, borrows=borrows, forceinline=inlines, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        function,
+        borrows=borrows,
+        forceinline=inlines,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_PartCompiler,
     )
 
 
-def _compile(function: Callable[..., Any] | None, *, borrows: bool, **options: bool) -> Any:
+def _compile(function: Callable[..., Any] | None, *, borrows: bool, **options: Any) -> Any:
     if function is None:
         return lambda function: _compile(function, borrows=borrows, **options)
     _listener.known.add(_name_of(function))

@@ -21,6 +21,9 @@ DIGITS = 20
 FIXED_POINT = float(1 << DIGITS)
 """Information is a whole multiple of 1 / FIXED_POINT bit, so that sums of it never depend on their order."""
 
+MOST_ROWS = 1 << 36
+"""Information of more rows might not fit in 64 bits."""
+
 POINT = 61
 """Binary digits after the point of the numbers below, all of them in [0, 2)."""
 LOG_POINT = 57
@@ -96,7 +99,7 @@ def logarithm(x):
 
 @inner(borrows=True)
 def compute_information(x):
-    """Compute x log2 x in fixed point, for x up to 2^36."""
+    """Compute x log2 x in fixed point, for x up to MOST_ROWS."""
     if x < 2:
         return np.int64(0)
     return scale(np.int64(x), logarithm(np.int64(x)))
@@ -113,10 +116,10 @@ def scale(x, log):
 
 @inner(borrows=True)
 def information(x, table):
-    """The same, looked up if the table has it: a whole number, exact as a float up to 3 * 10^8."""
+    """The same, looked up if the table has it."""
     if x < table.shape[0]:
         return table[x]
-    return float(compute_information(x))
+    return compute_information(x)
 
 
 @kernel(borrows=True)
@@ -142,14 +145,14 @@ def information_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def fill_table(out):
     """The table of x log2 x for x = 0, 1, ...; the logarithm of an even number is that of its half, and 1."""
     logs = np.zeros(out.shape[0], dtype=np.int64)
-    out[:2] = 0.0
+    out[:2] = 0
     for x in range(np.int64(2), out.shape[0]):
         logs[x] = logarithm(x) if x & 1 else logs[x >> 1] + (np.int64(1) << LOG_POINT)
         out[x] = scale(x, logs[x])
 
 
-def information_table(n: int) -> NDArray[np.float64]:
+def information_table(n: int) -> NDArray[np.int64]:
     """Table of x log2 x for x = 0..n, in fixed point."""
-    out = np.empty(n + 1)
+    out = np.empty(n + 1, dtype=np.int64)
     fill_table(out)
     return out

@@ -32,6 +32,11 @@ class Late:
         """The same, to be called with few numbers: without numba it is done sooner than numba would be loaded."""
         return self if "numba" in sys.modules else self.plain
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it was called before."""
+        return "_compiled" in self.__dict__
+
     def __call__(self, *arrays: Any) -> None:
         self._compiled(*arrays)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -183,11 +183,19 @@ def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> ND
     return box
 
 
-def distinct_boxes(low: Floats, high: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
-    """Number the distinct (low, high) pairs: (which pair each node has, their ends)."""
-    found = number_combinations([low, high])  # in ascending order, NaN at the end
+class DistinctBoxes(NamedTuple):
+    """The distinct boxes along one axis: ``which`` of them each place has, and their ends."""
+
+    which: NDArray[np.int32]
+    low: Floats
+    high: Floats
+
+
+def distinct_boxes(low: Floats, high: Floats) -> DistinctBoxes:
+    """Number the distinct (low, high) pairs, in ascending order, NaN at the end."""
+    found = number_combinations([low, high])
     first = found.first_rows()
-    return found.number.astype(np.int32), low[first], high[first]
+    return DistinctBoxes(found.number.astype(np.int32), low[first], high[first])
 
 
 def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from sfumato.encoding.domain import MISSING
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
-from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_from_dict
+from sfumato.recoding.axis import (
+    Axis,
+    Floats,
+    OrderedAxis,
+    TreeAxis,
+    axis_as_dict,
+    axis_from_dict,
+    distinct_boxes,
+)
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.table.files import replace_atomically
 
@@ -93,7 +101,7 @@ class Cuts(Recoder):
 
     def piece_columns(self, a: int) -> dict[str, pa.Array]:
         """The published columns of the pieces of axis ``a``, a line each, in the order of their codes."""
-        return self.columns_along(a, *self._group_ends(a))
+        return self.columns_along(a, distinct_boxes(*self._group_ends(a)))
 
     def piece_labels(self, a: int) -> pa.Array:
         """What the pieces of axis ``a`` are called; null is missing alone."""

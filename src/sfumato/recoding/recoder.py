@@ -26,10 +26,11 @@ from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
 from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.policy.output import Output, bound_names
-from sfumato.policy.schema import Kind
+from sfumato.policy.schema import Attribute, Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,
     Axis,
+    DistinctBoxes,
     LabelDescent,
     OrderedAxis,
     TreeAxis,
@@ -155,19 +156,26 @@ class Recoder(ABC):
 
         ``expand`` makes an array over the rows of one over the boxes.
         """
+        boxes = [distinct_boxes(low[:, a], high[:, a]) for a in range(len(self.axes))]
+        return self.columns_of_distinct(boxes, expand)
+
+    def columns_of_distinct(
+        self, boxes: Sequence[DistinctBoxes], expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The same where the boxes along each axis are known."""
         out: dict[str, pa.Array] = {}
-        for a in range(len(self.axes)):
-            out |= self.columns_along(a, low[:, a], high[:, a], expand)
+        for a, along in enumerate(boxes):
+            out |= self.columns_along(a, along, expand)
         return out
 
     def columns_along(
-        self, a: int, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+        self, a: int, boxes: DistinctBoxes, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
     ) -> dict[str, pa.Array]:
         """Those of them that stand for axis ``a``."""
         axis = self.axes[a]
         if isinstance(axis, TreeAxis):
-            return tree_column(axis, expand(low.astype(np.int32)))
-        return self._ordered_columns(axis, low, high, expand)
+            return {axis.attribute.name: _label_cells(boxes.which, axis.labels(boxes.low), expand)}
+        return self._ordered_columns(axis, boxes, expand)
 
     def hide_strange(
         self, columns: dict[str, pa.Array], strange: Mapping[str, NDArray[np.bool_]]
@@ -211,14 +219,15 @@ class Recoder(ABC):
         return {key: columns[key] for key in names if key in columns}
 
     def _ordered_columns(
-        self, axis: OrderedAxis, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]]
+        self, axis: OrderedAxis, boxes: DistinctBoxes, expand: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> dict[str, pa.Array]:
-        which, low, high = distinct_boxes(low, high)
-        name, at = axis.attribute.name, expand(which)
+        which, low, high = boxes
+        name = axis.attribute.name
         out: dict[str, pa.Array] = {}
         if self.output.has_labels:
-            out[name] = _label_cells(at, axis.labels(low, high))
+            out[name] = _label_cells(which, axis.labels(low, high), expand)
         if self.output.has_bounds:
+            at = expand(which)
             for own, ends in zip(bound_names(name), axis.bounds(low, high), strict=True):
                 out[own] = ends.take(pa.array(at))
         return out
@@ -268,10 +277,18 @@ class Recoder(ABC):
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
         return self
 
-    def stream(self, source: Source) -> Iterator[pa.Table]:
-        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact."""
-        prepared, known, n_rows = self.prepare(), known_of(self.axes), 0
-        for part in parts_of(spell_evenly(source, self.axes)):
+    def stream(
+        self, source: Source, spelling: Spelling | None = None, *, first_row: int = 0
+    ) -> Iterator[pa.Table]:
+        """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact.
+
+        If they are a slice of a table, its ``spelling`` is that of the table, and ``first_row`` where the slice begins.
+        """
+        if spelling is None:
+            spelling = Spelling.of(source, self.axes)
+            spelling.look_at(source)
+        prepared, known, n_rows = self.prepare(), known_of(self.axes), first_row
+        for part in parts_of(spelling.spell(source)):
             with after(n_rows):
                 recoded = prepared.recode_columns(part, known)
             yield self.put_together(part, recoded)
@@ -325,38 +342,62 @@ def parts_of(source: Source, names: Sequence[str] | None = None) -> Iterator[Sou
             yield replace(source, names=tuple(names), n_rows=batch.num_rows, read=read, stream=None)
 
 
-def spell_evenly(source: Source, axes: tuple[Axis, ...]) -> Source:
-    """The table as its parts may be read one by one, each cell with the text that it has in the whole table.
+@dataclass(slots=True)
+class Spelling:
+    """How the cells of categories are spelled that are times or fractions, so that parts of a table can be read.
 
-    Times and fractions that stand for categories are spelled as the whole column allows (a time at midnight as a
-    date, if all of them are), so they are read at once; text is what it is.
+    They are spelled as the whole column allows: a time at midnight as a date, if all of them are. So each slice of a
+    table is looked at first, what was found is merged, and then each can be read; text is what it is.
     """
-    categories = [
-        axis.attribute
-        for axis in axes
-        if axis.attribute.kind is Kind.CATEGORY and not axis.is_declared  # no cell's text depends on others
-    ]
-    if source.kind == "csv" or not categories:
-        return source
-    first = next(source.batches([attribute.name for attribute in categories], rows=1))
-    odd = {
-        attribute.name: table_cells.texts(source.column(attribute.name), attribute)
-        for attribute, field in zip(categories, first.schema, strict=True)
-        if not is_text(field.type)
-    }
 
-    def stream(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
-        others = [name for name in source.names if name not in odd and name in names]
-        n_rows = 0
-        for batch in source.batches(others or source.names[:1], memory=memory, count=count):
-            columns = [
-                odd[name].slice(n_rows, batch.num_rows) if name in odd else batch.column(name)
-                for name in names
-            ]
-            n_rows += batch.num_rows
-            yield pa.RecordBatch.from_arrays(columns, list(names))
+    categories: tuple[Attribute, ...]
+    of_column: dict[str, int]
 
-    return replace(source, stream=stream) if odd else source
+    @classmethod
+    def of(cls, source: Source, axes: tuple[Axis, ...]) -> Spelling:
+        """That of the columns that need one, of which nothing was looked at yet."""
+        found = [
+            axis.attribute
+            for axis in axes
+            if axis.attribute.kind is Kind.CATEGORY
+            and not axis.is_declared  # no cell's text depends on others
+        ]
+        if source.kind == "csv" or not found:
+            return cls((), {})
+        first = next(source.batches([attribute.name for attribute in found], rows=1))
+        odd = [
+            attribute for attribute, field in zip(found, first.schema, strict=True) if not is_text(field.type)
+        ]
+        return cls(tuple(odd), {attribute.name: 0 for attribute in odd})
+
+    def look_at(self, source: Source) -> None:
+        """Look at some or all rows of the table."""
+        for batch in source.batches(list(self.of_column)) if self.categories else ():
+            for attribute in self.categories:
+                found = table_cells.spelling_of(batch.column(attribute.name), attribute)
+                self.of_column[attribute.name] = max(found, self.of_column[attribute.name])
+
+    def merge(self, other: Spelling) -> None:
+        """Look at the rows that another one has seen."""
+        self.of_column = {name: max(own, other.of_column[name]) for name, own in self.of_column.items()}
+
+    def spell(self, source: Source) -> Source:
+        """Some or all rows of the table, each cell with the text that it has in the whole table."""
+        if not self.categories:
+            return source
+        odd = {attribute.name: attribute for attribute in self.categories}
+
+        def stream(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+            for batch in source.batches(names, memory=memory, count=count):
+                columns = [
+                    table_cells.texts(column, odd[name], spelling=self.of_column[name])
+                    if name in odd
+                    else column
+                    for name, column in zip(names, batch.columns, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, list(names))
+
+        return replace(source, stream=stream)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -378,16 +419,22 @@ def after(n_rows: int) -> Iterator[None]:
 
 
 def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
-    return {axis.attribute.name: _label_cells(nodes, pa.array(axis.nodes.labels, pa.string()))}
+    return {axis.attribute.name: _label_cells(nodes, pa.array(axis.nodes.labels, pa.string()), np.asarray)}
 
 
-def _label_cells(at: NDArray[np.integer[Any]], labels: pa.Array) -> pa.DictionaryArray:
-    """A column of labels; a null label makes an empty cell."""
-    is_null = np.asarray(labels.is_null())
-    distinct = labels.fill_null("").dictionary_encode()  # a label may stand at several nodes
-    places = distinct.indices.to_numpy()[at]
-    indices = pa.array(places, mask=is_null[at] if is_null.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
+def _label_cells(
+    which: NDArray[np.integer[Any]], labels: pa.Array, expand: Callable[[NDArray[Any]], NDArray[Any]]
+) -> pa.DictionaryArray:
+    """A column of labels in ascending order; a null label makes an empty cell.
+
+    ``which`` label each place has; ``expand`` makes an array over the rows of one over the places.
+    """
+    distinct = labels.dictionary_encode()  # a label may stand at several nodes
+    ascending = table_cells.reorder(distinct, pc.sort_indices(distinct.dictionary).to_numpy())
+    code = ascending.indices.fill_null(0).to_numpy()
+    is_null = np.asarray(labels.is_null()) if labels.null_count else None
+    indices = pa.array(expand(code[which]), mask=None if is_null is None else expand(is_null[which]))
+    return pa.DictionaryArray.from_arrays(indices, ascending.dictionary)
 
 
 def _hide(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:

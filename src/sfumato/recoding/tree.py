@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,15 @@ from sfumato.kernels.nodes import Nodes
 from sfumato.machine import free_memory
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
-from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_from_dict
+from sfumato.recoding.axis import (
+    Axis,
+    DistinctBoxes,
+    Floats,
+    OrderedAxis,
+    TreeAxis,
+    axis_from_dict,
+    distinct_boxes,
+)
 from sfumato.recoding.cuts import KIND as CUTS
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
@@ -62,6 +70,8 @@ class Recoding(Recoder):
     tree: Tree
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
+    _along: list[DistinctBoxes] = field(default_factory=list, init=False)
+    """The boxes of the leaves along each axis, once somebody has asked for them."""
 
     @property
     def n_groups(self) -> int:
@@ -80,6 +90,24 @@ class Recoding(Recoder):
         low[0], high[0] = router.everything()
         router.fill_boxes(self.tree, low, high)
         return np.where(self.tree.cover >= 0, self.tree.cover, low), high
+
+    def leaf_boxes(self) -> Sequence[DistinctBoxes]:
+        """The distinct boxes of the leaves along each axis, worked out once: rows and report both begin with them."""
+        if not self._along:
+            low, high = self.ends(np.flatnonzero(self.tree.is_leaf))
+            self._along.extend(distinct_boxes(low[:, a], high[:, a]) for a in range(len(self.axes)))
+        return self._along
+
+    def columns(
+        self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> dict[str, pa.Array]:
+        """The published quasi-identifier columns of rows at these places."""
+        is_leaf = self.tree.is_leaf
+        if len(places) < self.n_groups or not is_leaf[places].all():
+            return Recoder.columns(self, places, expand)
+        number = (np.cumsum(is_leaf) - 1)[places]
+        boxes = [own._replace(which=own.which[number]) for own in self.leaf_boxes()]
+        return self.columns_of_distinct(boxes, expand)
 
     def ends(self, places: Places) -> tuple[Floats, Floats]:
         """The ends (places, axes) of the boxes of these nodes of the tree."""
@@ -111,6 +139,18 @@ class Recoding(Recoder):
         return _PreparedRecoding(
             self.axes, self.tree, self.output, self.left_out, self.boxes(), self._router()
         )
+
+    def leaves_from_left(self) -> NDArray[np.int64]:
+        """The leaves in the order in which the groups of a table come."""
+        found, waiting = [], [0]
+        while waiting:
+            node = waiting.pop()
+            first, n = int(self.tree.first_child[node]), int(self.tree.n_children[node])
+            if n:
+                waiting += range(first + n - 1, first - 1, -1)
+            else:
+                found.append(node)
+        return np.array(found)
 
     # -- on disk -----------------------------------------------------------------------------------
 

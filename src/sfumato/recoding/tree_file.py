@@ -97,6 +97,38 @@ class NoTree:
         """No recoding."""
 
 
+class HeldTree:
+    """Keeps the pieces in memory."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[Nodes, NDArray[np.int64]]] = []
+
+    def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
+        self._pieces.append((nodes, covers))
+        return len(self._pieces) - 1
+
+    def finish(
+        self,
+        top: Nodes,
+        piece_of_leaf: Mapping[int, int],
+        leaf_covers: Mapping[int, NDArray[np.int64]],
+        plan: RecodingPlan,
+    ) -> Recoding:
+        """The recoding of the top tree with its pieces, as ``AnyTree`` says."""
+        whole, n_axes = top, len(plan.domains)
+        covers = np.full((len(top.axis), n_axes), -1, dtype=np.int64)  # by node
+        for leaf in np.flatnonzero(top.axis < 0).tolist():
+            if leaf not in piece_of_leaf:
+                covers[leaf] = leaf_covers[leaf]
+                continue
+            nodes, own = self._pieces[piece_of_leaf[leaf]]
+            by_node = np.full((len(nodes.axis), n_axes), -1, dtype=np.int64)
+            by_node[nodes.axis < 0] = own
+            whole, covers = _hang(nodes, whole, leaf), np.concatenate([covers, by_node[1:]])
+            covers[leaf] = by_node[0]
+        return recoding_of(whole, covers[whole.axis < 0], plan)
+
+
 class _Piece(NamedTuple):
     """The first node of a piece, and where the piece lies in the file."""
 

@@ -233,13 +233,17 @@ def _is_large(path: Path) -> bool:
 
 def _bring(path: Path, target: Path, within: Path | None) -> None:
     """The file under another name: without a copy if it is one of our own, with one if it is somebody's."""
-    if within is not None and within in path.parents:
-        with suppress(OSError):  # a file system without links
-            os.link(path, target)
-            return
+    bring = _link if within is not None and within in path.parents else shutil.copyfile
     if path.is_dir():
-        shutil.copytree(path, target)
+        shutil.copytree(path, target, copy_function=bring)
     else:
+        bring(path, target)
+
+
+def _link(path: str | Path, target: str | Path) -> None:
+    try:
+        os.link(path, target)
+    except OSError:  # a file system without links
         shutil.copyfile(path, target)
 
 

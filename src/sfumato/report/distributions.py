@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.domain import EXACT_LIMIT
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.report.groups import Leaves, PublishedGroups
 from sfumato.report.plot_axis import PlotAxis, divisor, line_of, stretches, ticks_of, value_text
 from sfumato.report.rows import View
@@ -115,7 +115,7 @@ def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
 def _count_boxes(leaves: Leaves, a: int) -> Density | LabelCounts:
     axis = leaves.recoding.axes[a]
     assert isinstance(axis, OrderedAxis)
-    which, low, high = distinct_boxes(leaves.low[:, a], leaves.high[:, a])
+    which, low, high = leaves.boxes[a]
     rows = np.bincount(which, weights=leaves.rows, minlength=len(low)).astype(np.float64)
     has_value = ~np.isneginf(high)
     n_missing = round(rows[~has_value].sum())
@@ -140,11 +140,20 @@ def _spread(axis: OrderedAxis, first: Floats, last: Floats, rows: Floats) -> Den
         start, end, weight = first[~is_point] / unit, last[~is_point] / unit, rows[~is_point]
         with np.errstate(over="ignore"):  # of a box that is almost a point: all of it lies on one side
             width = np.maximum(end - start, np.finfo(np.float64).smallest_subnormal)
-            parts = [(edge - start) / width for edge in (edges / unit).tolist()]
-            # not with @: its sum depends on the processor, and its threads take ten times the work
-            below = [float((np.clip(part, 0.0, 1.0) * weight).sum()) for part in parts]
+            below = [_rows_below(edge, start, width, weight) for edge in (edges / unit).tolist()]
         inside = inside + np.diff(below)
     return Density(axis, edges, inside, round(rows.sum() - inside.sum()))
+
+
+def _rows_below(edge: float, start: Floats, width: Floats, weight: Floats) -> float:
+    """The rows of boxes that lie below an edge, as far as they lie evenly."""
+    part = edge - start
+    part /= width
+    np.clip(part, 0.0, 1.0, out=part)
+    part *= weight
+    return float(
+        part.sum()
+    )  # not with @: its sum depends on the processor, and its threads take ten times the work
 
 
 def _count_values(column: Any, attribute: Attribute) -> Density | LabelCounts:

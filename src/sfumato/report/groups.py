@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.policy.document import Policy
 from sfumato.policy.output import bound_names
 from sfumato.policy.schema import Attribute, Role
-from sfumato.recoding.axis import Axis, TreeAxis
+from sfumato.recoding.axis import Axis, DistinctBoxes, TreeAxis, distinct_boxes
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.table import cells as table_cells
@@ -41,8 +41,8 @@ class Leaves:
 
     recoding: AnyRecoding
     rows: Ints
-    low: Floats
-    high: Floats
+    boxes: Sequence[DistinctBoxes]
+    """Along each axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,18 +79,20 @@ def groups_of(
     length = np.diff(starts, append=source.n_rows) if weight is None else np.add.reduceat(weight, starts)
     runs = {name: column.take(pa.array(starts)) for name, column in columns.items()}
     boxes = None if recoding is None else _boxes(recoding, runs)
-    if recoding is None or boxes is None:
+    known = {} if recoding is None or boxes is None else recoding.columns_of_distinct(boxes)
+    if recoding is None or boxes is None or known.keys() != runs.keys():
         cells = {name: _number_texts(column)[0] for name, column in runs.items()}
         return PublishedGroups(_sizes(_number_lines(cells.values()).number, length), cells, length, None)
-    n_boxes, known = len(boxes.low), recoding.columns_of(boxes.low, boxes.high)
+    n_boxes = len(boxes[0].which)
     both = {name: _number_texts(known[name], runs[name]) for name in names}
     codes = [np.concatenate([of_box.code, of_run.code]) for of_box, of_run in both.values()]
-    joint = number_combinations(codes)
+    joint = number_combinations(codes, in_order=False)
     size = _sizes(joint.number[n_boxes:], length, n_keys=joint.n)
     rows = np.zeros(n_boxes, dtype=np.int64)
-    distinct, at = np.unique(joint.number[:n_boxes], return_index=True)
-    rows[at] = size[distinct]  # leaves that publish the same labels cannot be told apart: the first has them
-    leaves = boxes.with_rows(recoding, rows) if rows.sum() == length.sum() else None
+    first = joint.first_rows()
+    # leaves that publish the same labels cannot be told apart: the first has them
+    rows[first[first < n_boxes]] = size[first < n_boxes]
+    leaves = _with_rows(boxes, recoding, rows) if rows.sum() == length.sum() else None
     cells = {name: of_run for name, (_, of_run) in both.items()}
     return PublishedGroups(size[size > 0], cells, length, leaves)
 
@@ -101,26 +103,24 @@ def cells_of(attribute: Attribute, source: Source) -> list[str]:
     return [name for name in (attribute.name, *bounds) if name in source.names]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Boxes:
-    """The ends (boxes, axes) of boxes of a recoding."""
-
-    low: Floats
-    high: Floats
-
-    def with_rows(self, recoding: AnyRecoding, rows: Ints) -> Leaves:
-        """Those of them that have rows."""
-        has_rows = rows > 0
-        return Leaves(recoding, rows[has_rows], self.low[has_rows], self.high[has_rows])
+def _with_rows(boxes: Sequence[DistinctBoxes], recoding: AnyRecoding, rows: Ints) -> Leaves:
+    """Those of the boxes that have rows."""
+    has_rows = rows > 0
+    if not has_rows.all():
+        kept = [(low[which[has_rows]], high[which[has_rows]]) for which, low, high in boxes]
+        boxes = [distinct_boxes(*ends) for ends in kept]
+    return Leaves(recoding, rows[has_rows], boxes)
 
 
-def _boxes(recoding: AnyRecoding, runs: Mapping[str, pa.DictionaryArray]) -> _Boxes | None:
-    """The boxes of the recoding that may hold published rows; None if its columns are not those published."""
-    if isinstance(recoding, Cuts):
-        places = _cells_of_grid(recoding, {name: _as_text(column) for name, column in runs.items()})
-        return None if places is None else _Boxes(*recoding.ends(places))
-    found = _Boxes(*recoding.ends(np.flatnonzero(recoding.tree.is_leaf)))
-    return found if recoding.columns_of(found.low[:1], found.high[:1]).keys() == runs.keys() else None
+def _boxes(recoding: AnyRecoding, runs: Mapping[str, pa.DictionaryArray]) -> Sequence[DistinctBoxes] | None:
+    """The boxes of the recoding that may hold published rows; None if the rows show cells that it has not."""
+    if not isinstance(recoding, Cuts):
+        return recoding.leaf_boxes()
+    places = _cells_of_grid(recoding, {name: _as_text(column) for name, column in runs.items()})
+    if places is None:
+        return None
+    low, high = recoding.ends(places)
+    return [distinct_boxes(low[:, a], high[:, a]) for a in range(len(recoding.axes))]
 
 
 def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
@@ -180,7 +180,7 @@ def _number_texts(*columns: pa.Array) -> list[CellCodes]:
 
 
 def _number_lines(columns: Iterable[CellCodes]) -> NumberedRows:
-    return number_combinations([column.code for column in columns])
+    return number_combinations([column.code for column in columns], in_order=False)
 
 
 def _sizes(key: Ints, length: Ints, *, n_keys: int = 0) -> Ints:
@@ -277,7 +277,8 @@ def _with_recoding(fact: AttributeFacts, leaves: Leaves) -> AttributeFacts:
     """What the recoding tells beside the cells."""
     recoding, name = leaves.recoding, fact.attribute.name
     a = [axis.attribute.name for axis in recoding.axes].index(name)
-    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], leaves.low[:, a], leaves.high[:, a])].sum())
+    which, low, high = leaves.boxes[a]
+    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], low, high)[which]].sum())
     return replace(fact, n_hidden=n_hidden, n_splits=recoding.n_splits()[name])
 
 

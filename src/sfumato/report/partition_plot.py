@@ -22,7 +22,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.recoding.axis import Axis, TreeAxis
+from sfumato.kernels.spread import add_boxes, add_few_boxes
+from sfumato.recoding.axis import Axis, DistinctBoxes, TreeAxis
 from sfumato.report.groups import Leaves
 from sfumato.report.plot_axis import PlotAxis, divisor, line_of, missing_strip, stretches
 
@@ -36,6 +37,10 @@ RESPECTED = 0.3
 
 CROWDED = 0.12
 """If half of the rows lie on less than this share of an attribute's range, crowded parts are drawn wider."""
+
+
+MANY_BOXES = 20_000
+"""So many boxes are added up by a compiled loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +93,18 @@ def plane_of(leaves: Leaves) -> Plane | None:
     split = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-splits[a], a))
     if not split:
         return None
-    pair = _sides(leaves, split[:2])
-    spans = [stretches(leaves.recoding.axes[a], leaves.low[:, a], leaves.high[:, a]) for a in pair]
-    scales = [
-        _scale(leaves.recoding.axes[a], *span, leaves.rows) for a, span in zip(pair, spans, strict=True)
+    sides = [
+        _Side.of(leaves.recoding.axes[a], leaves.boxes[a], leaves.rows)
+        for a in _choose_sides(leaves, split[:2])
     ]
-    is_flat = len(split) <= len(pair)
+    is_flat = len(split) <= len(sides)
     is_whole = is_flat and len(leaves.rows) <= EXACT.most
-    rectangles = _divide(scales, spans, leaves.rows, EXACT if is_whole else ROUGH)
-    y = scales[1] if len(scales) > 1 else None
-    return Plane(scales[0], y, rectangles, is_flat, is_whole)
+    rectangles = _divide(sides, leaves.rows, EXACT if is_whole else ROUGH)
+    y = sides[1].scale if len(sides) > 1 else None
+    return Plane(sides[0].scale, y, rectangles, is_flat, is_whole)
 
 
-def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
+def _choose_sides(leaves: Leaves, pair: list[int]) -> list[int]:
     """Labels read best beside the picture: a hierarchy goes up, numbers go across."""
     is_tree = [isinstance(leaves.recoding.axes[a], TreeAxis) for a in pair]
     return pair[::-1] if is_tree == [True, False] else pair
@@ -109,11 +113,26 @@ def _sides(leaves: Leaves, pair: list[int]) -> list[int]:
 # ---- scales ----------------------------------------------------------------------------------------
 
 
-def _scale(axis: Axis, first: Floats, last: Floats, rows: Ints) -> PlotAxis:
-    start, end = line_of(axis)
-    edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """A side of the picture: its scale, and the edges of it where each box begins and ends."""
+
+    scale: PlotAxis
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def of(cls, axis: Axis, boxes: DistinctBoxes, rows: Ints) -> _Side:
+        first, last = stretches(axis, boxes.low, boxes.high)
+        start, end = line_of(axis)
+        edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
+        low, high = (np.searchsorted(edges, ends)[boxes.which] for ends in (first, last))
+        return cls(_scale(axis, edges, low, high, rows), low, high)
+
+
+def _scale(axis: Axis, edges: Floats, low: Ints, high: Ints, rows: Ints) -> PlotAxis:
     length = _lengths(edges)
-    mass = _spread(rows, np.searchsorted(edges, first), np.searchsorted(edges, last), length)
+    mass = _spread(rows, low, high, length)
     is_even = isinstance(axis, TreeAxis) or _half_of(mass, length) >= CROWDED
     place = np.cumsum(length if is_even else 0.4 * length + 0.6 * mass)
     return PlotAxis(axis, edges, np.append(0.0, place / place[-1]), is_even)
@@ -164,15 +183,13 @@ class _Region:
         return float(self.rows.sum())
 
 
-def _divide(
-    scales: Sequence[PlotAxis], spans: Sequence[tuple[Floats, Floats]], rows: Ints, canvas: Canvas
-) -> tuple[PlotRectangle, ...]:
+def _divide(sides: Sequence[_Side], rows: Ints, canvas: Canvas) -> tuple[PlotRectangle, ...]:
     """Cut the region with most rows, then the next, until nothing is left to cut or the canvas is full."""
-    places = [scale.place for scale in scales]
+    places = [side.scale.place for side in sides]
     whole = _Region(
         tuple((0, len(place) - 1) for place in places),
-        tuple(np.searchsorted(scale.edges, first) for scale, (first, _) in zip(scales, spans, strict=True)),
-        tuple(np.searchsorted(scale.edges, last) for scale, (_, last) in zip(scales, spans, strict=True)),
+        tuple(side.low for side in sides),
+        tuple(side.high for side in sides),
         rows.astype(np.float64),
     )
     waiting: list[tuple[float, int, _Region]] = [(-whole.n_rows, 0, whole)]
@@ -214,42 +231,38 @@ def _gains(region: _Region, a: int, place: Floats, *, least: float, may_cross: b
     """
     n, start = len(place), region.border[a][0]
     low, high, rows = region.low[a] - start, region.high[a] - start, region.rows
-    n_begin, n_end = np.bincount(low, minlength=n), np.bincount(high, minlength=n)
-    n_crossing = np.cumsum(n_begin) - n_begin - np.cumsum(n_end)
-    first, last = place[low], place[high]
-    per_width = rows / np.maximum(last - first, 1e-9)
-    squared = per_width / np.maximum(last - first, 1e-9)
-
-    def over(weight: Floats) -> Floats:
-        return np.cumsum(np.bincount(low, weight, n) - np.bincount(high, weight, n))
-
-    left = np.cumsum(np.bincount(high, rows, n)) + place * over(per_width) - over(per_width * first)
+    begin, end = np.zeros((6, n)), np.zeros((6, n))
+    add = add_boxes if len(low) > MANY_BOXES or add_boxes.is_loaded else add_few_boxes
+    add(low, high, rows, place, begin, end)
+    over = np.cumsum(begin[:5] - end[:5], axis=1)
+    left = np.cumsum(end[5]) + place * over[0] - over[1]
     most = left * (1 - left / region.n_rows)
-    lost = place * over(squared * (first + last)) - place**2 * over(squared) - over(squared * first * last)
-    gain = most - lost
+    gain = most - (place * over[3] - place**2 * over[2] - over[4])
     has_room = (place - place[0] >= least) & (place[-1] - place >= least)
-    is_allowed = gain >= RESPECTED * most if may_cross else n_crossing == 0
-    at = np.flatnonzero((n_begin + n_end > 0) & has_room & is_allowed & (gain > 1e-6 * region.n_rows))
+    is_allowed = gain >= RESPECTED * most if may_cross else _crossing(low, high, n) == 0
+    is_edge = (begin[5] > 0) | (end[5] > 0)
+    at = np.flatnonzero(is_edge & has_room & is_allowed & (gain > 1e-6 * region.n_rows))
     return at, gain[at]
+
+
+def _crossing(low: Ints, high: Ints, n: int) -> Ints:
+    """How many boxes each of ``n`` lines cuts through."""
+    n_begin, n_end = np.bincount(low, minlength=n), np.bincount(high, minlength=n)
+    return np.cumsum(n_begin) - n_begin - np.cumsum(n_end)
 
 
 def _parts(region: _Region, a: int, cut: int, place: Floats) -> list[_Region]:
     """The region on both sides of a line; a box that the line crosses leaves its share of rows on each."""
     parts = []
     for first, last in ((region.border[a][0], cut), (cut, region.border[a][1])):
-        low, high = np.maximum(region.low[a], first), np.minimum(region.high[a], last)
-        inside = low < high
-        width = place[region.high[a]] - place[region.low[a]]
-        share = ((place[high] - place[low]) / np.maximum(width, 1e-300))[inside]
-        share[(region.low[a] >= first)[inside] & (region.high[a] <= last)[inside]] = 1.0
-        parts.append(
-            _Region(
-                _replace_item(region.border, a, (first, last)),
-                _replace_item(tuple(ends[inside] for ends in region.low), a, low[inside]),
-                _replace_item(tuple(ends[inside] for ends in region.high), a, high[inside]),
-                region.rows[inside] * share,
-            )
-        )
+        inside = np.flatnonzero((region.low[a] < last) & (region.high[a] > first))
+        lows, highs = (tuple(ends[inside] for ends in both) for both in (region.low, region.high))
+        low, high, rows = np.maximum(lows[a], first), np.minimum(highs[a], last), region.rows[inside]
+        crossed = np.flatnonzero((lows[a] < first) | (highs[a] > last))
+        width = place[highs[a][crossed]] - place[lows[a][crossed]]
+        rows[crossed] *= (place[high[crossed]] - place[low[crossed]]) / np.maximum(width, 1e-300)
+        border = _replace_item(region.border, a, (first, last))
+        parts.append(_Region(border, _replace_item(lows, a, low), _replace_item(highs, a, high), rows))
     return parts
 
 

@@ -114,14 +114,15 @@ def _gather(rows: pa.Table | FiledRows, policy: Policy, format_: str, found: Fou
             sample.add(table)
         lines, one_in = _thin(_lines_found(found, cells, format_), 1)
         details = found.details if one_in == 1 else details
+    sampled = sample.table()
     return View(
         open_table(lines.keys),
-        open_table(sample.table()) if sample.names else open_table(lines.keys.slice(0, 1)),
+        open_table(sampled) if sample.names else open_table(lines.keys.slice(0, 1)),
         sample.n_rows,
         True,
         lines.n_rows,
         one_in,
-        sample.n_rows / max(len(sample.table()), 1),
+        sample.n_rows / max(len(sampled), 1),
         sample.missing,
         {name: None if known is None else len(known) for name, known in sample.distinct.items()},
         details,

@@ -20,6 +20,9 @@ from sfumato.table.spill import size_of
 LEAST = 64 << 20
 """Bytes that are allowed even where the machine has hardly any free."""
 
+RESIDENT = Path("/proc/self/statm")
+"""Where Linux says how many pages a process has."""
+
 _GIVEN: ContextVar[int | None] = ContextVar("memory", default=None)
 
 
@@ -71,7 +74,7 @@ class Gauge:
 
     def check(self) -> None:
         """Raise if more than is allowed has been taken."""
-        self.foresee(_memory_in_use() - self._before)
+        self.foresee(max(now - before for now, before in zip(_memory_in_use(), self._before, strict=True)))
 
     def foresee(self, n_bytes: int) -> None:
         """Raise if so many bytes are more than is allowed."""
@@ -79,9 +82,13 @@ class Gauge:
             raise TooLarge(self.where, self.most)
 
 
-def _memory_in_use() -> int:
-    """Bytes of memory that this process has; where the system does not say, those that Arrow has."""
+def _memory_in_use() -> tuple[int, int]:
+    """Bytes of memory that Arrow has, and that this process has, where the system says so.
+
+    A process that has freed memory before takes from that first, and does not grow.
+    """
+    of_arrow = int(pa.total_allocated_bytes())
     with suppress(OSError, ValueError, IndexError):
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
-    return int(pa.total_allocated_bytes())
+        pages = RESIDENT.read_text(encoding="ascii").split()[1]
+        return of_arrow, int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return of_arrow, of_arrow

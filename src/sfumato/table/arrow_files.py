@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +23,7 @@ from sfumato.table.source import (
     UNKNOWN,
     Count,
     Source,
+    Stream,
     signature_of,
     source_of,
     table_has_changed,
@@ -104,34 +109,102 @@ def open_parquet(paths: Sequence[Path], where: str) -> Source:
                     gauge.check()
         return _join(chunks, schemas[0].field(name).type, name, where)
 
-    def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+    parts = [
+        ParquetPart(path, footer, schema, signature, range(footer.num_row_groups))
+        for path, footer, schema, signature in zip(paths, footers, schemas, signatures, strict=True)
+    ]
+    return replace(source_of_parts(parts, where), read=read)
+
+
+def source_of_parts(parts: Sequence[ParquetPart], where: str) -> Source:
+    """Whole Parquet files as a table that is read batch by batch."""
+    schemas = tuple(part.schema for part in parts)
+    no_texts = frozenset(
+        name
+        for name in schemas[0].names
+        if is_one_of(schemas[0].field(name).type, "primitive")
+        and all(schema.field(name).type == schemas[0].field(name).type for schema in schemas)
+    )
+    n_rows = sum(part.footer.num_rows for part in parts)
+    stream = ParquetStream(tuple(parts), schemas, where)
+    names = without_index(schemas[0].names)
+    return Source(names, n_rows, "parquet", where, partial(read_column, stream), stream, no_texts=no_texts)
+
+
+def read_column(stream: Stream, name: str) -> pa.ChunkedArray:
+    """A whole column, read batch by batch."""
+    return pa.Table.from_batches(stream([name], None, lambda _: None)).column(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParquetPart:
+    """Some row groups of a Parquet file that was looked at before."""
+
+    path: Path
+    footer: Any
+    schema: pa.Schema
+    signature: tuple[int, ...] | None
+    """What changes when the file does; None if nobody else can write to it."""
+    groups: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParquetStream:
+    """Makes passes over some columns of Parquet files, or of some of their row groups. It can be pickled.
+
+    ``schemas`` are those of all files of the table: a column has one type in all of them.
+    """
+
+    parts: tuple[ParquetPart, ...]
+    schemas: tuple[pa.Schema, ...]
+    where: str
+
+    def __call__(self, names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
         wanted = [
-            _common_type([schema.field(name).type for schema in schemas], name, where) for name in names
+            _common_type([schema.field(name).type for schema in self.schemas], name, self.where)
+            for name in names
         ]
-        for path, footer, schema, known in zip(paths, footers, schemas, signatures, strict=True):
-            for batch in _row_groups(path, footer, schema, names, memory, count):
+        for part in self.parts:
+            for batch in _row_groups(part, names, memory, count):
                 columns = [
                     column if _is_as_wanted(column.type, kind) else decode(column).cast(kind)
                     for column, kind in zip(batch.columns, wanted, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, list(names))
-            if signature_of(path) != known:
-                raise table_has_changed(str(path))
+            if part.signature is not None and signature_of(part.path) != part.signature:
+                raise table_has_changed(str(part.path))
 
-    n_rows = sum(footer.num_rows for footer in footers)
-    return Source(without_index(schemas[0].names), n_rows, "parquet", where, read, batches)
+    def slices(self, most: int) -> list[tuple[int, ParquetStream]]:
+        """The rows in at most so many slices of about the same size, in order: how many each has, and it.
+
+        A row group is in one slice.
+        """
+        every = [(part, group) for part in self.parts for group in part.groups]
+        n_rows = np.array([part.footer.row_group(group).num_rows for part, group in every], dtype=np.int64)
+        middle = np.cumsum(n_rows) - n_rows / 2
+        place = (middle * most / max(int(n_rows.sum()), 1)).astype(np.int64)
+        found = []
+        for own in np.unique(place).tolist():
+            inside = [every[at] for at in np.flatnonzero(place == own).tolist()]
+            parts = tuple(
+                replace(part, groups=tuple(group for _, group in groups))
+                for part, groups in itertools.groupby(inside, key=itemgetter(0))
+            )
+            found.append((int(n_rows[place == own].sum()), replace(self, parts=parts)))
+        return found
 
 
 def _row_groups(
-    path: Path, footer: Any, schema: pa.Schema, names: Sequence[str], memory: int | None, count: Count
+    part: ParquetPart, names: Sequence[str], memory: int | None, count: Count
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file, row group by row group."""
+    path, footer, schema = part.path, part.footer, part.schema
     as_dictionary = [name for name in names if is_one_of(schema.field(name).type, *TEXT)]
     with (
         while_reading(str(path), "Parquet file"),
         pq.ParquetFile(path, metadata=footer, read_dictionary=as_dictionary, pre_buffer=False) as file,
     ):
-        for g in range(footer.num_row_groups):
+        for g in part.groups:
             stored, decoded = _sizes(footer.row_group(g), schema, names)
             count(stored)
             is_small = memory is None or decoded * PIECE_ROWS <= memory * footer.row_group(g).num_rows

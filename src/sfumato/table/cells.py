@@ -29,17 +29,29 @@ OTHER_TEXT = ("binary", "large_binary", "fixed_size_binary", "string_view", "bin
 NUMERIC = ("integer", "floating", "decimal", "boolean", "null")
 
 
-def texts(column: Any, attribute: Attribute) -> pa.DictionaryArray:
+def texts(column: Any, attribute: Attribute, *, spelling: int = 0) -> pa.DictionaryArray:
     """Cells as text: ``dictionary<int32, string>`` of exactly the texts that occur; null is missing.
 
     Empty cells, NaN and the attribute's ``missing_values`` are missing. Whole numbers that are stored
-    as floats (pandas does so beside a missing one) read as whole, and times at midnight as dates.
+    as floats (pandas does so beside a missing one) read as whole, and times at midnight as dates, unless the
+    ``spelling`` of the whole column, of which these cells are some, is another.
 
     >>> texts(pa.array([5.0, None, 7.0]), Attribute("floor", role="other")).to_pylist()
     ['5', None, '7']
     """
     encoded = encode(plain(column, attribute))
-    return _with_words(encoded, _words(encoded.dictionary, attribute), attribute)
+    return _with_words(encoded, _words(encoded.dictionary, attribute, spelling), attribute)
+
+
+def spelling_of(column: Any, attribute: Attribute) -> int:
+    """How ``texts`` spells these cells: the greatest one of some parts is that of all of them.
+
+    >>> [spelling_of(pa.array(cells), Attribute("floor", role="other")) for cells in ([5.0, None], [5.5])]
+    [0, 1]
+    """
+    values = encode(plain(column, attribute)).dictionary
+    forms, found = _simpler_types(values.type), _simplest(values).type
+    return forms.index(found) if found in forms else len(forms)
 
 
 def as_stored(column: Any, attribute: Attribute) -> pa.DictionaryArray:
@@ -97,7 +109,7 @@ def numbers(column: Any, attribute: Attribute) -> pa.Array:
     """
     stored = plain(column, attribute)
     if _is_whole(stored.type, attribute):
-        return stored.combine_chunks().cast(pa.int64())
+        return _join_chunks(stored).cast(pa.int64())
     values, indices = _distinct(stored)
     found = _number_cells(values, attribute)
     _refuse(found.is_unreadable, indices, attribute, "without a readable number")
@@ -273,10 +285,10 @@ class UnreadableCells(TableError):  # noqa: N818 - reads as a sentence
         return UnreadableCells(self.name, self.what, self.at, n=n, first=row)
 
 
-def _words(values: pa.Array, attribute: Attribute) -> pa.Array:
+def _words(values: pa.Array, attribute: Attribute, spelling: int = 0) -> pa.Array:
     """The text of distinct values of any plain type."""
     try:
-        return _simplest(values).cast(pa.string())
+        return _simplest(values, spelling).cast(pa.string())
     except pa.ArrowException:
         raise _unfit(values.type, attribute, "which has no text") from None
 
@@ -313,16 +325,27 @@ def _lenient_words(values: pa.Array, attribute: Attribute) -> pa.Array:
         raise _unfit(values.type, attribute, "which has no text") from None
 
 
-def _simplest(values: pa.Array) -> pa.Array:
-    """Whole floats as integers, times at midnight as dates, where that holds of every value."""
+def _simplest(values: pa.Array, spelling: int = 0) -> pa.Array:
+    """Whole floats as integers, times at midnight as dates, where that holds of every value.
+
+    A ``spelling`` leaves out so many of the simpler types.
+    """
+    simpler = _simpler_types(values.type)[spelling:]
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
-        return _narrowest(values, pc.add(values, pa.scalar(0, values.type)))  # -0.0 + 0 is 0.0
-    if pa.types.is_timestamp(values.type):
-        for simpler in (pa.date32(), pa.timestamp("s")):
-            if not values.type.tz and values.cast(simpler, safe=False).cast(values.type).equals(values):
-                return values.cast(simpler)
+        floats = pc.add(values, pa.scalar(0, values.type))  # -0.0 + 0 is 0.0
+        return _narrowest(values, floats) if simpler else floats
+    for kind in simpler:
+        if values.cast(kind, safe=False).cast(values.type).equals(values):
+            return values.cast(kind)
     return values
+
+
+def _simpler_types(kind: pa.DataType) -> tuple[pa.DataType, ...]:
+    """As which types values of a type may be spelled, the simplest first."""
+    if pa.types.is_floating(kind):
+        return (pa.int64(),)
+    return (pa.date32(), pa.timestamp("s")) if pa.types.is_timestamp(kind) and not kind.tz else ()
 
 
 def is_one_of(kind: pa.DataType, *words: str) -> bool:
@@ -356,7 +379,7 @@ def plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
         if is_one_of(kind, *OTHER_TEXT):
             return pa.chunked_array([decode(chunk) for chunk in column.chunks], kind).cast(pa.string())
         for chunk in column.chunks if is_one_of(column.type, "dictionary", *TEXT) else ():
-            chunk.validate(full=True)  # Parquet checks neither text nor indices
+            refuse_damaged(chunk)
     except pa.ArrowException as error:
         not_utf8, damaged = (
             "holds text that is not UTF-8; save it as UTF-8",
@@ -366,6 +389,22 @@ def plain(column: Any, attribute: Attribute) -> pa.ChunkedArray:
             raise NotUtf8(f"Column {attribute.name!r} {not_utf8}.") from None
         raise TableError(f"Column {attribute.name!r} {damaged}.") from None
     return column
+
+
+def refuse_damaged(cells: pa.Array) -> None:
+    """Raise ``pa.ArrowInvalid`` if cells are damaged: Parquet checks neither text nor indices.
+
+    It is Arrow's own full validation, which looks at the indices of a dictionary ten times as long.
+    """
+    if not isinstance(cells, pa.DictionaryArray):
+        cells.validate(full=True)
+        return
+    cells.validate()
+    cells.indices.validate(full=True)
+    cells.dictionary.validate(full=True)
+    least, greatest = pc.min_max(cells.indices).as_py().values()
+    if least is not None and not 0 <= least <= greatest < len(cells.dictionary):
+        raise pa.ArrowInvalid("An index is outside the dictionary.")
 
 
 class NotUtf8(TableError):  # noqa: N818 - what it is
@@ -460,7 +499,12 @@ def _spread(values: Any, indices: pa.Array | None) -> pa.Array:
     """The value of each row: the way back from ``_distinct``."""
     if indices is not None:
         return values.take(indices)
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return _join_chunks(values) if isinstance(values, pa.ChunkedArray) else values
+
+
+def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """The cells in one chunk; Arrow would copy also those that are."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def give_back_memory() -> None:

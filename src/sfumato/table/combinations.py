@@ -37,10 +37,11 @@ class NumberedRows:
         return np.bincount(self.number, minlength=self.n)
 
 
-def number_combinations(columns: Sequence[NDArray[Any]]) -> NumberedRows:
+def number_combinations(columns: Sequence[NDArray[Any]], *, in_order: bool = True) -> NumberedRows:
     """Number the combinations from 0 on in lexicographic order, the first column first.
 
-    A column holds numbers of any kind; NaN equals NaN and comes last, and -0 equals 0.
+    A column holds numbers of any kind; NaN equals NaN and comes last, and -0 equals 0. If they need not be
+    ``in_order``, nothing is sorted.
 
     >>> found = number_combinations([np.array([5, 5, 0, 5]), np.array([1.5, np.nan, 2, 1.5])])
     >>> found.number.tolist(), found.n, found.first_rows().tolist(), found.count_rows().tolist()
@@ -48,29 +49,31 @@ def number_combinations(columns: Sequence[NDArray[Any]]) -> NumberedRows:
     """
     key, n_keys = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
-        codes, n_codes = _encode(column)
+        codes, n_codes = _encode(column, in_order=in_order)
         if n_keys * n_codes >= LARGEST_KEY:
-            key, n_keys = _number_values(key)
+            key, n_keys = _number_values(key, in_order=in_order)
         key, n_keys = key * n_codes + codes, n_keys * n_codes
-    return NumberedRows(*_number_values(key))
+    return NumberedRows(*_number_values(key, in_order=in_order))
 
 
-def _encode(column: NDArray[Any]) -> tuple[Ints, int]:
+def _encode(column: NDArray[Any], *, in_order: bool) -> tuple[Ints, int]:
     """Codes in the order of the values, and a number that is above all of them."""
     if column.dtype.kind == "f":  # Arrow compares bits: one NaN for all, and no -0
-        return _number_values(np.where(np.isnan(column), np.nan, column + 0.0))
+        return _number_values(np.where(np.isnan(column), np.nan, column + 0.0), in_order=in_order)
     if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_KEY:
-        return _number_values(column)
+        return _number_values(column, in_order=in_order)
     return column.astype(np.int64, copy=False), int(column.max(initial=0)) + 1
 
 
-def _number_values(values: NDArray[Any]) -> tuple[Ints, int]:
+def _number_values(values: NDArray[Any], *, in_order: bool) -> tuple[Ints, int]:
     """The place of each value among the distinct ones, ascending, and how many these are.
 
-    The same as ``np.unique`` gives; but only distinct values are sorted.
+    The same as ``np.unique`` gives; but only distinct values are sorted, and these only if they are to be ``in_order``.
     """
     found = pa.array(values).dictionary_encode()
-    order = np.argsort(np.asarray(found.dictionary), kind="stable")
+    if not in_order:
+        return np.asarray(found.indices).astype(np.int64), len(found.dictionary)
+    order = np.argsort(np.asarray(found.dictionary))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return place[np.asarray(found.indices)], len(order)

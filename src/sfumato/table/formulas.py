@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from sfumato.table.source import Source
 
 MARK = "'"
-_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_BEGINS = r"^'*[=@+\-\t]"
+BEGINS_FORMULA = r"^'*[=@+\-\t]"
+NO_FORMULA = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def escape(rows: pa.Table) -> pa.Table:
@@ -90,8 +90,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_formula(texts: pa.Array) -> pa.Array:
     """Which texts are to be escaped."""
-    begins = pc.match_substring_regex(texts, _BEGINS)
-    is_number = pc.match_substring_regex(texts, f"^{_NUMBER}")
+    begins = pc.match_substring_regex(texts, BEGINS_FORMULA)
+    is_number = pc.match_substring_regex(texts, NO_FORMULA)
     return pc.fill_null(pc.and_not(begins, is_number), False)
 
 

@@ -1,8 +1,9 @@
-"""Data frames and arrays as tables: pandas, Polars, DuckDB, NumPy."""
+"""Data frames, arrays and streams as tables: pandas, Polars, DuckDB, NumPy, Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,7 @@ from sfumato.table.source import Source, source_of
 
 def open_frame(source: Any, *, any_text: bool) -> Source:
     """A data frame or array of any library. With ``any_text`` each Python object is read by itself."""
-    kind = frame_kind(source)
-    where = f"{_library(type(source))}.{type(source).__name__}"
+    kind, where = frame_kind(source), frame_name(source)
     if kind is None:
         raise TableError(f"A table is a path or a frame (pandas, Polars, Arrow or DuckDB), not a {where}.")
     if kind == "pandas":
@@ -33,11 +33,45 @@ def open_frame(source: Any, *, any_text: bool) -> Source:
     if kind == "polars":
         read = partial(_polars_column, source, any_text=any_text)
         return Source(tuple(source.columns), source.height, kind, where, read)
-    try:
+    with _while_querying(where):
         table = pa.table(source)
-    except Exception:  # noqa: BLE001 - a query fails with its engine's own errors, and they quote cells
-        raise TableError(f"{where} cannot be read as an Arrow table; does its query run?") from None
     return source_of(table, kind, where)
+
+
+def is_stream(source: Any) -> bool:
+    """May a frame be one that comes batch by batch, and only once? Any Arrow exporter that nobody knows may."""
+    return isinstance(source, pa.RecordBatchReader) or frame_kind(source) == "arrow"
+
+
+def open_stream(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The columns of a stream, and its batches one by one."""
+    where = frame_name(source)
+    with _while_querying(where):
+        reader = pa.RecordBatchReader.from_stream(source)
+    return reader.schema, _batches(reader, where)
+
+
+def _batches(reader: pa.RecordBatchReader, where: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _while_querying(where):
+            batch = next(reader, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _while_querying(where: str) -> Iterator[None]:
+    """A query fails with its engine's own errors, and they quote cells."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - whatever it is
+        raise TableError(f"{where} cannot be read as an Arrow table; does its query run?") from None
+
+
+def frame_name(source: Any) -> str:
+    """What an error message calls a frame."""
+    return f"{_library(type(source))}.{type(source).__name__}"
 
 
 def _library(kind: type) -> str:

@@ -12,7 +12,7 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from sfumato.table.allowance import Gauge
 from sfumato.table.arrow_files import open_ipc, open_ipc_lazily, open_parquet
 from sfumato.table.csv_file import BLOCK_BYTES, NO_HEADER, SAMPLE_ROWS, lacks_header, open_csv
 from sfumato.table.files import while_writing
-from sfumato.table.frames import open_frame
+from sfumato.table.frames import frame_kind, frame_name, is_stream, open_frame, open_stream
 from sfumato.table.source import (
     BINARY_NAMES,
     PARQUET_NAMES,
@@ -51,13 +51,13 @@ def open_table(
     any_text: bool = False,
     encoding: str | None = None,
 ) -> Source:
-    """The table behind a path, ``"-"`` (CSV on stdin) or a frame.
+    """The table behind a path, ``"-"`` (CSV on stdin) or a frame; one that is open already.
 
     A path may name a file, a folder of Parquet parts, or a glob of them. A ``lazy`` file is not read when it
-    is opened, but batch by batch; stdin, which can be read only once, goes to the file ``spool`` first. A table
-    without rows is an error unless it ``may_be_empty``, and so is a CSV file with cells that are not UTF-8 unless
-    ``any_text`` will do: they come as they are then, each Python object of a frame by itself, and ``lenient_texts``
-    and its like know what to make of them.
+    is opened, but batch by batch; what can be read only once, stdin and streams of Arrow, goes to the file ``spool``
+    first. A table without rows is an error unless it ``may_be_empty``, and so is a CSV file with cells that are not
+    UTF-8 unless ``any_text`` will do: they come as they are then, each Python object of a frame by itself, and
+    ``lenient_texts`` and its like know what to make of them.
     A CSV file that is not UTF-8 has the ``encoding`` that is named, or else, unless ``any_text`` will do, the Western
     European one if it looks like that; a :class:`Notice` says so.
     """
@@ -67,6 +67,8 @@ def open_table(
 
 
 def _open(source: Any, *, spool: Path | None, how: How) -> Source:
+    if isinstance(source, Source):
+        return source
     if isinstance(source, str) and source == "-":
         if spool is not None:
             return open_csv(_spool(sys.stdin.buffer, spool), "stdin", how)
@@ -78,6 +80,10 @@ def _open(source: Any, *, spool: Path | None, how: How) -> Source:
         path, sheet = spreadsheets.split_sheet(os.fsdecode(source))
         with while_reading(databases.without_secrets(str(path)), "table"):
             return _open_path(path, how) if sheet is None else _open_spreadsheet(path, how, sheet)
+    if how.lazy and spool is not None and is_stream(source):
+        kind = frame_kind(source)
+        assert kind is not None
+        return _keep_batches(*open_stream(source), spool, kind=kind, where=frame_name(source))
     return open_frame(source, any_text=how.any_text)
 
 
@@ -105,17 +111,21 @@ def _open_database(address: str, spool: Path | None, how: How) -> Source:
         )
     batches = table.batches()
     if how.lazy and spool is not None and (first := next(batches, None)) is not None:
-        n_rows = 0
-        with (
-            while_writing(spool),
-            pa.OSFile(str(spool), "wb") as file,
-            pa.ipc.new_stream(file, first.schema) as writer,
-        ):
-            for batch in itertools.chain([first], batches):
-                writer.write_batch(batch)
-                n_rows += batch.num_rows
-        return replace(open_ipc_lazily(spool, is_file=False), kind="database", where=where, n_rows=n_rows)
+        batches = itertools.chain([first], batches)
+        return _keep_batches(first.schema, batches, spool, kind="database", where=where)
     return source_of_batches(table.names, batches, "database", where)
+
+
+def _keep_batches(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path, *, kind: str, where: str
+) -> Source:
+    """Batches that can be read only once, in a file."""
+    n_rows = 0
+    with while_writing(path), pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            n_rows += batch.num_rows
+    return replace(open_ipc_lazily(path, is_file=False), kind=kind, where=where, n_rows=n_rows)
 
 
 def _database_batches(table: databases.DatabaseTable) -> Callable[..., Iterator[pa.RecordBatch]]:

@@ -10,7 +10,7 @@ or the default.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -26,7 +26,7 @@ from sfumato.table import cells as table_cells
 from sfumato.table.cells import BATCH_ROWS, NUMBER
 from sfumato.table.objects import READINGS
 from sfumato.table.opening import open_table
-from sfumato.table.source import Count, Source
+from sfumato.table.source import Count, Source, Stream, slices_of
 from sfumato.table.text_encoding import check_encoding
 
 DOT, COMMA = ".", ","
@@ -136,22 +136,35 @@ def in_usual_notation(
     }
     if not rewrite:
         return source
-    stream = source.stream
 
     def read(name: str) -> pa.ChunkedArray:
         column = source.read(name)
         return rewrite[name](column) if name in rewrite else column
 
-    def batches(names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
-        assert stream is not None
-        for batch in stream(names, memory, count):
+    stream = None if source.stream is None else RewrittenStream(source.stream, rewrite)
+    return replace(source, read=read, stream=stream)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RewrittenStream:
+    """A stream in which the cells of some columns are written anew. It can be pickled if the stream can."""
+
+    stream: Stream
+    rewrite: Mapping[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]
+
+    def __call__(self, names: Sequence[str], memory: int | None, count: Count) -> Iterator[pa.RecordBatch]:
+        for batch in self.stream(names, memory, count):
             columns = [
-                rewrite[name](pa.chunked_array([column])).combine_chunks() if name in rewrite else column
+                self.rewrite[name](pa.chunked_array([column])).combine_chunks()
+                if name in self.rewrite
+                else column
                 for name, column in zip(names, batch.columns, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, list(names))
 
-    return replace(source, read=read, stream=None if stream is None else batches)
+    def slices(self, most: int) -> list[tuple[int, RewrittenStream]]:
+        """As those of the stream itself."""
+        return [(n_rows, replace(self, stream=own)) for n_rows, own in slices_of(self.stream, most)]
 
 
 Change = Callable[[pa.Array], pa.Array]
@@ -300,7 +313,8 @@ def _are_days(words: pa.Array, form: str | None) -> bool:
 
 def first_texts(source: Source, names: Sequence[str]) -> dict[str, pa.Array | None]:
     """The distinct texts of columns in the first rows, trimmed; None where cells are no text."""
-    return {name: _distinct_texts(column.chunks) for name, column in _first_cells(source, names).items()}
+    cells = _first_cells(source, [name for name in names if name not in source.no_texts])
+    return {name: _distinct_texts(cells[name].chunks) if name in cells else None for name in names}
 
 
 def _first_cells(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:

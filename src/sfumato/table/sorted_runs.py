@@ -62,7 +62,7 @@ class SortedRun:
 
     def delete(self) -> None:
         """Remove the file: nobody will read it again."""
-        self.path.unlink(missing_ok=True)
+        self.spill.remove(self.path)
 
 
 def keys_of(records: Records) -> Records:

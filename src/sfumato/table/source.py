@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError, did_you_mean
+from sfumato.errors import InternalError, TableError, did_you_mean
 from sfumato.table.allowance import Gauge
 from sfumato.table.cells import BATCH_ROWS
 
@@ -40,6 +40,9 @@ UNKNOWN = -1
 
 Count = Callable[[int], None]
 """Told how many bytes of the input were read."""
+
+Stream = Callable[[Sequence[str], int | None, Count], Iterator[pa.RecordBatch]]
+"""One pass over some columns: their names, the memory that a piece may take, and who is told of the bytes."""
 
 INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
@@ -65,11 +68,11 @@ class Source:
     kind: str
     where: str
     read: Callable[[str], pa.ChunkedArray] = field(repr=False)
-    stream: Callable[[Sequence[str], int | None, Count], Iterator[pa.RecordBatch]] | None = field(
-        repr=False, default=None
-    )
+    stream: Stream | None = field(repr=False, default=None)
     encoding: str | None = field(repr=False, default=None)
     index: Any = field(repr=False, compare=False, default=None)
+    no_texts: frozenset[str] = field(repr=False, default=frozenset())
+    """Columns whose cells are known to be no text before any is read."""
 
     def __post_init__(self) -> None:
         check_names(self.names, self.where)
@@ -122,6 +125,15 @@ class Source:
         count(table.nbytes)
         yield from table.to_batches()
 
+    def slices(self, most: int) -> list[Source]:
+        """At most so many tables that have some of the rows each, and can be pickled; none if it cannot be cut so."""
+        if self.stream is None:
+            return []
+        return [
+            replace(self, n_rows=n_rows, read=_reads_no_column, stream=own, index=None)
+            for n_rows, own in slices_of(self.stream, most)
+        ]
+
     def hold(self) -> Source:
         """The same table, all of it in memory: for those who read its columns again and again."""
         columns = [_movable(self.column(name)).unify_dictionaries().combine_chunks() for name in self.names]
@@ -142,6 +154,16 @@ class Source:
             stream=None,
             index=None,
         )
+
+
+def slices_of(stream: Stream, most: int) -> list[tuple[int, Stream]]:
+    """A stream in slices, if it can be cut: how many rows each has, and it."""
+    cut = getattr(stream, "slices", None)
+    return [] if cut is None else cut(most)
+
+
+def _reads_no_column(name: str) -> pa.ChunkedArray:
+    raise InternalError(f"Column {name!r} of a slice was asked for, which is read in batches.")
 
 
 def table_has_changed(where: str) -> TableError:

@@ -72,13 +72,17 @@ class Spill:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
         if self._lock is not None:
             self._lock.close()
 
     def path(self, name: str) -> Path:
         """A fresh file name inside."""
         return self.folder / f"{name}-{next(self._numbers)}"
+
+    def remove(self, path: Path) -> None:
+        """Remove a file: nobody will read it again."""
+        path.unlink(missing_ok=True)
 
     def check_room(self, n_bytes: int, what: str) -> None:
         """Raise unless the disk has that much room."""
@@ -88,6 +92,42 @@ class Spill:
                 f"{what} needs about {size_of(n_bytes)} of disk beside the release, and {self.parent} has "
                 f"{size_of(free)} free; make room, or publish to another disk."
             )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, though somebody who was told to stop may still write a file there."""
+    for seconds in WAITS:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(seconds)
+
+
+WAITS = (0.01, 0.1, 0.5, 0.0)
+"""Seconds after each try to remove a folder."""
+
+
+class SharedSpill(Spill):
+    """The folder of a run, for those who work for it elsewhere. It can be pickled, and names never come twice.
+
+    A work may be done twice: what it no longer needs stays, and goes with the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.parent = folder, folder.parent
+        self.counters = Counters()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The folder goes with the run."""
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}-{uuid.uuid4().hex}"
+
+    def remove(self, path: Path) -> None:
+        """Somebody may do the work again."""
 
 
 _kept: list[Spill] = []

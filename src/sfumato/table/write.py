@@ -64,10 +64,10 @@ def _without_history(column: pa.ChunkedArray, *, is_sorted: bool = True) -> pa.D
     used = [_used_places(chunk) for chunk in column.chunks]
     if column.num_chunks == 1:
         (only,) = column.chunks
-        if not is_sorted:
-            return reorder(only, used[0])
-        if len(used[0]) == len(only.dictionary) and _is_ascending(only.dictionary) and not only.null_count:
-            # copies, as below: what a slice was cut from lies beside it
+        if not is_sorted or _is_ascending(only.dictionary):
+            if len(used[0]) < len(only.dictionary) or only.null_count:
+                return reorder(only, used[0])
+            # copies, as everywhere: what a slice was cut from lies beside it
             codes = only.indices.to_numpy().astype(np.int32)
             return pa.DictionaryArray.from_arrays(pa.array(codes), only.dictionary.take(pa.array(used[0])))
     values = [chunk.dictionary.take(pa.array(at)) for chunk, at in zip(column.chunks, used, strict=True)]
@@ -255,6 +255,8 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if column.type == kind:
         return column
     try:
+        if value_type(column.type) == value_type(kind) and column.type != value_type(kind) != kind:
+            return column.cast(kind)  # dictionaries both, with indices of other types
         cells = pa.chunked_array([decode(chunk) for chunk in column.chunks], value_type(column.type))
         cells = cells.cast(value_type(kind))
         return cells.dictionary_encode() if is_one_of(kind, "dictionary") else cells

@@ -19,11 +19,7 @@ from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, FoundGroups
 from sfumato.verify.checks import Check
-from sfumato.verify.diffgen.counts import check_counts
 from sfumato.verify.measure import RowFindings, check_promises, claims, examine
-from sfumato.verify.risk_utility.boxes import Boxes, claims_of
-from sfumato.verify.risk_utility.claims import check_boxes
-from sfumato.verify.risk_utility.sampling import check_sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +65,8 @@ def _examine_groups(given: DraftRows) -> DraftFinding:
 
 
 def _examine_counts(given: DraftRows) -> DraftFinding:
+    from sfumato.verify.diffgen.counts import check_counts  # noqa: PLC0415 - few releases need it
+
     if given.claims is None:
         raise InternalError("Counts come with claims.")
     rows, policy, recoding = given.rows, given.policy, given.recoding.as_document()
@@ -79,6 +77,9 @@ def _examine_counts(given: DraftRows) -> DraftFinding:
 
 
 def _examine_boxes(given: DraftRows) -> DraftFinding:
+    from sfumato.verify.risk_utility.boxes import Boxes, claims_of  # noqa: PLC0415 - few releases need it
+    from sfumato.verify.risk_utility.claims import check_boxes  # noqa: PLC0415
+
     found = Boxes.of(given.rows, given.policy, given.missing)
     claimed = claims_of(found)
 
@@ -89,6 +90,9 @@ def _examine_boxes(given: DraftRows) -> DraftFinding:
 
 
 def _examine_sample(given: DraftRows) -> DraftFinding:
+    from sfumato.verify.risk_utility.boxes import Boxes, claims_of  # noqa: PLC0415 - few releases need it
+    from sfumato.verify.risk_utility.sampling import check_sample  # noqa: PLC0415
+
     found = Boxes.of(given.rows, given.policy, given.missing)
 
     def checks(certificate: Certificate) -> Iterable[Check]:

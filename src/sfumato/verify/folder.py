@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, TableError
 from sfumato.policy import file as policy_file
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
@@ -35,6 +35,7 @@ from sfumato.release.folder import (
     read_piece,
     sha256_of,
 )
+from sfumato.table.cells import give_back_memory
 from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
 from sfumato.table.source import Source
@@ -50,7 +51,6 @@ from sfumato.verify.checks import (
     describe_columns,
     without_stop,
 )
-from sfumato.verify.diffgen.counts import check_counts
 from sfumato.verify.figures import check_figures
 from sfumato.verify.measure import (
     RequirementResult,
@@ -62,10 +62,6 @@ from sfumato.verify.measure import (
 )
 from sfumato.verify.portions import NoRoom
 from sfumato.verify.recoding import RecodingMatch, read_recoding
-from sfumato.verify.risk_utility.boxes import Boxes, box_names
-from sfumato.verify.risk_utility.claims import NO_SIDE_TABLE, TRADEOFF, RunFigures, check_boxes
-from sfumato.verify.risk_utility.risk import check_risk
-from sfumato.verify.risk_utility.sampling import check_sample
 from sfumato.verify.rows import (
     allowed_memory,
     columns_to_check,
@@ -74,6 +70,7 @@ from sfumato.verify.rows import (
     read_header,
     stored_names,
 )
+from sfumato.verify.warehouse import NoAnswer, OpenWarehouse, measure_by_sql, refuse_without_sql, unseen
 
 FIGURE_TOLERANCE = 1e-9
 """Relative, both ways: how far a claimed figure may lie from the recomputed one."""
@@ -88,6 +85,7 @@ def verify_folder(
     known: RowFindings | None = None,
     scratch: Path | None = None,
     side_table: Any = None,
+    warehouse: OpenWarehouse | None = None,
 ) -> Verification:
     """Check a release folder: recompute every claim of its certificate from what lies in it.
 
@@ -99,6 +97,8 @@ def verify_folder(
 
     ``side_table``: the table that a risk-utility release was made with, a path or a frame; its risk is then recomputed.
     One that lacks a column is an InputError.
+
+    ``warehouse``: who opens the Parquet files of the rows in a warehouse, where SQL decides what is claimed of them.
 
     ``known``: what ``examine`` just found in the very same rows. If the file that lies here has their hash, they are not
     read again.
@@ -113,7 +113,7 @@ def verify_folder(
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
     groups: list[FoundGroups] = []
-    checks = tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table, groups))
+    checks = tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table, warehouse, groups))
     return Verification(checks, groups[0] if groups else None)
 
 
@@ -123,6 +123,7 @@ def _check_folder(
     known: RowFindings | None,
     scratch: Path | None,
     side_table: Any,
+    warehouse: OpenWarehouse | None,
     groups: list[FoundGroups],
 ) -> Iterator[Check]:
     strangers = verify_files.find_others(folder)
@@ -137,6 +138,8 @@ def _check_folder(
         return
     if side_table is not None and not policy.method.is_row_by_row:
         raise InputError("Only a risk-utility release has a risk against a side table; leave it out.")
+    if warehouse is not None:
+        refuse_without_sql(policy)
     yield _check_certificate(certificate)
     yield _check_policy(folder, certificate, policy)
     yield from _check_policy_file(folder, policy)
@@ -153,7 +156,16 @@ def _check_folder(
             is_known = known is not None and (known.sha256, known.policy) == (hashes[name], policy)
             found = known if is_known else None
             rows = CertifiedRows(
-                folder / name, word, certificate, policy, found, memory, scratch, side_table, groups
+                folder / name,
+                word,
+                certificate,
+                policy,
+                found,
+                memory,
+                scratch,
+                side_table,
+                warehouse,
+                groups,
             )
             yield from ROW_CHECKS[policy.method.form](rows)
 
@@ -172,6 +184,8 @@ class CertifiedRows:
     memory: int
     scratch: Path | None
     side_table: Any
+    warehouse: OpenWarehouse | None
+    """Who opens the rows in a warehouse, if SQL decides what is claimed of them."""
     groups: list[FoundGroups]
     """The groups of the rows are put here, where they are found in memory."""
 
@@ -185,6 +199,16 @@ class CertifiedRows:
 
     def open(self) -> FiledRows:
         return FiledRows(self.path, self.word, is_escaped=self.policy.escapes_formulas)
+
+    def measure_in(self, opening: OpenWarehouse) -> RowFindings:
+        """What a warehouse finds in the rows; a TableError if a cell is at fault, NoAnswer for anything else."""
+        try:
+            with opening(self.path) as warehouse:
+                return RowFindings(measure_by_sql(warehouse, self.policy), (), self.policy)
+        except TableError:
+            raise
+        except InputError as error:
+            raise NoAnswer(str(error)) from None
 
 
 def _check_certificate(certificate: Certificate) -> Check:
@@ -297,6 +321,8 @@ def _check_file(
 
 def _check_counts(given: CertifiedRows) -> Iterator[Check]:
     """The claims of counts in the cells of a grid."""
+    from sfumato.verify.diffgen.counts import check_counts  # noqa: PLC0415 - few releases need it
+
     yield _check_file(given.path, given.word)
     claim = "recoding and rows can be read"
     try:
@@ -313,6 +339,11 @@ def _check_counts(given: CertifiedRows) -> Iterator[Check]:
 
 def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
     """The claims of boxes that were chosen row by row; of all rows, or of those that were drawn."""
+    from sfumato.verify.risk_utility import claims as own  # noqa: PLC0415 - few releases need it
+    from sfumato.verify.risk_utility.boxes import Boxes, box_names  # noqa: PLC0415
+    from sfumato.verify.risk_utility.risk import check_risk  # noqa: PLC0415
+    from sfumato.verify.risk_utility.sampling import check_sample  # noqa: PLC0415
+
     policy, certificate, side_table = given.policy, given.certificate, given.side_table
     has_recoding = any((given.folder / name).exists() for name in RECODINGS)
     detail = "there is one, and it would map raw rows to boxes" if has_recoding else ""
@@ -332,7 +363,7 @@ def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
         if policy.is_private:
             found = list(check_sample(boxes, rows, certificate, side_table))
         else:
-            found = list(check_boxes(boxes, claimed, certificate.figures))
+            found = list(own.check_boxes(boxes, claimed, certificate.figures))
     except InputError as error:
         yield Check(claim, False, without_stop(error))
         return
@@ -343,9 +374,9 @@ def _check_boxes(given: CertifiedRows) -> Iterator[Check]:
     if policy.is_private:
         return
     if side_table is None:
-        yield NO_SIDE_TABLE
+        yield own.NO_SIDE_TABLE
     elif all(check.passed for check in found):
-        figures = RunFigures.of(certificate.figures[TRADEOFF])
+        figures = own.RunFigures.of(certificate.figures[own.TRADEOFF])
         yield from check_risk(boxes, figures, side_table)
 
 
@@ -362,14 +393,16 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
         if not known and columns.passed:
             checked = columns_to_check(source.names, policy, with_statistics=True)
             kept: dict[str, pa.ChunkedArray] = {}
-            yield _check_file(
-                path, word, source, checked.names if fits_in_memory(source, checked, memory) else (), kept
-            )
+            is_kept = given.warehouse is None and fits_in_memory(source, checked, memory)
+            yield _check_file(path, word, source, checked.names if is_kept else (), kept)
             source = _with_columns(source, kept)
         source = read_escaped(source) if policy.escapes_formulas else source
         held = held if columns.passed else None
-        examined = known or examine_source(source, policy, memory, given.scratch, beside=held)
-    except NoRoom:  # that is not the release's fault
+        if given.warehouse is not None:
+            examined = given.measure_in(given.warehouse)
+        else:
+            examined = known or examine_source(source, policy, memory, given.scratch, beside=held)
+    except (NoRoom, NoAnswer):  # that is not the release's fault
         raise
     except InputError as error:
         yield Check(claim, False, without_stop(error))
@@ -394,8 +427,10 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     yield from examined.statistic_checks()
     if isinstance(beside, Check):
         yield beside
-    elif held is not None:
+    elif given.warehouse is None and held is not None:
         yield from held.checks()
+    if given.warehouse is not None:
+        yield from unseen(policy, has_recoding=held is not None)
 
 
 def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> RecodingMatch | Check | None:
@@ -408,6 +443,7 @@ def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> Recodi
         return Check("the folder holds no recoding", False, "the policy wants none")
     try:
         recoding = read_recoding(folder, policy, memory)
+        give_back_memory()  # of a tree of many nodes: rows are read next
         if recoding is None:
             detail = "it does not fit in memory"
             return Check("the recoding is not held against the rows", True, detail, is_note=True)

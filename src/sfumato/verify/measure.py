@@ -97,7 +97,7 @@ class RowFindings:
     sha256: str = ""
     """Of the file of the rows, if they came from one: where the same file lies, it need not be read again."""
     groups: FoundGroups | None = None
-    """None if the rows were measured in portions."""
+    """None if they do not fit in memory."""
 
     def statistic_checks(self) -> list[Check]:
         """Whether the published statistics of groups are possible, or right."""
@@ -154,11 +154,8 @@ def examine_source(
         source = replace(source, read=cache(source.read))  # columns are looked at more than once
         whole = count_whole_columns(policy, lambda name: [source.column(name)])
         rows = replace(GroupedRows.of(source, checked.cells), whole=whole)
-        found = [_examine_groups(rows, policy, with_statistics=with_statistics, beside=beside)]
-        merged = _merge(found, source)
-        return replace(
-            merged, groups=FoundGroups(rows.cells_of_groups(), rows.groups.size, merged.measures.details)
-        )
+        found = _examine_groups(rows, policy, with_statistics=with_statistics, beside=beside)
+        return _with_groups(_merge([found], source), rows)
     n_rows = rows_at_once(memory, len(checked.names))
 
     def read(*names: str) -> Iterator[Any]:
@@ -168,18 +165,21 @@ def examine_source(
     portions = Portions(checked, memory=memory, folder=scratch or _folder_for_files(source))
     try:
         collect(read(*checked.names), portions)
-        found = [
-            _examine_groups(
-                replace(group_lines(lines, checked), whole=whole),
-                policy,
-                with_statistics=with_statistics,
-                beside=beside,
-            )
-            for lines in portions
-        ]
-        return _merge(found, source)
+        parts = []
+        for lines in portions:
+            rows = replace(group_lines(lines, checked), whole=whole)
+            parts.append(_examine_groups(rows, policy, with_statistics=with_statistics, beside=beside))
+        merged = _merge(parts, source)
+        return merged if portions.has_spilled else _with_groups(merged, rows)
     finally:
         portions.close()
+
+
+def _with_groups(found: RowFindings, rows: GroupedRows) -> RowFindings:
+    """The findings with all groups, which fit in memory."""
+    return replace(
+        found, groups=FoundGroups(rows.cells_of_groups(), rows.groups.size, found.measures.details)
+    )
 
 
 def _examine_groups(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
 from sfumato.policy.schema import Attribute, Role
-from sfumato.table.cells import UnreadableCells, numbers, texts
+from sfumato.table.cells import UnreadableCells, numbers, refuse_damaged, texts
 from sfumato.table.opening import open_table
 from sfumato.table.write import trim
 from sfumato.verify.groups import (
@@ -150,13 +150,13 @@ def _comparable(column: pa.Array, name: str) -> pa.Array:
     """The column: numbers and times as they are, all else as dictionaries with 32-bit indices."""
     try:
         if pa.types.is_dictionary(column.type):
-            column.validate(full=True)  # Parquet checks neither text nor indices
+            refuse_damaged(column)
             if not _is_text(column.type.value_type):
                 return _comparable(column.dictionary_decode(), name)
             return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary)
         if is_fixed(column.type):
             return column
-        column.validate(full=True)
+        refuse_damaged(column)
         return (column if _is_text(column.type) else column.cast(pa.string())).dictionary_encode()
     except pa.ArrowException:
         texts(column, Attribute(name, Role.OTHER))  # which says what is wrong with it

@@ -93,7 +93,7 @@ gaps AS (
       - {n_in_group} * whole.{n_in_table} AS {gap}
   FROM counts JOIN whole ON counts.{sensitive_value} IS NOT DISTINCT FROM whole.{sensitive_value}
 )
-SELECT {cells}, (SUM({gap}) + MAX({n_in_group} * {n_all})) / (2.0 * MAX({n_in_group} * {n_all})) AS {distance}
+SELECT {cells}, (SUM({gap}) + MAX({n_in_group} * {n_all})) / (2e0 * MAX({n_in_group} * {n_all})) AS {distance}
 FROM gaps
 GROUP BY {cells}
 HAVING (SUM({gap}) + MAX({n_in_group} * {n_all})) * {denominator} > 2 * MAX({n_in_group} * {n_all}) * {numerator}
@@ -157,7 +157,7 @@ longest AS (
   SELECT CASE WHEN COUNT(*) > 1 THEN COUNT(*) - 1 ELSE 1 END * (SELECT COUNT(*) FROM release) AS {most_work}
   FROM whole
 )
-SELECT {cells}, {work} / (1.0 * {n_in_group} * {most_work}) AS {distance}
+SELECT {cells}, {work} / (1e0 * {n_in_group} * {most_work}) AS {distance}
 FROM all_groups
 JOIN works ON works.{group_number} = all_groups.{group_number}
 CROSS JOIN longest
@@ -186,7 +186,7 @@ gaps AS (
 ),
 works AS (SELECT {group_number}, SUM({gap}) AS {work} FROM gaps GROUP BY {group_number}),
 longest AS (SELECT {twice_height} * COUNT(*) AS {most_work} FROM release)
-SELECT {cells}, {work} / (1.0 * {n_in_group} * {most_work}) AS {distance}
+SELECT {cells}, {work} / (1e0 * {n_in_group} * {most_work}) AS {distance}
 FROM all_groups
 LEFT JOIN works ON works.{group_number} = all_groups.{group_number}
 CROSS JOIN longest
@@ -285,6 +285,27 @@ DEFINITIONS: Mapping[type[Requirement], tuple[str, Callable[[Any], Mapping[str, 
 }
 """The statement of each requirement, and the numbers to fill in; other distances than equal have their own."""
 
+INFINITE = "CAST('Infinity' AS DOUBLE)"
+FIGURES: Mapping[type[Requirement], str] = {
+    KAnonymity: "{n_rows}",
+    DistinctDiversity: "{n_values}",
+    EntropyDiversity: "{as_equally_frequent_values}",
+    RecursiveDiversity: f"CASE WHEN {{tail}} = 0 THEN {INFINITE} ELSE CAST({{most_frequent}} AS DOUBLE) / {{tail}} END",
+    TCloseness: "{distance}",
+    VarianceDiversity: "{variance}",
+}
+"""The figure of a group, of what the statement returns."""
+
+TOO_MUCH: Mapping[type[Requirement], Mapping[str, Any]] = {
+    KAnonymity: {"k": 2**62},
+    DistinctDiversity: {"l": 2**62},
+    EntropyDiversity: {"l": 1e300},
+    RecursiveDiversity: {"numerator": 0, "denominator": 1},
+    TCloseness: {"numerator": -1, "denominator": 1},
+    VarianceDiversity: {"at_least": 1e300},
+}
+"""Numbers that no group reaches: all of them fail, so that the statement returns the figure of each."""
+
 
 def _define(requirement: Requirement, policy: Policy) -> tuple[str, Mapping[str, Any]]:
     """The statement of a requirement, and what is to be filled in beside names."""
@@ -308,7 +329,7 @@ def _list_values(attribute: Attribute) -> str:
     "('good', 0), ('bad', 1)"
     """
     tree = attribute.build_hierarchy(())
-    return ", ".join(f"({_literal(label)}, {leaf})" for label, leaf in _find_leaves(attribute, tree))
+    return ", ".join(f"({write_literal(label)}, {leaf})" for label, leaf in _find_leaves(attribute, tree))
 
 
 def _list_nodes(attribute: Attribute) -> dict[str, Any]:
@@ -326,7 +347,7 @@ def _list_nodes(attribute: Attribute) -> dict[str, Any]:
     for label, leaf in [*_find_leaves(attribute, tree), (None, tree.n_leaves - 1)]:
         node = int(tree.leaf_nodes[leaf])
         while node:
-            rows.append(f"({_literal(label)}, {node}, {height[parent[node]] - height[node]})")
+            rows.append(f"({write_literal(label)}, {node}, {height[parent[node]] - height[node]})")
             node = parent[node]
     return {"listed_nodes": ", ".join(rows), "twice_height": 2 * height[0]}
 
@@ -394,22 +415,67 @@ def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
 
 def statements(policy: Policy, names: Sequence[str], dialect: str) -> Iterator[tuple[str, str]]:
     """Each requirement that has SQL as a line of words, and its statement."""
-    import sqlglot  # noqa: PLC0415 - takes a fifth of a second, and only --sql needs it
-
-    cells = group_columns(policy, names)
-    quoted = [_quote(name) for name in cells]
-    parts = [f"CAST({name} AS TEXT)" for name in quoted] if dialect == "bigquery" else quoted
     for requirement in (item for item in policy.requirements if has_sql(item, policy.schema)):
-        text, given = _define(requirement, policy)
-        fields = {word: _quote(_free(word, cells)) for word in re.findall(r"\{(\w+)\}", text)}
-        fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **given}
-        if requirement.of is not None:
-            attribute = policy.schema[requirement.of]
-            fields["value"] = _value(attribute)
-            value = fields.get("sensitive_value", "")
-            fields["in_order"] = f"CAST({value} AS DATE)" if attribute.kind is Kind.DATE else value
-        [printed] = sqlglot.transpile(text.format_map(fields), read="duckdb", write=dialect, pretty=True)
-        yield _words(requirement), printed
+        text = _statement(requirement, policy, names, dialect)
+        yield _words(requirement), translate(text, dialect)
+
+
+def count_failing(requirement: Requirement, policy: Policy, names: Sequence[str]) -> str:
+    """How many groups its statement returns, ``n_groups``, in DuckDB's SQL."""
+    return f"SELECT COUNT(*) AS n_groups FROM ({_statement(requirement, policy, names)}) AS failing"
+
+
+def find_worst(requirement: Requirement, policy: Policy, names: Sequence[str]) -> str:
+    """The figure of the ``worst`` group: the statement returns all groups if its numbers are too much for any."""
+    kind, cells = type(requirement), group_columns(policy, names)
+    figure = FIGURES[kind].format_map(
+        {word: quote_name(_free(word, cells)) for word in _words_in(FIGURES[kind])}
+    )
+    worst = "MAX" if requirement.is_better_smaller else "MIN"
+    text = _statement(requirement, policy, names, **TOO_MUCH[kind])
+    return f"SELECT CAST({worst}({figure}) AS DOUBLE) AS worst FROM ({text}) AS found"
+
+
+def _statement(
+    requirement: Requirement, policy: Policy, names: Sequence[str], dialect: str = "duckdb", **other: Any
+) -> str:
+    """The statement of a requirement in DuckDB's SQL; ``other`` numbers stand in place of its own."""
+    text, given = _define(requirement, policy)
+    attribute = None if requirement.of is None else policy.schema[requirement.of]
+    return fill_in(text, policy, names, dialect, attribute, **{**given, **other})
+
+
+def fill_in(
+    text: str,
+    policy: Policy,
+    names: Sequence[str],
+    dialect: str = "duckdb",
+    of: Attribute | None = None,
+    **given: Any,
+) -> str:
+    """A statement about groups, and the values ``of`` a column, with all names filled in."""
+    cells = group_columns(policy, names)
+    quoted = [quote_name(name) for name in cells]
+    parts = [f"CAST({name} AS TEXT)" for name in quoted] if dialect == "bigquery" else quoted
+    fields = {word: quote_name(_free(word, cells)) for word in _words_in(text)}
+    fields |= {"cells": ", ".join(quoted), "partition": ", ".join(parts), **given}
+    if of is not None:
+        fields["value"] = _value(of)
+        value = fields.get("sensitive_value", "")
+        fields["in_order"] = f"CAST({value} AS DATE)" if of.kind is Kind.DATE else value
+    return text.format_map(fields)
+
+
+def translate(text: str, dialect: str) -> str:
+    """DuckDB's SQL as another warehouse writes it."""
+    import sqlglot  # noqa: PLC0415 - takes a fifth of a second, and few need it
+
+    [written] = sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)
+    return written
+
+
+def _words_in(text: str) -> list[str]:
+    return re.findall(r"\{(\w+)\}", text)
 
 
 def _words(requirement: Requirement) -> str:
@@ -426,29 +492,29 @@ def _words(requirement: Requirement) -> str:
 
 def _value(attribute: Attribute) -> str:
     """The sensitive value of a row: null where the cell is empty or a text that the policy declares as missing."""
-    text = f"CAST({_quote(attribute.name)} AS TEXT)"
+    text = f"CAST({quote_name(attribute.name)} AS TEXT)"
     if attribute.kind is not Kind.NUMBER:
-        return _without(text, ["", *attribute.missing_values])
+        return without_words(text, ["", *attribute.missing_values])
     absent = [float(word) for word in attribute.missing_values if re.fullmatch(NUMBER, word.strip())]
     words = [word.strip().lower() for word in attribute.missing_values]
-    number = f"CAST({_without(f'LOWER(TRIM({text}))', ['', 'nan', *words])} AS DOUBLE)"
+    number = f"CAST({without_words(f'LOWER(TRIM({text}))', ['', 'nan', *words])} AS DOUBLE)"
     for each in absent:
         number = f"NULLIF({number}, {each!r})"
     return number
 
 
-def _without(text: str, missing: Sequence[str]) -> str:
+def without_words(text: str, missing: Sequence[str]) -> str:
     for word in dict.fromkeys(missing):
-        text = f"NULLIF({text}, {_literal(word)})"
+        text = f"NULLIF({text}, {write_literal(word)})"
     return text
 
 
-def _literal(text: str | None) -> str:
+def write_literal(text: str | None) -> str:
     """A text as SQL writes it."""
     return "NULL" if text is None else "'{}'".format(text.replace("'", "''"))
 
 
-def _quote(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"{}"'.format(name.replace('"', '""'))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sfumato.errors import InputError
@@ -11,10 +12,19 @@ from sfumato.policy.output import Form
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.table.cells import as_stored
 from sfumato.table.reading import AS_USUAL, Reading, open_as
-from sfumato.table.source import INDEX_OF_PANDAS, Source
+from sfumato.table.source import INDEX_OF_PANDAS, Source, without_index
 from sfumato.verify.checks import Check, Verification, name_columns
 from sfumato.verify.measure import check_promises, examine_source
 from sfumato.verify.rows import allowed_memory, check_columns, is_small, raw_names, stored_names
+from sfumato.verify.warehouse import (
+    OpenWarehouse,
+    Warehouse,
+    measure_by_sql,
+    refuse_without_sql,
+    stored_schema,
+    tells_apart,
+    unseen,
+)
 
 NOT_SEEN_IN_ROWS = (
     "No table shows by itself that it is differentially private: that lies in how it was drawn. "
@@ -32,7 +42,12 @@ FOLDER_NEEDED: Mapping[Form, str] = {
 
 
 def verify_table(
-    table: Any, policy: Policy | Mapping[str, Any], *, memory: int | None = None, reading: Reading = AS_USUAL
+    table: Any,
+    policy: Policy | Mapping[str, Any],
+    *,
+    memory: int | None = None,
+    reading: Reading = AS_USUAL,
+    warehouse: OpenWarehouse | None = None,
 ) -> Verification:
     """Check a table of any tool against a policy, by its cells as they stand; it is a path or a frame.
 
@@ -40,11 +55,14 @@ def verify_table(
     A column that the policy does not name is refused, and so is a table without the quasi-identifiers
     (each as one column, or as its ``_low`` and ``_high``) and the columns of the requirements. A file that does
     not fit in ``memory`` is checked in portions. ``reading`` says how its text is written; quasi-identifiers are
-    compared as they stand all the same.
+    compared as they stand all the same. A ``warehouse``, if one is given, is asked by SQL, and no row is read here.
     """
     policy = Policy.of(policy)
     if policy.method.form in FOLDER_NEEDED:
         raise InputError(FOLDER_NEEDED[policy.method.form])
+    if warehouse is not None:
+        with warehouse(table) as opened:
+            return _verify_by_sql(opened, policy)
     memory = allowed_memory(memory)
     compared = Schema(
         tuple(Attribute(a.name, a.role) if a.role is Role.QUASI_IDENTIFIER else a for a in policy.schema)
@@ -55,7 +73,7 @@ def verify_table(
     found = examine_source(source, policy, memory, None)
     return Verification(
         (
-            _check_left_out(source, policy),
+            _check_left_out(source.names, policy, partial(_tells_apart, source)),
             _check_no_index(stored_names(table)),
             *check_promises(found.measures),
             *found.statistic_checks(),
@@ -63,9 +81,26 @@ def verify_table(
     )
 
 
-def _check_left_out(source: Source, policy: Policy) -> Check:
-    hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in source.names]
-    telling = [name for name in hidden if _tells_apart(source, name)]
+def _verify_by_sql(warehouse: Warehouse, policy: Policy) -> Verification:
+    """The same of a table in a warehouse."""
+    stored = stored_schema(warehouse).names
+    names = without_index(stored)
+    policy = policy.expand(raw_names(names, policy))
+    check_columns(names, policy)
+    refuse_without_sql(policy)
+    return Verification(
+        (
+            _check_left_out(names, policy, partial(tells_apart, warehouse)),
+            _check_no_index(stored),
+            *check_promises(measure_by_sql(warehouse, policy)),
+            *unseen(policy, has_recoding=False),
+        )
+    )
+
+
+def _check_left_out(names: Sequence[str], policy: Policy, tells: Callable[[str], bool]) -> Check:
+    hidden = [name for name in policy.schema.names(Role.IDENTIFIER, Role.DROP) if name in names]
+    telling = [name for name in hidden if tells(name)]
     tell = "tells" if len(telling) == 1 else "tell"
     detail = f"{name_columns(telling)} still {tell} rows apart" if telling else ""
     return Check("no column that the policy leaves out tells rows apart", not telling, detail)

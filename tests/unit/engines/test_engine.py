@@ -70,9 +70,9 @@ def test_a_method_that_needs_all_rows_in_memory_gets_them_there():
         choose_engine(DISK, MB, never, only_in_memory="m")
 
 
-@pytest.mark.parametrize("asked", ["", "Memory", "spark"])
+@pytest.mark.parametrize("asked", ["", "Memory", "ray"])
 def test_another_engine_is_refused(asked):
-    with pytest.raises(InputError, match=r"^The engine is auto, memory or disk\.$"):
+    with pytest.raises(InputError, match=r"^The engine is auto, memory, disk or spark\.$"):
         choose_engine(asked, None, never)
 
 

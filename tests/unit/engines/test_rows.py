@@ -69,8 +69,8 @@ def test_every_row_comes_back_in_its_part_in_order_and_with_its_payload(given_bl
             assert read(rows) == (wanted, notes)
             assert read(rows, payload=False) == (wanted, [])
             matrix, table = load_rows(rows, LAYOUT)
-            assert matrix.shape == (len(wanted), 3)
-            assert matrix[:, :2].tolist() == wanted
+            assert matrix.shape == (len(wanted), 2)
+            assert matrix.tolist() == wanted
             assert (None if table is None else table.column("note").to_pylist()) == (notes or None)
 
 

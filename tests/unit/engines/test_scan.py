@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from blocks import read_by
+from growing import prepare
 from scipy import stats
 
 from sfumato.encoding.encoders import encode_axis
 from sfumato.engines import payload
-from sfumato.engines import scan as intake
 from sfumato.engines.scan import Intake
 from sfumato.errors import HierarchyError, InputError, RequirementUnreachable, TableError
-from sfumato.methods.mondrian.grow import prepare
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.policy.document import Policy
 from sfumato.randomness import splitmix64
@@ -66,7 +66,7 @@ def spill():
 
 
 def take_in(source: Any, policy: Policy, spill: Spill, *, memory: int = 1 << 24, **scan: Any) -> Intake:
-    found = Intake(source, policy, spill=spill, memory=memory)
+    found = Intake.in_batches(source, policy, spill=spill, memory=memory)
     found.scan(**scan)
     return found
 
@@ -205,7 +205,7 @@ def test_a_gzip_file_that_is_cut_short_is_refused(tmp_path, spill):
 
 
 def test_unreadable_cells_are_told_by_their_row_of_the_file(tmp_path, spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     ages = [str(x) for x in range(300)]
     ages[200] = ages[201] = ages[290] = SECRET
     table = pa.table({"age": ages})
@@ -217,7 +217,7 @@ def test_unreadable_cells_are_told_by_their_row_of_the_file(tmp_path, spill, mon
 
 
 def test_unreadable_cells_of_a_label_are_counted_all(spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     wage = ["1"] * 150 + [SECRET] * 3 + ["2"] * 10 + ["x"]
     table = pa.table({"age": ["1"] * 164, "wage": wage})
     policy = Policy.parse(
@@ -256,7 +256,7 @@ def test_a_frame_that_changes_between_passes_is_an_error(spill):
 
 
 def test_values_that_a_declared_hierarchy_lacks_are_counted_all(spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 10)
+    read_by(monkeypatch, 10)
     policy = Policy.parse(
         "{attributes: {zip: {role: quasi-identifier, hierarchy: {tree: {'*': [a, b]}}}}, require: []}"
     )
@@ -287,7 +287,7 @@ def test_texts_that_outgrow_the_memory_are_refused_with_a_way_out(spill):
 def test_very_many_numbers_are_ranked_in_a_file_and_give_the_same_codes(spill, monkeypatch, missing):
     monkeypatch.setattr(distinct, "SMALLEST_RUN", 50)
     monkeypatch.setattr(distinct, "STRETCH", 90)
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     rng = np.random.default_rng(5)
     columns: dict[str, Any] = {
         name: rng.normal(size=1000).round(digits) for name, digits in (("a", 9), ("b", 9), ("c", 1))
@@ -367,7 +367,7 @@ def test_targets_with_too_many_combinations_are_refused_with_a_way_out(spill):
 
 
 def test_what_is_published_as_it_is_comes_along_and_nothing_else(tmp_path, spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     monkeypatch.setattr(payload, "MOST_TEXT", 10_000)
     monkeypatch.setattr(distinct, "FEW", 10)
     path = tmp_path / "t.parquet"
@@ -388,7 +388,7 @@ def test_what_is_published_as_it_is_comes_along_and_nothing_else(tmp_path, spill
 
 
 def test_numbers_that_statistics_are_taken_of_come_along_in_one_type(spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 10)
+    read_by(monkeypatch, 10)
     policy = Policy.parse(
         "{attributes: {age: {role: quasi-identifier, type: number}, day: {role: quasi-identifier, type: date},"
         " wage: {role: other, type: number}}, require: [], workload: [aggregate: [range, mean]]}"
@@ -416,7 +416,7 @@ def test_numbers_that_statistics_are_taken_of_come_along_in_one_type(spill, monk
 
 
 def test_the_sample_is_of_rows_that_are_there_each_once(tmp_path, spill, monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     path = tmp_path / "t.csv"
     path.write_bytes(csv_of(pa.table({"x": range(1000), "y": [f"{i}" for i in range(1000)]})))
     policy = Policy.parse(
@@ -429,7 +429,7 @@ def test_the_sample_is_of_rows_that_are_there_each_once(tmp_path, spill, monkeyp
     sample = [tuple(row) for row in found.take_sample().tolist()]
     assert len(sample) == len(set(sample)) == 300
     assert rows >= set(sample)
-    assert len(found.take_sample()) == 0, "it was handed over"
+    assert found.take_sample() is None, "it was handed over"
     found = take_in(open_table(path, lazy=True), policy, spill, sample=5000, seed=1)
     assert len(found.take_sample()) == 1000
 
@@ -437,7 +437,7 @@ def test_the_sample_is_of_rows_that_are_there_each_once(tmp_path, spill, monkeyp
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_a_smaller_sample_is_the_one_that_would_have_been_drawn(name, tmp_path, spill, monkeypatch):
     """Of a text file nobody knows beforehand how many rows a share of it is."""
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 64)
+    read_by(monkeypatch, 64)
     write_table(pa.table({"x": range(1000)}), tmp_path / name)
     policy = Policy.parse("{attributes: {x: {role: quasi-identifier, type: number}}, require: []}")
     draws = [(300, 40), (40, None), (40, 40), (40, 300)]
@@ -448,11 +448,13 @@ def test_a_smaller_sample_is_the_one_that_would_have_been_drawn(name, tmp_path, 
         for drawn, taken in draws
     ]
     least = np.sort(np.argsort(splitmix64(1, np.arange(1000)))[:40])
-    assert [sample[:, 0].tolist() for sample in samples] == [least.tolist()] * len(draws)
+    assert [None if sample is None else sample[:, 0].tolist() for sample in samples] == [
+        least.tolist()
+    ] * len(draws)
 
 
 def test_every_row_is_as_likely_as_any_other_to_be_in_the_sample(monkeypatch):
-    monkeypatch.setattr(intake, "BLOCK_ROWS", 7)
+    read_by(monkeypatch, 7)
     table, policy = (
         pa.table({"x": range(40)}),
         Policy.parse("{attributes: {x: {role: quasi-identifier, type: number}}, require: []}"),
@@ -460,7 +462,9 @@ def test_every_row_is_as_likely_as_any_other_to_be_in_the_sample(monkeypatch):
     seen, pairs = np.zeros(40), np.zeros((40, 40))
     for seed in range(1500):
         with Spill() as spill:
-            sample = take_in(open_table(table), policy, spill, sample=8, seed=seed).take_sample()[:, 0]
+            drawn = take_in(open_table(table), policy, spill, sample=8, seed=seed).take_sample()
+            assert drawn is not None
+            sample = drawn[:, 0]
         seen[sample] += 1
         pairs[np.ix_(sample, sample)] += 1
     assert stats.chisquare(seen).pvalue > 1e-6

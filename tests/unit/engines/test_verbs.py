@@ -20,6 +20,7 @@ from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
 from sfumato.engines.local import share_room
 from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.memory_plan import MemoryPlan
 from sfumato.engines.protocol import Asked, Loaded, Room
 from sfumato.engines.rows import RowLayout
 from sfumato.engines.start import start_engine
@@ -132,10 +133,11 @@ def test_work_is_done_part_by_part_and_their_files_are_gone(kind):
     with engine_of(kind, rows) as (engine, held):
         parts = engine.divide(held, ByRest(4)).parts
         sums = []
-        for number, done in enumerate(engine.finish(parts, lambda part: int(part.rows[:, 1].sum()))):
+        work = ((part, lambda loaded: int(loaded.rows[:, 1].sum())) for part in parts)
+        for number, done in enumerate(engine.finish(work)):
             sums.append(done)
             if kind == "disk":
-                assert len(list(engine.folder.folder.glob("rows-*"))) == 3 - number
+                assert len(list(engine.spill.folder.glob("rows-*"))) == 3 - number
     own = [rows.rows[rows.rows[:, 0] % 4 == part] for part in range(4)]
     assert sums == [int(part[:, 1].sum()) for part in own]
 
@@ -169,7 +171,7 @@ def test_the_engine_that_is_started_is_the_chosen_one():
     assert isinstance(start_engine(), MemoryEngine)
     with Spill() as spill:
         found = start_engine(
-            Resources(spill=spill, memory=1000), layout=RowLayout.of([300]), room=Room(500, 70)
+            Resources(spill=spill, memory=1000), layout=RowLayout.of([300]), plan=MemoryPlan(1000, 70, 500)
         )
     assert isinstance(found, DiskEngine)
     assert (found.room.count_bytes, found.room.rows, found.layout.row_bytes) == (500, 70, 2)

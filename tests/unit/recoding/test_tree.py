@@ -12,10 +12,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from growing import partition
 from mondrian_cases import tree_recoding
 
 from sfumato.errors import InputError, TableError
-from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Schema

@@ -21,6 +21,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.publishing import publish
+from sfumato.recoding.axis import distinct_boxes
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import OrderedAxis, Recoding, TreeAxis
 from sfumato.release.release import Release
@@ -490,7 +491,10 @@ def test_a_rectangle_holds_the_rows_whose_boxes_lie_in_it():
     names = [axis.attribute.name for axis in leaves.recoding.axes]
     a, b = names.index(found.x.name), names.index(found.y.name)
     spans = [
-        plot_axis.stretches(leaves.recoding.axes[i], leaves.low[:, i], leaves.high[:, i]) for i in (a, b)
+        plot_axis.stretches(
+            leaves.recoding.axes[i], *(ends[leaves.boxes[i].which] for ends in leaves.boxes[i][1:])
+        )
+        for i in (a, b)
     ]
     for r in found.rectangles:
         rows = leaves.rows.astype(np.float64)
@@ -507,7 +511,7 @@ def test_lines_are_where_boxes_end():
     found = plane_of(grid_release(columns=("x", "y", "z"), n_rows=800))
     leaves = groups_of(grid_release(columns=("x", "y", "z"), n_rows=800)).leaves
     a = [axis.attribute.name for axis in leaves.recoding.axes].index(found.x.name)
-    ends = {*leaves.high[:, a].tolist()} - {np.inf}
+    ends = {*leaves.boxes[a].high.tolist()} - {np.inf}
     inner = {float(found.x.edges[r.left]) - 0.5 for r in found.rectangles if r.left > 0}
     assert inner
     assert inner <= ends
@@ -576,8 +580,8 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 
 def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plot_axis.PlotAxis:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
-    first, last = np.array([np.nan]), np.array([np.inf])
-    return partition_plot._scale(axis, *plot_axis.stretches(axis, first, last), np.array([1]))
+    whole = distinct_boxes(np.array([np.nan]), np.array([np.inf]))
+    return partition_plot._Side.of(axis, whole, np.array([1])).scale
 
 
 def test_numbers_are_labelled_at_round_values():
@@ -619,9 +623,8 @@ def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
     branches = {f"g{i}": [f"v{i}.{j}" for j in range(20)] for i in range(n_branches)}
     nodes = Hierarchy.from_tree({"*": branches})
     axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
-    scale = partition_plot._scale(
-        axis, *plot_axis.stretches(axis, np.array([0.0]), np.array([np.inf])), np.array([1])
-    )
+    whole = distinct_boxes(np.array([0.0]), np.array([np.inf]))
+    scale = partition_plot._Side.of(axis, whole, np.array([1])).scale
     places = [tick.place for tick in plot_axis.ticks_of(scale, most=20)]
     assert places == sorted(places)
     assert np.all(np.diff(places) >= 1 / 20 - 1e-9)

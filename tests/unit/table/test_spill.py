@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -81,4 +82,21 @@ def test_a_folder_that_is_kept_is_gone_when_the_process_is(tmp_path, end):
         [sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False
     )
     assert done.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_comes_while_the_folder_is_removed_goes_with_it(tmp_path, monkeypatch):
+    remove = os.rmdir
+    late: list[Path] = []
+
+    def write_late(path, **options):
+        if not late:
+            late.append(spill.folder / "rows-late")
+            late[0].touch()
+        remove(path, **options)
+
+    with Spill(tmp_path / "out") as spill:
+        (spill.folder / "rows").touch()
+        monkeypatch.setattr("os.rmdir", write_late)
+    assert late
     assert list(tmp_path.iterdir()) == []

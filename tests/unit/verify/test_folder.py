@@ -23,6 +23,8 @@ from sfumato.errors import InputError, PolicyError, VerificationFailed
 from sfumato.policy import yaml
 from sfumato.policy.document import Policy
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
+from sfumato.recoding import tree_file
+from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.release.folder import older_sha256_of, sha256_of
 from sfumato.release.release import Release
 from sfumato.report import render
@@ -649,6 +651,22 @@ def test_cells_that_a_file_writes_otherwise_leave_the_report_as_it_is(tmp_path, 
     attributes |= {"charge": {"role": "other", "type": "number"}, "seen": {"role": "other"}}
     policy = {"attributes": attributes, "require": [{"k-anonymity": 2}]}
     sf.publish(table, policy, seed=1, file_format=format_).write(tmp_path / "release")
+    error, lines = lines_of_verify(tmp_path / "release")
+    assert error is None
+    assert "ok    the report is what the release is rendered as" in lines
+
+
+def test_a_report_that_could_not_draw_a_large_recoding_is_rendered_alike(tmp_path, monkeypatch):
+    """Whoever publishes in little memory has a tree on disk, and whoever verifies may have it in memory."""
+    monkeypatch.setattr(tree_file, "bytes_per_node", lambda _: 1 << 40)
+    table = pa.table({"age": [1, 2, 3, 4] * 40_000})  # so many that the report takes a sample
+    policy = {
+        "attributes": {"age": {"role": "quasi-identifier", "type": "number"}},
+        "require": [{"k-anonymity": 2}],
+    }
+    release = sf.publish(table, policy, engine="disk", memory=64_000_000)
+    assert isinstance(release.recoding, LargeRecoding)
+    release.write(tmp_path / "release")
     error, lines = lines_of_verify(tmp_path / "release")
     assert error is None
     assert "ok    the report is what the release is rendered as" in lines

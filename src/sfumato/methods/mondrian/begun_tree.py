@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.protocol import Loaded
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import NODE, Table
 from sfumato.methods.mondrian.node_range import NodeRange, narrow
 
-Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
 
@@ -61,19 +61,27 @@ class BegunTree:
 
 
 def begin_tree(
-    nodes: Nodes | None, matrix: Codes, known: NodeRange, axes: Axes
+    nodes: Nodes | None, part: Loaded, known: NodeRange, axes: Axes
 ) -> tuple[BegunTree, Ints | None]:
-    """The tree of these rows to be grown on below ``nodes``, and the order of rows that it needs; None: any order."""
+    """The tree of these rows to be grown on below ``nodes``, and the order of rows that it needs; None: any order.
+
+    Rows are put in the order of the leaves from left to right, which ``nodes.start`` tells.
+    """
     if nodes is None:
-        return BegunTree.of_root(known, len(matrix)), None
-    leaf_of_row = Descent(nodes, axes).leaves(matrix)
-    sorts_by_counting = len(nodes.axis) <= np.iinfo(np.uint16).max
-    order = np.argsort(leaf_of_row.astype(np.uint16 if sorts_by_counting else np.uint32), kind="stable")
-    table = as_table(nodes)
-    n_rows = np.bincount(leaf_of_row, minlength=len(table))
-    table["end"] = np.cumsum(n_rows)
-    table["start"] = table["end"] - n_rows
+        return BegunTree.of_root(known, part.n_rows), None
+    descent = Descent(nodes, axes)
+    of_blocks = [descent.leaves(block.rows) for block in part.blocks()]
+    leaf_of_row = np.concatenate([np.zeros(0, dtype=np.int64), *of_blocks])
     found = find_leaf_bounds(nodes, known, axes)
+    from_left = found.leaf[np.argsort(nodes.start[found.leaf], kind="stable")]
+    sorts_by_counting = len(from_left) <= np.iinfo(np.uint16).max
+    rank = np.zeros(len(nodes.axis), dtype=np.uint16 if sorts_by_counting else np.uint32)
+    rank[from_left] = np.arange(len(from_left))
+    order = np.argsort(rank[leaf_of_row], kind="stable")
+    table = as_table(nodes)
+    n_rows = np.bincount(leaf_of_row, minlength=len(table))[from_left]
+    table["end"][from_left] = np.cumsum(n_rows)
+    table["start"][from_left] = table["end"][from_left] - n_rows
     start, end = table["start"][found.leaf].tolist(), table["end"][found.leaf].tolist()
     regions = [None] * len(start) if found.regions is None else found.regions
     each = zip(found.leaf.tolist(), start, end, found.bounds, regions, strict=True)
@@ -95,10 +103,6 @@ class LeafBounds(NamedTuple):
     leaf: Ints
     bounds: Ints  # (leaves, 4, axes), see ``NodeRange.as_bounds``
     regions: Ints | None  # (leaves, 2, axes), see ``NodeRange.as_region``
-
-    def range_of(self, leaf: int) -> NodeRange:
-        at = int(np.searchsorted(self.leaf, leaf))
-        return NodeRange.from_bounds(self.bounds[at], None if self.regions is None else self.regions[at])
 
 
 def find_leaf_bounds(nodes: Nodes, root: NodeRange, axes: Axes) -> LeafBounds:

@@ -14,12 +14,15 @@ from sfumato.methods.mondrian.node_counts import Ints, SplitCriteria
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.table.spill import Spill
 
-CANDIDATE = np.dtype(
-    [("rank", np.int64), ("score", np.float64), ("largest", np.int64), ("axis", np.int64), ("code", np.int64),
-     ("rows", np.int64)],
-)  # fmt: skip
-"""A split that may be taken. Along a hierarchy the code is -1; on an ordered axis ``rows`` go left. All have rank 0, but
-for Median the widest axis comes first."""
+CANDIDATE = {
+    score: np.dtype(
+        [("rank", np.int64), ("score", score), ("largest", np.int64), ("axis", np.int64), ("code", np.int64),
+         ("rows", np.int64)],
+    )
+    for score in (np.int64, np.float64)
+}  # fmt: skip
+"""A split that may be taken, by the type of scores. Along a hierarchy the code is -1; on an ordered axis ``rows`` go
+left. All have rank 0, but for Median the widest axis comes first."""
 
 
 def order_keys(listed: NDArray[Any]) -> tuple[NDArray[Any], ...]:

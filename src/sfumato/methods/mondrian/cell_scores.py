@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,6 @@ from sfumato.methods.mondrian.kernels.counted import (
 )
 from sfumato.methods.mondrian.node_counts import Ints, NodeCounts
 
-Floats = NDArray[np.float64]
-
 
 class CellScores:
     """The scores of an axis: of its thresholds in ascending order, or of its division into groups."""
@@ -32,7 +31,7 @@ class CellScores:
         self._ids = [self._count_ids(f) for f in range(len(self.features))]
         """(ids, 4) of each feature, as ``walk_information`` or ``walk_squares`` count them."""
         self._score = [
-            0.0 if feature.is_number else float(information_of_ids(ids, self.table))
+            0.0 if feature.is_number else information_of_ids(ids, self.table)
             for feature, ids in zip(self.features, self._ids, strict=True)
         ]
 
@@ -53,30 +52,25 @@ class CellScores:
         """The score of the node as one part; before any threshold is scored."""
         return self._weigh(self._score)
 
-    def score_thresholds(self, code: Ints) -> Floats:
+    def score_thresholds(self, code: Ints) -> NDArray[Any]:
         """The score of the threshold at each of the next codes, all that occur there."""
-        out = np.zeros(len(code))
+        scores = np.zeros(len(code), dtype=self.counts.criteria.score_type)
         for f, feature in enumerate(self.features):
-            scores = np.zeros(len(code))
             for of, entries in self.counts.entries(self.axis, f, int(code[0]), int(code[-1]) + 1):
                 first, last = np.searchsorted(code, [of[0], of[-1] + 1])
-                ends = np.searchsorted(of, code[first:last], side="right")
+                ends, out = np.searchsorted(of, code[first:last], side="right"), scores[first:last]
+                ids, score, weight = self._ids[f], self._score[f], feature.weight
                 if feature.is_number:
-                    self._score[f] = walk_number(
-                        entries, ends, feature.scale, self._ids[f], self._score[f], scores[first:last]
-                    )
+                    self._score[f] = walk_number(entries, ends, weight, feature.scale, ids, score, out)
                 else:
-                    self._score[f] = walk_label(
-                        entries, ends, self._ids[f], self._score[f], self.table, scores[first:last]
-                    )
-            out += feature.weight * scores
-        return out
+                    self._score[f] = walk_label(entries, ends, weight, ids, score, self.table, out)
+        return scores
 
     def score_groups(self, ranges: Sequence[tuple[int, int]]) -> float:
         """The score of the division into groups, each the codes [first, last)."""
         scores = []
         for f, feature in enumerate(self.features):
-            score, ids = 0.0, self._ids[f]
+            score, ids = 0, self._ids[f]
             for first, last in ranges:
                 for _, entries in self.counts.entries(
                     self.axis, f, max(first, self.first), min(last, self.end)
@@ -96,7 +90,7 @@ class CellScores:
         return self._weigh(scores)
 
     def _weigh(self, scores: Sequence[float]) -> float:
-        total = 0.0
+        total: float = 0  # whole numbers stay whole; sum() would add floats in another way than kernels do
         for feature, score in zip(self.features, scores, strict=True):
             total += feature.weight * score
         return total

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.encoding.domain import EXACT_LIMIT, Domain
 from sfumato.encoding.numbers import Sums
@@ -26,9 +26,9 @@ from sfumato.encoding.targets import (
     sensitive_column,
     targets_of,
 )
-from sfumato.errors import RequirementUnreachable
+from sfumato.errors import PolicyError, RequirementUnreachable
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.kernels.information import FIXED_POINT, information_of
+from sfumato.kernels.information import DIGITS, FIXED_POINT, MOST_ROWS, information_of
 from sfumato.methods.mondrian.kernels.problem import (
     CELL,
     CLOSENESS,
@@ -42,10 +42,12 @@ from sfumato.methods.mondrian.kernels.problem import (
     Cells,
     Queries,
     Rules,
+    ScoreType,
     SensitiveRules,
     Table,
     Targets,
     table,
+    words_of_targets,
 )
 from sfumato.policy import predicate
 from sfumato.policy.kinds import read_exactly
@@ -68,13 +70,29 @@ FINEST = 10**9
 """t is rounded down to nine digits, which asks for a little more, so that its products with counts fit in 124 bits."""
 
 
+GREATEST_SCORE = 1 << 62
+"""No score of labels is farther from 0, so that sums and differences of two fit in 64 bits."""
+
+GREATEST_COST = (1 << 53) - 1
+"""The same of selections: exact as a float, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Target:
     column: Target
     n_classes: int  # 0: a number
     weight: float
+    information: int  # label: entropy of the whole table within its cells, times the rows, in fixed point
     whole: float  # entropy in bits, or variance, of the whole table within its cells
     cell: Cell | None  # of the features outside the quasi-identifier
+
+
+class _Weights(NamedTuple):
+    """What the score of each target is multiplied by before they are summed."""
+
+    of: Sequence[float]
+    gain_scale: float  # see ``Targets``
+    score_type: ScoreType
 
 
 def compile_targets(
@@ -94,44 +112,59 @@ def compile_targets(
         return None, None
     is_mixed = len({target.n_classes > 0 for target in targets}) > 1
     is_relative = len(targets) > 1 and (is_mixed or options.standardize)
-    weighted = list(zip(targets, _choose_weights(targets, columns, is_relative=is_relative), strict=True))
+    if any(target.n_classes == 0 for target in targets):
+        weights = _weigh_numbers(targets, columns, is_relative=is_relative)
+    else:
+        weights = _weigh_labels(targets, columns.n_rows, is_relative=is_relative)
+    weighted = list(zip(targets, weights.of, strict=True))
     labels = [(target, weight) for target, weight in weighted if target.n_classes]
     numbers = [(target, weight) for target, weight in weighted if not target.n_classes]
-    if is_relative:
-        scale = 1.0
-    elif labels:
-        scale = 1.0 / FIXED_POINT
-    else:
-        spread = sum(weight * target.whole for target, weight in numbers)
-        scale = 1.0 / spread if spread > 0 else 0.0
-    compiled = Targets(
-        label=table(TARGET, [_describe_target(target, weight, columns) for target, weight in labels]),
-        number=table(TARGET, [_describe_target(target, weight, columns) for target, weight in numbers]),
-        gain_scale=scale,
-        median_below_gain=float(options.median_below_gain or 0.0),
-    )
-    if all(target.cell is None for target in targets):
-        return compiled, None
-    cells = _compile_cells(labels, numbers, columns)
-    return compiled._replace(label=table(TARGET, []), number=table(TARGET, [])), cells
+    record = TARGET[weights.score_type]
+    least_gain = float(options.median_below_gain) if options.median_below_gain else None
+    none = table(record, [])
+    if any(target.cell is not None for target in targets):
+        cells = _compile_cells(labels, numbers, CELL[weights.score_type], columns)
+        return Targets(none, none, weights.gain_scale, least_gain), cells
+    label = table(record, [_describe_target(target, weight, columns) for target, weight in labels])
+    number = table(record, [_describe_target(target, weight, columns) for target, weight in numbers])
+    several = words_of_targets(label, number)
+    return Targets(label, number, weights.gain_scale, least_gain, several), None
 
 
-def _choose_weights(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> list[float]:
-    """What the score of each target is multiplied by before they are summed.
+def _weigh_labels(labels: Sequence[_Target], n_rows: int, *, is_relative: bool) -> _Weights:
+    """The weights of targets that are all labels: whole numbers, so that scores are.
+
+    No split, of any part of the table, scores less than the whole table as one part; but for roundoff, which is less
+    than a unit for each count, and there are at most twice as many counts as rows.
+    """
+    farthest = [label.information + 2 * n_rows for label in labels]
+    if sum(farthest) > GREATEST_SCORE:
+        raise PolicyError(
+            f"The {len(labels)} labels of the workload cannot be kept predictable in a table of {n_rows:,} rows: "
+            f"their scores would not fit in 64 bits. Ask for fewer labels."
+        )
+    declared = [Fraction(1)] if len(labels) == 1 else [read_exactly(label.weight) for label in labels]
+    one_bit = n_rows << DIGITS
+    units = [label.information or one_bit if is_relative else one_bit for label in labels]
+    shares = [weight * n_rows / unit for weight, unit in zip(declared, units, strict=True)]
+    whole = weights_as_integers(shares, farthest, GREATEST_SCORE)
+    most = max(range(len(whole)), key=whole.__getitem__)
+    return _Weights(whole, float(shares[most] / whole[most]), np.int64)
+
+
+def _weigh_numbers(targets: Sequence[_Target], columns: Columns, *, is_relative: bool) -> _Weights:
+    """The weights of targets among which there is a number.
 
     Scores of numbers are squared units of their codes, which are hundredths for one column and whole numbers for
     another; the weights bring them to the units of the columns themselves.
     """
-    if len(targets) == 1:
-        return [1.0]
     if is_relative:
-        return [_relative_weight(target) for target in targets]
+        return _Weights([_relative_weight(target) for target in targets], 1.0, np.float64)
     units = [columns.scale(each.column).exact_unit for each in targets if isinstance(each.column, Number)]
-    if not units:
-        return [target.weight for target in targets]
-    return weights_as_floats(
-        [read_exactly(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
-    )
+    exact = [read_exactly(target.weight) * unit**2 for target, unit in zip(targets, units, strict=True)]
+    weights = weights_as_floats(exact)
+    spread = sum(weight * target.whole for target, weight in zip(targets, weights, strict=True))
+    return _Weights(weights, 1.0 / spread if spread > 0 else 0.0, np.float64)
 
 
 def _relative_weight(target: _Target) -> float:
@@ -144,10 +177,11 @@ def _list_targets(task: Predict, columns: Columns) -> list[_Target]:
     for target in targets_of(task):
         cell = cell_of(task, target, columns.schema)
         if isinstance(target, Number):
-            n_classes, whole = 0, _variance_within(target, cell, columns)
+            n_classes, information, whole = 0, 0, _variance_within(target, cell, columns)
         else:
-            n_classes, whole = len(columns.count(target)), _entropy_within(target, cell, columns)
-        found.append(_Target(target, n_classes, task.weight, whole, cell))
+            n_classes, information = len(columns.count(target)), _information_within(target, cell, columns)
+            whole = information / FIXED_POINT / columns.n_rows
+        found.append(_Target(target, n_classes, task.weight, information, whole, cell))
     return found
 
 
@@ -170,7 +204,10 @@ def _find_greatest_code(target: Target, columns: Columns) -> int:
 
 
 def _compile_cells(
-    labels: Sequence[tuple[_Target, float]], numbers: Sequence[tuple[_Target, float]], columns: Columns
+    labels: Sequence[tuple[_Target, float]],
+    numbers: Sequence[tuple[_Target, float]],
+    record: np.dtype[np.void],
+    columns: Columns,
 ) -> Cells:
     """Targets over cells, as the kernels see them."""
 
@@ -190,9 +227,9 @@ def _compile_cells(
     ids: list[Counted] = [within(target) for target, _ in (*labels, *numbers)]
     ids += [pair_of(target) for target, _ in labels]
     return Cells(
-        table(CELL, [(place(within(each)), place(pair_of(each)), weight, 1.0) for each, weight in labels]),
+        table(record, [(place(within(each)), place(pair_of(each)), weight, 1.0) for each, weight in labels]),
         table(
-            CELL,
+            record,
             [
                 (place(within(each)), place(each.column), weight / scale_of(each), scale_of(each))
                 for each, weight in numbers
@@ -200,16 +237,19 @@ def _compile_cells(
         ),
         n_ids=max(len(columns.count(column)) for column in ids),
         counts=np.zeros((0, 4), dtype=np.int64),
-        total=np.zeros(0),
     )
 
 
-def _entropy_within(label: Label | Joint, cell: Cell | None, columns: Columns) -> float:
-    """Entropy in bits, within the cells if there are any; in fixed point as scores are, so that order cannot matter."""
+def _information_within(label: Label | Joint, cell: Cell | None, columns: Columns) -> int:
+    """Entropy times the rows, within the cells if there are any; in fixed point as scores are."""
+    if columns.n_rows > MOST_ROWS:
+        raise PolicyError(
+            f"Labels can be kept predictable in tables of up to {MOST_ROWS:,} rows, and this one has "
+            f"{columns.n_rows:,}."
+        )
     cells = np.array([columns.n_rows]) if cell is None else columns.count(cell)
     pairs = columns.count(label if cell is None else Pair(cell, label))
-    bits = int(information_of(cells).sum()) - int(information_of(pairs).sum())
-    return float(bits / FIXED_POINT / columns.n_rows)
+    return int(information_of(cells).sum()) - int(information_of(pairs).sum())
 
 
 def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:
@@ -333,29 +373,32 @@ def compile_queries(
     n_queries = sum(map(len, ranges))
     if n_queries == 0:
         return None
-    weights = [task.weight for task, lines in zip(tasks, ranges, strict=True) for _ in lines]
+    weights = [read_exactly(task.weight) for task, lines in zip(tasks, ranges, strict=True) for _ in lines]
     lines = np.concatenate(ranges)
+    largest_sum = GREATEST_COST // max(n_rows, 1)
     return Queries(
         np.ascontiguousarray(lines[:, :, 0]),
         np.ascontiguousarray(lines[:, :, 1]),
-        weights_as_integers(weights, n_rows),
+        np.array(weights_as_integers(weights, [1] * n_queries, largest_sum), dtype=np.int64),
     )
 
 
-def weights_as_integers(weights: Sequence[float], n_rows: int) -> NDArray[np.int64]:
-    """Whole numbers in the same proportions as these decimals, so that costs are exact.
+def weights_as_integers(weights: Sequence[Fraction], farthest: Sequence[int], limit: int) -> list[int]:
+    """Whole numbers in the same proportions, so that what they weigh is exact.
 
-    Their sum times the rows stays below 2^53. Proportions that need more are rounded, but never to 0.
+    Each may be multiplied by what is ``farthest`` from 0, and the sum is at most ``limit``. Proportions that need more
+    are rounded, but never to 0.
 
-    >>> weights_as_integers([1.0, 0.25, 0.1], n_rows=1000).tolist()
+    >>> weights_as_integers([Fraction(1), Fraction(1, 4), Fraction(1, 10)], [1, 1, 1], limit=27)
     [20, 5, 2]
+    >>> weights_as_integers([Fraction(1), Fraction(1, 4), Fraction(1, 10)], [1, 1, 1], limit=26)
+    [17, 4, 1]
     """
-    exact = _find_whole_numbers([read_exactly(weight) for weight in weights])
-    largest_sum = (2**53 - 1) // max(n_rows, 1)
-    total = sum(exact)
-    if total > largest_sum:
-        exact = [max(1, w * (largest_sum - len(exact)) // total) for w in exact]
-    return np.array(exact, dtype=np.int64)
+    whole = _find_whole_numbers(weights)
+    total = sum(w * most for w, most in zip(whole, farthest, strict=True))
+    if total > limit:
+        whole = [max(1, w * (limit - sum(farthest)) // total) for w in whole]
+    return whole
 
 
 def weights_as_floats(weights: Sequence[Fraction]) -> list[float]:

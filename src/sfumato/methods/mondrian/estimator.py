@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import did_you_mean
 from sfumato.methods.mondrian.estimator_input import EstimatorError, add_targets, make_schema, open_input
-from sfumato.methods.mondrian.grow import partition
+from sfumato.methods.mondrian.method import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import Output
@@ -97,15 +97,7 @@ class Mondrian:
             Output(self.output),
         ).expand(table.names)
         policy.check_columns(table.names)
-        self.recoding_ = partition(
-            table,
-            policy.schema,
-            policy.requirements,
-            workload=policy.workload,
-            options=options,
-            output=policy.output,
-            threads=self.threads,
-        ).recoding
+        self.recoding_ = partition(table, policy, threads=self.threads).recoding
         self.left_out_ = gone.union(*(task.targets for task in policy.predictions))
         self._note_columns(source)
         return self

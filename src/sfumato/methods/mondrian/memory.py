@@ -22,12 +22,17 @@ from sfumato.kernels.information import information_table
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import n_cores
 from sfumato.methods.mondrian.begun_tree import BegunTree, OpenNode
-from sfumato.methods.mondrian.kernels.frequency import fill_ranges, n_words
+from sfumato.methods.mondrian.kernels.frequency import fill_ranges
 from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
 from sfumato.methods.mondrian.kernels.problem import BLOCK, Cells, Scratch, Table, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.select import split_for_queries
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
+
+Codes = NDArray[np.uint32]
+
+ROWS_TO_TURN = 4096
+"""Rows that are brought at once from column order into row order."""
 
 SMALLEST_TASK = 4096
 """Rows below which a node is not worth a task of its own."""
@@ -47,40 +52,34 @@ class GrownPart:
 
 
 class TreeGrower:
-    """Rows that fit in memory.
+    """Rows that fit in memory, put in the order of the leaves while the tree grows.
 
-    codes   (n, axes) uint32    the quasi-identifiers, encoded; kept as they are
-    extra   (n, columns) uint32 targets and sensitive values
+    columns      (n, columns) uint32, in any layout: quasi-identifiers, then targets and sensitive values
+    n_columns    how many of the columns these are; all if None
+    order        the order of rows to start with; None: as they are
+    keeps_codes  a score may number the codes in ``rows`` anew, so it needs ``columns``, too; Median does not
     """
 
     def __init__(
-        self, codes: NDArray[np.uint32], extra: NDArray[np.uint32], *, threads: int | None = None
-    ) -> None:
-        rows = np.empty((len(codes), codes.shape[1] + extra.shape[1] + 1), dtype=np.uint32)
-        rows[:, : codes.shape[1]] = codes
-        rows[:, codes.shape[1] : -1] = extra
-        rows[:, -1] = np.arange(len(codes), dtype=np.uint32)
-        self._hold(rows, codes, threads)
-
-    @classmethod
-    def of_rows(
-        cls,
-        rows: NDArray[np.uint32],
+        self,
+        columns: Codes,
         n_axes: int,
         *,
+        n_columns: int | None = None,
         order: NDArray[np.int64] | None = None,
+        keeps_codes: bool = True,
         threads: int | None = None,
-    ) -> TreeGrower:
-        """An engine over these rows, put into this order; their last column is free for the row number."""
-        codes = rows[:, :n_axes].copy()
-        rows[:, -1] = np.arange(len(rows), dtype=np.uint32)
-        engine = cls.__new__(cls)
-        engine._hold(rows if order is None else rows.take(order, axis=0), codes, threads)  # noqa: SLF001 - its own
-        return engine
-
-    def _hold(self, rows: NDArray[np.uint32], codes: NDArray[np.uint32], threads: int | None) -> None:
-        self.rows, self.codes, self.n_rows = rows, codes, len(rows)
-        self.threads = threads or n_cores()
+    ) -> None:
+        self.n_rows, n_columns = len(columns), n_columns or columns.shape[1]
+        self.n_axes, self.threads = n_axes, threads or n_cores()
+        self.codes = np.asfortranarray(columns[:, :n_axes]) if keeps_codes else None
+        rows = np.empty((self.n_rows, n_columns + 1), dtype=np.uint32)
+        for start in range(0, self.n_rows, ROWS_TO_TURN):  # a few at a time stay in the cache
+            some = slice(start, start + ROWS_TO_TURN)
+            taken = columns[some] if order is None else columns.take(order[some], axis=0)
+            rows[some, :-1] = taken[:, :n_columns]
+        rows[:, -1] = np.arange(self.n_rows, dtype=np.uint32) if order is None else order
+        self.rows = rows
 
     def grow(
         self, problem: SplitProblem, *, begun: BegunTree | None = None, progress: RowCounter = lambda _: None
@@ -91,9 +90,10 @@ class TreeGrower:
         that was ``begun`` is grown on at its leaves.
         """
         if begun is None:
-            known = range_of_codes(self.codes, problem.axes, has_queries=problem.queries is not None)
+            known = range_of_codes(self.rows, problem.axes, has_queries=problem.queries is not None)
             begun = BegunTree.of_root(known, self.n_rows)
-        grower = _Grower(self.rows, self.codes, problem, threads=self.threads, progress=progress)
+        codes = None if problem.targets is None else self.codes
+        grower = _Grower(self.rows, codes, problem, threads=self.threads, progress=progress)
         return join_parts(grower.run(begun))
 
     def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
@@ -130,13 +130,7 @@ class _Grower:
     """The work of one growth: a pool of threads, one scratch space each."""
 
     def __init__(
-        self,
-        rows: NDArray[np.uint32],
-        codes: NDArray[np.uint32],
-        problem: SplitProblem,
-        *,
-        threads: int,
-        progress: RowCounter,
+        self, rows: Codes, codes: Codes | None, problem: SplitProblem, *, threads: int, progress: RowCounter
     ) -> None:
         self.rows, self.codes, self.problem = rows, codes, problem
         self.threads, self.progress = threads, progress
@@ -144,7 +138,7 @@ class _Grower:
         cells = problem.cells
         targets = problem.targets
         has_labels = (targets is not None and len(targets.label)) or (cells is not None and len(cells.label))
-        self.table = information_table(len(rows)) if has_labels else np.zeros(1)
+        self.table = information_table(len(rows)) if has_labels else np.zeros(1, dtype=np.int64)
         self.most_children = max(2, int(problem.axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         """Rows up to which a node is grown whole, by one call."""
@@ -229,7 +223,7 @@ class _Grower:
         regions[0] = region
         table = task.first_of(1 + self.most_children)
         n_nodes = split_for_queries(
-            self.rows, self.codes, table, bounds, regions,
+            self.rows, table, bounds, regions,
             self.problem.queries, self.grid, self.problem.rules, self.scratch(),
         )  # fmt: skip
         nodes = table.view(np.ndarray)[:n_nodes].copy()
@@ -244,7 +238,7 @@ class _Grower:
         """The nodes that grow below a node, itself the first; or with ``once`` only its children."""
         nodes, problem = task.first_of(capacity), self.problem
         n_nodes = fill_subtree(
-            self.rows, self.codes, nodes, once, bounds,
+            self.rows, self.codes, nodes, once, bounds, problem.least_gain,
             self.grid, problem.targets, self.own_cells(), problem.rules, self.table, self.scratch(),
         )  # fmt: skip
         return nodes.view(np.ndarray)[:n_nodes].copy()
@@ -252,26 +246,24 @@ class _Grower:
     def scratch(self) -> Scratch:
         """The working space of this thread."""
         if not hasattr(self.local, "scratch"):
-            self.local.scratch = new_scratch(self.rows, self.codes, self.problem, widest=self.widest)
+            self.local.scratch = new_scratch(self.rows, self.problem, widest=self.widest)
         return self.local.scratch  # type: ignore[no-any-return]
 
     def own_cells(self) -> Cells | None:
         """The cells with working space for this thread."""
         cells = self.problem.cells
         if cells is not None and not hasattr(self.local, "cells"):
-            self.local.cells = cells._replace(
-                counts=np.zeros((cells.n_ids, 4), dtype=np.int64),
-                total=np.empty(len(self.scratch().score), dtype=np.float64),
-            )
+            self.local.cells = cells._replace(counts=np.zeros((cells.n_ids, 4), dtype=np.int64))
         return None if cells is None else self.local.cells
 
 
-def range_of_codes(codes: NDArray[np.uint32], axes: Axes, *, has_queries: bool = False) -> NodeRange:
-    """The range of a root that has these codes."""
-    low, high = np.zeros((2, codes.shape[1]), dtype=np.int64)
-    fill_ranges(codes, low, high)
-    whole = NodeRange.of_root(axes, high + 1, has_queries=has_queries)
-    return replace(whole, low=low)
+def range_of_codes(rows: Codes, axes: Axes, *, has_queries: bool = False) -> NodeRange:
+    """The range of a root that has these rows, (n, axes and further columns)."""
+    low, high = np.zeros((2, rows.shape[1]), dtype=np.int64)
+    fill_ranges(rows, low, high)
+    n_axes = len(axes.is_tree)
+    whole = NodeRange.of_root(axes, high[:n_axes] + 1, has_queries=has_queries)
+    return replace(whole, low=low[:n_axes])
 
 
 def bounds_of_open(n: int, task: OpenNode) -> NDArray[np.int64]:
@@ -281,14 +273,10 @@ def bounds_of_open(n: int, task: OpenNode) -> NDArray[np.int64]:
     return bounds
 
 
-def new_scratch(
-    rows: NDArray[np.uint32], codes: NDArray[np.uint32], problem: SplitProblem, *, widest: int | None = None
-) -> Scratch:
+def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
     """Working space of one thread; no attribute has more than ``widest`` codes."""
     axes, targets, rules, queries = problem.axes, problem.targets, problem.rules, problem.queries
-    n = len(rows)
-    if widest is None:
-        widest = int(codes.max(initial=0)) + 1
+    n, n_axes = len(rows), len(axes.is_tree)
     children = int(axes.n_children.max(initial=0))
     n_bins = max(widest, children, 2048, min(1 << 16, 8 * n))
     distinct = min(n, max(widest, children)) + 2 + (0 if queries is None else len(queries.weight))
@@ -296,19 +284,20 @@ def new_scratch(
     n_values = 0 if sensitive is None else sensitive.n_values
     n_recursive = 0 if sensitive is None else len(sensitive.recursive)
     largest_l = 1 if sensitive is None else int(sensitive.recursive["l"].max(initial=1))
-    words = 2 if targets is None else n_words(targets)
+    words = 2 if targets is None else targets.n_words
     has_more = problem.cells is not None or queries is not None
     needs_order = has_more or sensitive is not None or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * words, dtype=np.int64),
-        listed=np.empty(codes.shape[1], dtype=np.uint64),
-        base=np.empty(codes.shape[1], dtype=np.uint64),
-        width=np.empty(codes.shape[1], dtype=np.float64),
+        listed=np.empty(n_axes, dtype=np.uint64),
+        base=np.empty(n_axes, dtype=np.uint64),
+        width=np.empty(n_axes, dtype=np.float64),
         places=np.empty((2, BLOCK), dtype=np.uint64),
         code=np.empty(distinct, dtype=np.int64),
         total=np.empty((words, distinct), dtype=np.int64),
-        score=np.empty(distinct, dtype=np.float64),
-        right=np.empty(distinct if words > 2 else 0, dtype=np.float64),
+        score=np.empty(distinct, dtype=problem.score_type),
+        right=np.empty(distinct if words > 2 else 0, dtype=problem.score_type),
+        lowest=problem.lowest,
         is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),

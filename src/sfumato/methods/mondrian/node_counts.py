@@ -19,14 +19,13 @@ from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
     add_words,
-    n_words,
     single_packing,
 )
 from sfumato.methods.mondrian.kernels.problem import Cells, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
-from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.methods.mondrian.statistics import GroupStatistics, count_type
 from sfumato.table.spill import Spill
 
 Ints = NDArray[np.int64]
@@ -49,22 +48,28 @@ class SplitCriteria:
     """How splits are compared, and which are allowable: prepared once for all nodes of a tree."""
 
     def __init__(self, problem: SplitProblem) -> None:
+        self._problem = problem
         axes, targets = problem.axes, problem.targets
         self.axes, self.targets, self.rules, self.queries = axes, targets, problem.rules, problem.queries
         self.grid = pack_axes(axes)
         self.n_axes = len(axes.root)
         self.features = () if problem.cells is None else list_cell_targets(problem.cells)
         self.is_scored = targets is not None
-        self.n_words = 1 if targets is None or self.features else int(n_words(targets))
+        self.n_words = 1 if targets is None or self.features else targets.n_words
         """Words that sum up a code or a node, see ``kernels.frequency``."""
         has_labels = targets is not None and len(targets.label)
         has_labels = has_labels or any(not feature.is_number for feature in self.features)
-        self.table = information_table(TABLE) if has_labels else np.zeros(1)
+        self.table = information_table(TABLE) if has_labels else np.zeros(1, dtype=np.int64)
+        self.score_type, self.lowest = problem.score_type, problem.lowest
         single = None if targets is None else targets.label if len(targets.label) else targets.number
         self.column = int(single[0].column) if single is not None and self.n_words == 2 else 0
         sensitive = problem.rules.sensitive
         self.values = np.zeros(0 if sensitive is None else sensitive.n_values, dtype=np.int64)
         self.work = work_of(sensitive)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Elsewhere it is prepared again: that is quicker than to send the table of logarithms."""
+        return SplitCriteria, (self._problem,)
 
     def whole(self, n_codes: Sequence[int]) -> NodeRange:
         """The range of the root: each axis has so many codes, from 0 on."""
@@ -87,11 +92,11 @@ def list_cell_targets(cells: Cells) -> tuple[CellTarget, ...]:
     """The targets over cells, labels before numbers."""
     return (
         *(
-            CellTarget(False, int(t.value), int(t.cell), float(t.weight), 1.0, cells.n_ids)
+            CellTarget(False, int(t.value), int(t.cell), t.weight.item(), 1.0, cells.n_ids)
             for t in cells.label
         ),
         *(
-            CellTarget(True, int(t.cell), int(t.value), float(t.weight), float(t.scale), cells.n_ids)
+            CellTarget(True, int(t.cell), int(t.value), t.weight.item(), float(t.scale), cells.n_ids)
             for t in cells.number
         ),
     )
@@ -114,7 +119,7 @@ class WordLayout:
 def choose_layout(criteria: SplitCriteria, n_rows: int) -> WordLayout:
     """The smallest layout for a node of so many rows."""
     if criteria.n_words == 1:
-        return WordLayout(1, 0, np.uint32)
+        return WordLayout(1, 0, count_type(n_rows))
     assert criteria.targets is not None
     shift = int(single_packing(n_rows, criteria.targets)) if criteria.n_words == 2 else 0
     return WordLayout(1 if shift else criteria.n_words, shift, np.int64)
@@ -269,6 +274,15 @@ class NodeCounts:
         for axis, statistics in self.statistics.items():
             statistics.merge(other.statistics[axis])
 
+    @property
+    def can_subtract(self) -> bool:
+        """Are counts of a child those of the node less its other children's? Ends of codes and sorted runs are not."""
+        return not (self.sorted or self.criteria.features or self.statistics or self.code_ends is not None)
+
+    def subtract(self, other: NodeCounts) -> None:
+        """Take away the counts of some rows of the node, which were gathered by the same plan."""
+        self.lines[:] -= other.lines
+
     def discard(self) -> None:
         """Nobody will look at these counts again."""
         for counts in (*self.sorted.values(), *(one for each in self.features.values() for one in each)):
@@ -277,7 +291,7 @@ class NodeCounts:
     @property
     def _counted(self) -> Sequence[int]:
         """The axes that are counted row by row, not all of them in one go."""
-        return self.plan.axes if self.features or self.statistics else [*self.sorted]
+        return self.plan.axes if self.criteria.features or self.statistics else [*self.sorted]
 
     def _places(self, rows: Codes, axis: int) -> NDArray[np.uint64]:
         """Where the code of each row stands on an axis."""
@@ -285,7 +299,7 @@ class NodeCounts:
 
     def _add_lines(self, rows: Codes) -> None:
         criteria, layout, lines = self.criteria, self.layout, self.lines
-        if layout.dtype is np.uint32:
+        if criteria.n_words == 1:
             add_counts(rows, self._listed, self._base, lines)
         elif layout.shift:
             add_packed(rows, criteria.column, self._listed, self._base, layout.shift, lines)

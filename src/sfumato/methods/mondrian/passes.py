@@ -17,7 +17,6 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
 from sfumato.methods.mondrian.sample import LeafStatistics
 from sfumato.methods.mondrian.statistics import GroupStatistics
-from sfumato.randomness import Random
 from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
@@ -43,18 +42,6 @@ class TreePlaces:
         if self._last is None or self._last[0] is not rows:
             self._last = rows, self.descent.leaves(rows)
         return self._last[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RandomPlaces:
-    """Each row goes to a random part."""
-
-    n_parts: int
-    random: Random
-
-    def of(self, rows: Codes) -> Ints:
-        """The part of each row."""
-        return self.random.integers(self.n_parts, size=len(rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

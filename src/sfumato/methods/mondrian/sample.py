@@ -1,4 +1,4 @@
-"""The steps of Rothko-S on its tree [LDR08, section 5.2]; ``rothko`` reads and writes the rows between them.
+"""The steps of Rothko-S on its tree [LDR08, section 5.2]; ``tree_run`` reads and writes the rows between them.
 
 problem = optimistic_problem(...)                 tests in place of definitions
 nodes = grow_on_sample(...)                       (optimistic) growth phase
@@ -80,11 +80,9 @@ def grow_on_sample(
     progress: RowCounter = lambda _: None,
 ) -> Nodes:
     """The partition tree of a sample, (n, axes and extra columns); start and end of a node count its rows."""
-    n_axes = len(problem.axes.is_tree)
-    codes = np.ascontiguousarray(rows[:, :n_axes])
-    engine = TreeGrower(codes, rows[:, n_axes:], threads=threads)
-    own = replace(range_of_codes(codes, problem.axes), cover=known.cover, region=known.region)
-    return engine.grow(problem, begun=BegunTree.of_root(own, len(rows)), progress=progress)
+    grower = TreeGrower(rows, len(problem.axes.is_tree), threads=threads)
+    own = replace(range_of_codes(grower.rows, problem.axes), cover=known.cover, region=known.region)
+    return grower.grow(problem, begun=BegunTree.of_root(own, len(rows)), progress=progress)
 
 
 # ---- what fits in memory -----------------------------------------------------------------------------------

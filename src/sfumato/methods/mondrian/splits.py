@@ -49,10 +49,10 @@ from sfumato.methods.mondrian.kernels.counted import (
 )
 from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
-from sfumato.methods.mondrian.kernels.scores import NO_SCORE
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
+from sfumato.table.spill import Spill
 
 FIRST_LISTED, MORE = 4096, 64
 """Candidates that are listed at first, and how many times as many each time that none of them is allowable."""
@@ -101,6 +101,37 @@ class Children:
         return int(self.words[:, 0].max())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The split of a node, None for a leaf, and the hierarchy nodes that cover its rows."""
+
+    split: Split | None
+    covers: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChoosePlan:
+    """Choose the split of a node where its counts are gathered, so that these can stay there.
+
+    Where one pass is not enough, the answer is the counts.
+    """
+
+    counting: CountPlan
+    known: NodeRange
+
+    @property
+    def n_bytes(self) -> int:
+        return self.counting.n_bytes
+
+    def new(self, room: int, spill: Spill | None) -> NodeCounts:
+        return self.counting.new(room, spill)
+
+    def answer(self, state: NodeCounts) -> Choice | NodeCounts:
+        splitter = Splitter(self.counting.criteria, self.known, self.counting.n_rows)
+        splitter.take(state)
+        return Choice(splitter.result, splitter.covers) if splitter.is_decided else state
+
+
 Plan = CountPlan | CandidatePlan
 State = NodeCounts | CandidateStatistics
 
@@ -110,27 +141,37 @@ class Splitter:
 
     plan              what must be gathered next; None once the split is known
     result            the split, None for a leaf
+    counts            what the split was chosen from, if counts of a child can be subtracted from it
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
     def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int) -> None:
-        self.criteria, self.n_rows = criteria, n_rows
+        self.criteria, self.known, self.n_rows = criteria, known, n_rows
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
         self.is_exact = known.is_exact | (self.low == self.high)
         self.region = None if known.region is None else QueryRegion(*(ends.copy() for ends in known.region))
         self.result: Split | None = None
+        self.counts: NodeCounts | None = None
+        self._covers: Ints | None = None
         self._node: Ints = np.array([n_rows])
         self._active = NO_INTS
         self._children: dict[int, Children] = {}
         self._steps = self._choose()
         self.plan: Plan | None = next(self._steps, None)
 
-    def take(self, state: Any) -> None:
-        """Take what was gathered of all rows of the node."""
+    def take(self, found: Any) -> None:
+        """Take what was gathered of all rows of the node, or what was chosen from it."""
+        if isinstance(found, Choice):
+            self.plan, self.result, self._covers = None, found.split, found.covers
+            return
         try:
-            self.plan = self._steps.send(state)
+            self.plan = self._steps.send(found)
         except StopIteration:
             self.plan = None
+
+    def count_as(self, parent: CountPlan) -> None:
+        """Gather what was gathered of the node's parent, so that one can be subtracted from the other."""
+        self.plan = parent
 
     @property
     def is_decided(self) -> bool:
@@ -142,9 +183,16 @@ class Splitter:
         assert self.plan is not None
         return self.plan
 
+    def ask(self, *, keeps_counts: bool) -> Plan | ChoosePlan:
+        """What must be gathered next; counts that nobody keeps are answered by what is chosen from them."""
+        plan = self.open_plan
+        return plan if keeps_counts or not isinstance(plan, CountPlan) else ChoosePlan(plan, self.known)
+
     @property
     def covers(self) -> Ints:
         """The lowest hierarchy node of each tree axis that covers the rows, -1 elsewhere; known once decided."""
+        if self._covers is not None:
+            return self._covers
         covers = np.full(self.criteria.n_axes, -1, dtype=np.int64)
         for axis in np.flatnonzero(self.criteria.axes.is_tree).tolist():
             covers[axis] = self._cover(axis)
@@ -169,19 +217,21 @@ class Splitter:
             self.criteria, known, self.n_rows, tuple(open_axes.tolist()), bool(unknown.any())
         )
         assert isinstance(counts, NodeCounts)
-        try:
-            self._note(counts)
-            for purpose in self._purposes():
-                best = yield from self._find_best(purpose, counts)
-                if best is not None and (
-                    purpose is not Purpose.SCORE or not self._is_left_to_median(best, counts)
-                ):
-                    self._split(best, counts, stays=purpose is Purpose.QUERIES)
-                    return
-                if best is None and purpose is Purpose.SCORE:
-                    return
-        finally:
-            counts.discard()
+        yield from self._choose_from(counts)
+        counts.discard()  # only now: whoever leaves before may hand them to somebody else
+        self.counts = counts if counts.can_subtract else None
+
+    def _choose_from(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+        self._note(counts)
+        for purpose in self._purposes():
+            best = yield from self._find_best(purpose, counts)
+            if best is not None and (
+                purpose is not Purpose.SCORE or not self._is_left_to_median(best, counts)
+            ):
+                self._split(best, counts, stays=purpose is Purpose.QUERIES)
+                return
+            if best is None and purpose is Purpose.SCORE:
+                return
 
     def _note(self, counts: NodeCounts) -> None:
         """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""
@@ -203,7 +253,7 @@ class Splitter:
             yield Purpose.QUERIES
         if self.criteria.is_scored:
             yield Purpose.SCORE
-        if self.criteria.targets is None or self.criteria.targets.median_below_gain > 0.0:
+        if self.criteria.targets is None or self.criteria.targets.median_below_gain is not None:
             yield Purpose.MEDIAN
 
     def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, State, BestSplit | None]:
@@ -241,15 +291,20 @@ class Splitter:
 
     def _take_first(self, purpose: Purpose, axes: Sequence[int], take: Any) -> BestSplit | None:
         """The best split of all axes; for Median that of the first axis that has one."""
-        score = NO_SCORE if purpose is not Purpose.QUERIES else -float(self.n_rows * self._active_weight())
         # no part is smaller than 0 rows: a tie with no split loses
-        none = BestSplit(-1, -1, score, 0 if purpose is Purpose.QUERIES else self.n_rows)
+        none = BestSplit(-1, -1, self._no_split(purpose), 0 if purpose is Purpose.QUERIES else self.n_rows)
         best = none
         for axis in axes:
             best = BestSplit(*take(axis, best))
             if purpose is Purpose.MEDIAN and best.axis >= 0:
                 break
         return best if best.axis >= 0 else None
+
+    def _no_split(self, purpose: Purpose) -> float:
+        """A score that a split must exceed."""
+        if purpose is not Purpose.QUERIES:
+            return self.criteria.lowest
+        return self.criteria.score_type(-self.n_rows * self._active_weight()).item()
 
     # -- one axis ------------------------------------------------------------------------------------
 
@@ -314,7 +369,9 @@ class Splitter:
         criteria, n = self.criteria, len(code)
         return Scratch(
             bins=NO_INTS, listed=NO_WORDS, base=NO_WORDS, width=NO_FLOATS, places=NO_TABLE.view(np.uint64),
-            code=code, total=total, score=np.empty(n), right=np.empty(n), is_fine=np.empty((2, n), dtype=np.bool_),
+            code=code, total=total, score=np.empty(n, dtype=criteria.score_type),
+            right=np.empty(n, dtype=criteria.score_type), lowest=criteria.lowest,
+            is_fine=np.empty((2, n), dtype=np.bool_),
             order=NO_INTS, key=NO_INTS, place=place, values=criteria.values,
             is_top=NO_TABLE.astype(np.bool_), top=NO_TABLE, n_top=NO_INTS, work=criteria.work,
         )  # fmt: skip
@@ -346,19 +403,22 @@ class Splitter:
 
     def _score_children(self, purpose: Purpose, axis: int, children: Children, counts: NodeCounts) -> float:
         criteria = self.criteria
+        found: tuple[float, int]  # with the largest part
         if purpose is Purpose.MEDIAN:
-            return 0.0
+            return criteria.score_type(0).item()
         if purpose is Purpose.QUERIES:
             sizes = np.cumsum(children.words[:, 0])
             scratch = self._make_scratch(children.at, np.stack([sizes, sizes]))
-            cost, _ = cost_of_parts(
+            found = cost_of_parts(
                 axis, self._cover(axis), len(sizes), self._active, self._queries(), criteria.grid, scratch
             )
-            return float(cost)
+            return found[0]
         if criteria.features:
             first = criteria.axes.node_low[children.branch]
             return CellScores(counts, axis).score_groups(list(zip(first, children.last + 1, strict=True)))
-        return float(score_parts(children.words, self._node, criteria.targets, criteria.table)[0])
+        scores = np.empty(len(children.at), dtype=criteria.score_type)
+        found = score_parts(children.words, self._node, criteria.targets, criteria.table, scores)
+        return found[0]
 
     def _take_parts(
         self, axis: int, children: Children, score: float, bins: Bins | None, best: BestSplit
@@ -396,7 +456,7 @@ class Splitter:
         self, purpose: Purpose, axes: Sequence[int], counts: NodeCounts, floor: Any, n: int
     ) -> tuple[NDArray[Any], bool]:
         """The best n candidates after ``floor``, best first, whether or not they are allowable; and are these all?"""
-        listed, is_all = np.zeros(0, dtype=CANDIDATE), True
+        listed, is_all = np.zeros(0, dtype=CANDIDATE[self.criteria.score_type]), True
         for rank, axis in enumerate(axes):
             for found in self._score_candidates(purpose, axis, counts):
                 found["axis"], found["rank"] = axis, rank if purpose is Purpose.MEDIAN else 0
@@ -410,13 +470,13 @@ class Splitter:
     def _score_candidates(self, purpose: Purpose, axis: int, counts: NodeCounts) -> Iterator[NDArray[Any]]:
         """The candidates of an axis that leave enough rows in every part."""
         criteria, least = self.criteria, self.criteria.rules.least_rows
-        no_split = -np.inf if purpose is not Purpose.QUERIES else -float(self.n_rows * self._active_weight())
+        no_split, record = self._no_split(purpose), CANDIDATE[criteria.score_type]
         if criteria.axes.is_tree[axis]:
             children = self._find_children(axis, counts)
             if len(children.at) > 1 and children.words[:, 0].min() >= least:
                 score = self._score_children(purpose, axis, children, counts)
                 if score > no_split:
-                    yield np.array([(0, score, children.largest, axis, -1, 0)], dtype=CANDIDATE)
+                    yield np.array([(0, score, children.largest, axis, -1, 0)], dtype=record)
             return
         for m, scratch in self._walk(purpose, axis, counts):
             if purpose is Purpose.SCORE and not criteria.features:
@@ -432,8 +492,8 @@ class Splitter:
                 )
             else:
                 first, last = np.searchsorted(scratch.total[0, :m], [least, self.n_rows - least + 1]).tolist()
-            found = np.zeros(max(0, last - first), dtype=CANDIDATE)
-            found["score"] = 0.0 if purpose is Purpose.MEDIAN else scratch.score[first:last]
+            found = np.zeros(max(0, last - first), dtype=record)
+            found["score"] = 0 if purpose is Purpose.MEDIAN else scratch.score[first:last]
             found["code"], found["rows"] = scratch.code[first:last], scratch.total[0, first:last]
             found["largest"] = np.maximum(found["rows"], self.n_rows - found["rows"])
             yield found[found["score"] > no_split]
@@ -445,7 +505,7 @@ class Splitter:
         own = found.listed[found.listed["axis"] == axis]
         if self.criteria.axes.is_tree[axis]:
             children = self._find_children(axis, counts)
-            return self._take_parts(axis, children, float(own["score"][0]), found.bins(axis), best)
+            return self._take_parts(axis, children, own["score"][0].item(), found.bins(axis), best)
         own = np.sort(own, order="code")
         rows = own["rows"].copy()
         scratch = self._make_scratch(own["code"].copy(), np.stack([rows, rows]))
@@ -462,7 +522,7 @@ class Splitter:
         """Does it gain less than the limit below which Median splits? Never if there is no such limit."""
         targets = self.criteria.targets
         assert targets is not None
-        if targets.median_below_gain <= 0.0:
+        if targets.median_below_gain is None:
             return False
         return self._gain(best.score, counts) < targets.median_below_gain
 
@@ -473,7 +533,7 @@ class Splitter:
         if criteria.features:
             unsplit = CellScores(counts, counts.plan.axes[0]).score_unsplit()
         else:
-            unsplit = float(information_of_words(self._node, criteria.targets, criteria.table))
+            unsplit = information_of_words(self._node, criteria.targets, criteria.table)
         return (score - unsplit) * criteria.targets.gain_scale / self.n_rows
 
     def _split(self, best: BestSplit, counts: NodeCounts, *, stays: bool) -> None:

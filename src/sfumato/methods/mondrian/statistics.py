@@ -17,6 +17,15 @@ Flags = NDArray[np.bool_]
 NOTHING = table(VALUES, []), table(VARIANCE, [])
 
 
+def count_type(n_rows: int) -> type[np.uint32 | np.int64]:
+    """The type of counts of so many rows: the smaller one as long as it holds them."""
+    return np.uint32 if n_rows < LARGE else np.int64
+
+
+LARGE = 1 << 32
+"""Rows that four bytes cannot count."""
+
+
 class GroupStatistics:
     """Rows, rows of each sensitive value and moments of each sensitive number, of every group.
 
@@ -29,8 +38,10 @@ class GroupStatistics:
         sensitive = rules.sensitive
         self._values, self._numbers = NOTHING if sensitive is None else (sensitive.values, sensitive.variance)
         self.n_rows = np.zeros(n_groups, dtype=np.int64)
-        self.values = np.zeros((n_groups, 0 if sensitive is None else sensitive.n_values), dtype=np.uint32)
+        n_values = 0 if sensitive is None else sensitive.n_values
+        self.values: NDArray[np.integer[Any]] = np.zeros((n_groups, n_values), dtype=count_type(0))
         self.moments = np.zeros((n_groups, len(self._numbers), 4), dtype=np.int64)
+        self._n_all = 0
 
     @staticmethod
     def bytes_per_group(rules: Rules) -> int:
@@ -40,13 +51,20 @@ class GroupStatistics:
 
     def add(self, rows: Codes, group: NDArray[Any]) -> None:
         """Some rows, (n, axes and extra columns), and the group of each."""
+        self._make_room(len(rows))
         add_rows(rows, group, self._values, self._numbers, self.n_rows, self.values, self.moments)
 
     def merge(self, other: GroupStatistics) -> None:
         """The rows of another part of the table."""
+        self._make_room(other._n_all)
         self.n_rows += other.n_rows
-        self.values += other.values
+        self.values += other.values.astype(self.values.dtype, copy=False)
         self.moments += other.moments
+
+    def _make_room(self, n_rows: int) -> None:
+        """Counts may grow by so many rows."""
+        self._n_all += n_rows
+        self.values = self.values.astype(count_type(self._n_all), copy=False)
 
     def as_bins(self, edges: Ints) -> Bins:
         """The groups as bins of an axis, of which all but the last one end with these codes; used up by this."""
@@ -60,11 +78,11 @@ class GroupStatistics:
     def hold_as_one(self, groups: Ints) -> bool:
         """Would these groups satisfy the requirement if they were one? Without any row, they would."""
         n_rows = self.n_rows[groups].sum(keepdims=True)
-        values = self.values[groups].sum(axis=0, keepdims=True, dtype=np.uint32)
+        values = self.values[groups].sum(axis=0, keepdims=True, dtype=self.values.dtype)
         moments = self.moments[groups].sum(axis=0, keepdims=True)
         return bool(n_rows[0] == 0 or self._find_holding(n_rows, values, moments)[0])
 
-    def _find_holding(self, n_rows: Ints, values: NDArray[np.uint32], moments: Ints) -> Flags:
+    def _find_holding(self, n_rows: Ints, values: NDArray[np.integer[Any]], moments: Ints) -> Flags:
         out = np.zeros(len(n_rows), dtype=np.bool_)
         fill_holds(n_rows, values, moments, self.rules, work_of(self.rules.sensitive), out)
         return out

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.engines.engine import Resources
+from sfumato.engines.start import start_engine
 from sfumato.errors import InputError
 from sfumato.methods.risk_utility.encode import encode_tables
 from sfumato.methods.risk_utility.optimize import optimize
@@ -68,7 +70,7 @@ def generalize_rows(
     rules = replace(rules, schema=Schema(known))
     method = rules.options_for(RiskUtilityOptions)
     found = encode_tables(source, rules.schema, method, side.source)
-    optimum = optimize(found.problem, method, threads=threads, progress=progress)
+    optimum = optimize(found.problem, method, engine=start_engine(Resources(threads)), progress=progress)
     return publish_rows(source, rules, found, optimum.solution.levels)
 
 

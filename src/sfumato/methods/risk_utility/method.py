@@ -49,7 +49,7 @@ class RiskUtility:
             return _draw(source, policy, engine, chance, extras, progress)
         policy, side = with_side_table(policy, extras.side_table)
         found = generalize_table(
-            source, policy, side, random=chance.generator(), threads=engine.threads, progress=progress
+            source, policy, side, random=chance.generator(), chosen=engine, progress=progress
         )
         return Draft(
             found.rows, found.policy, figures={TRADEOFF: found.figures}, missing=found.encoded.with_missing
@@ -70,9 +70,7 @@ def _draw(
     coins = mechanisms.secret_coins() if chance.number is None else mechanisms.seeded(chance.number)
     cost = sampling.plan_of(policy)
     extras.charge(cost.epsilon, cost.delta)
-    drawn = sampling.draw_release(
-        source, policy, side, coins=coins, threads=engine.threads, progress=progress
-    )
+    drawn = sampling.draw_release(source, policy, side, coins=coins, chosen=engine, progress=progress)
     missing = drawn.policy.schema.names(Role.QUASI_IDENTIFIER)
     return Draft(drawn.rows, drawn.policy, privacy=drawn.privacy, missing=missing)
 

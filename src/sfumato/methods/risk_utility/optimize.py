@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.engines.protocol import Engine, Loaded
 from sfumato.errors import InputError, InternalError
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.optimizers.tuples import fits_any_rows
@@ -92,32 +93,58 @@ class OptimizerChoice:
         problem: LatticeProblem,
         objective: Objective,
         *,
-        threads: int | None = None,
+        engine: Engine,
         progress: Progress = no_progress,
     ) -> Solution:
-        """The generalization of every row."""
-        found = SOLVERS[self.solver](
-            problem, objective, random=seeded(SEED), threads=threads, progress=progress, **self.limits
+        """The generalization of every row, of as many rows at once as the engine has room for."""
+        rows, at_once = problem.pack_rows(), engine.room.rows
+        parts = [Loaded(rows[at : at + at_once]) for at in range(0, max(len(rows), 1), at_once)]
+        work = RowOptimizer(problem.of_packed(rows[:0]), objective, self, engine.threads, progress)
+        return Solution.join([*engine.finish((part, work) for part in parts)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowOptimizer:
+    """The work on a part of the rows: a generalization of each, which depends on that row and the side table alone.
+
+    ``problem`` has no rows of its own.
+    """
+
+    problem: LatticeProblem
+    objective: Objective
+    choice: OptimizerChoice
+    threads: int | None = None
+    progress: Progress = no_progress
+
+    def __call__(self, part: Loaded) -> Solution:
+        problem, choice = self.problem.of_packed(part.rows), self.choice
+        found = SOLVERS[choice.solver](
+            problem,
+            self.objective,
+            random=seeded(SEED),
+            threads=self.threads,
+            progress=self.progress,
+            **choice.limits,
         )
-        _check(problem, objective, found, self.part)
+        _check(problem, self.objective, found, choice.part)
         return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Who works elsewhere cannot tell this process how far it is."""
+        return RowOptimizer, (self.problem, self.objective, self.choice, self.threads)
 
 
 def optimize(
-    problem: LatticeProblem,
-    options: RiskUtilityOptions,
-    *,
-    threads: int | None = None,
-    progress: Progress = no_progress,
+    problem: LatticeProblem, options: RiskUtilityOptions, *, engine: Engine, progress: Progress = no_progress
 ) -> Optimum:
     """The generalization of every row that is best by the objective of the options."""
     objective = objective_of(options)
-    choice = _choose_printed(options) or choose_optimizer(problem, objective, options.optimizer)
-    found = choice.solve(problem, objective, threads=threads, progress=progress)
+    choice = _choose_printed(problem, options) or choose_optimizer(problem, objective, options.optimizer)
+    found = choice.solve(problem, objective, engine=engine, progress=progress)
     return Optimum(found, choice.optimizer, choice.reason)
 
 
-def _choose_printed(options: RiskUtilityOptions) -> OptimizerChoice | None:
+def _choose_printed(problem: LatticeProblem, options: RiskUtilityOptions) -> OptimizerChoice | None:
     """Algorithm 1 or 2, as repaired or as the paper prints it; None if another optimizer is asked for."""
     is_paper = options.variant == PAPER
     if options.optimizer == GENETIC:
@@ -135,8 +162,9 @@ def _choose_printed(options: RiskUtilityOptions) -> OptimizerChoice | None:
     elif options.optimizer == APPROXIMATION:
         own = options.approximation
         how = "as printed: level sets are drawn, for study" if is_paper else "repaired: all level sets"
-        limits = {"epsilon": float(own.epsilon), "sigma_1": float(own.sigma_1)}
-        limits["sigma_2"] = None if own.sigma is None else float(own.sigma[1])
+        sigma_1, sigma_2 = float(own.sigma_1), None if own.sigma is None else float(own.sigma[1])
+        approximation.check_acceptance(problem, options.utility_at_least, sigma_1=sigma_1, sigma_2=sigma_2)
+        limits = {"epsilon": float(own.epsilon), "sigma_1": sigma_1, "sigma_2": sigma_2}
         part = own.sigma_1 if is_paper else Fraction(1)
         number = 1
     else:
@@ -193,4 +221,4 @@ def _check(problem: LatticeProblem, objective: Objective, found: Solution, part:
             raise InternalError("An optimizer gave a row less utility than was asked for.")
 
 
-__all__ = ["OptimizerChoice", "Optimum", "choose_optimizer", "optimize"]
+__all__ = ["OptimizerChoice", "Optimum", "RowOptimizer", "choose_optimizer", "optimize"]

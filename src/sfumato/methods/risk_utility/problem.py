@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -115,8 +115,9 @@ class LatticeProblem:
     """Rows to be generalized, the rows of the side table, and what generalizations are worth.
 
     ``of_row`` says which of the (distinct) ``rows`` each row of the table is, ``n_alike`` how many rows of the table are
-    the same, ``own`` is 1 where the side table lacks a row. ``factor`` is empty unless weights are personal; it
-    multiplies the weights of the lattice, which are then in smaller units than ``weight_unit``.
+    the same, ``own`` is 1 where the side table lacks a row. ``factor`` has no columns unless weights are personal; it
+    multiplies the weights of the lattice, which are then in smaller units than ``weight_unit``. ``number`` is for
+    searches that draw: of a part of the rows, each keeps the number that it has among all.
     """
 
     lattice: Lattice
@@ -128,7 +129,8 @@ class LatticeProblem:
     floor: int
     utility_unit: float
     weight_unit: float
-    factor: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    factor: Floats  # (rows, columns or none)
+    number: Ints  # (rows,)
 
     @property
     def n(self) -> int:
@@ -145,7 +147,7 @@ class LatticeProblem:
 
     @property
     def is_personal(self) -> bool:
-        return len(self.factor) > 0
+        return bool(self.factor.shape[1])
 
     @cached_property
     def n_alike(self) -> Ints:
@@ -208,6 +210,24 @@ class LatticeProblem:
             weight = np.rint(self.factor[which] * weight).astype(np.int64)
         return np.asarray(weight.sum(axis=1) + self.floor)
 
+    def pack_rows(self) -> Codes:
+        """All that is known of each row, as an engine hands rows on: whole numbers of 32 bits."""
+        beside = np.stack([self.own, self.number], axis=1).astype(np.uint32)
+        return np.concatenate([self.rows, beside, self.factor.view(np.uint32)], axis=1)
+
+    def of_packed(self, packed: Codes) -> LatticeProblem:
+        """The same problem with rows that were packed, each of them once; this one's own are not looked at."""
+        at, n_words = self.n_columns + 2, 2 * self.factor.shape[1]
+        own, number = (packed[:, column].astype(np.int64) for column in (at - 2, at - 1))
+        return replace(
+            self,
+            rows=np.ascontiguousarray(packed[:, : self.n_columns]),
+            of_row=np.arange(len(packed)),
+            own=own,
+            factor=np.ascontiguousarray(packed[:, at : at + n_words]).view(np.float64),
+            number=number,
+        )
+
     @cached_property
     def table_rows(self) -> TableRows:
         """The rows to be generalized, as kernels take them."""
@@ -258,6 +278,12 @@ class Solution:
 
     def __len__(self) -> int:
         return len(self.which)
+
+    @classmethod
+    def join(cls, parts: Sequence[Solution]) -> Solution:
+        """Those of all rows, of which each part has some: it numbers them from 0."""
+        joined = [np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__[1:]]
+        return cls(np.arange(len(joined[0])), *joined)
 
     def take(self, at: Any) -> Solution:
         """Some of the generalizations."""
@@ -379,12 +405,14 @@ def problem_of(
     if int(others_count.sum()) >= GREATEST_COUNT:
         raise InternalError("The side table has more rows than risks can be compared with.")
     own = np.zeros(len(distinct), dtype=np.int64) if side is None else _find_lacking(distinct, others)
-    if factor is not None:
-        return LatticeProblem(
-            lattice, codes, np.arange(len(codes)), others, others_count, own[at], floor_, utility_unit, weight_unit,
-            np.ascontiguousarray(factor / scale, dtype=np.float64),
-        )  # fmt: skip
-    return LatticeProblem(lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit)
+    if factor is None:
+        factor = np.zeros((len(distinct), 0))
+    else:
+        distinct, own, at = codes, own[at], np.arange(len(codes))
+    return LatticeProblem(
+        lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit,
+        np.ascontiguousarray(factor / scale, dtype=np.float64), np.arange(len(distinct)),
+    )  # fmt: skip
 
 
 def distinct_rows(codes: Codes) -> tuple[Codes, Ints, Ints]:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engines.engine import Resources
+from sfumato.engines.start import HERE, start_engine
 from sfumato.errors import PaperCannotPublish, of_side_table
 from sfumato.methods.risk_utility.encode import Encoded, close_policy, encode_tables
 from sfumato.methods.risk_utility.optimize import Optimum, optimize
@@ -80,10 +82,10 @@ def generalize_table(
     side: SideTable | None,
     *,
     random: Random,
-    threads: int | None = None,
+    chosen: Resources = HERE,
     progress: Progress = no_progress,
 ) -> Outcome:
-    """Generalize every row of a table; ``random`` is for their order alone."""
+    """Generalize every row of a table by the ``chosen`` engine; ``random`` is for their order alone."""
     progress("encoding", 0, 1)
     other = None if side is None else side.source
     policy = close_policy(policy, source, other)
@@ -92,7 +94,7 @@ def generalize_table(
     found = encode_tables(source, policy.schema, options, other)
     if options.private is not None:
         return _draw_as_printed(source, policy, options.private, found, random, progress)
-    optimum = optimize(found.problem, options, threads=threads, progress=progress)
+    optimum = optimize(found.problem, options, engine=start_engine(chosen), progress=progress)
     progress("publishing", 0, 1)
     rows = publish_rows(source, policy, found, optimum.solution.levels, random)
     return Outcome(policy, rows, figures_of(found.problem, optimum, side), found, optimum)
@@ -128,13 +130,7 @@ def _draw_as_printed(
     order = random.permutation(len(drawn.row))
     nodes = problem.nodes_of(solution.which, solution.levels)[order] - problem.lattice.root
     rows = boxes_table(nodes, found.domains, policy)
-    part = replace(
-        problem,
-        rows=problem.rows[solution.which],
-        of_row=np.arange(len(solution)),
-        own=problem.own[solution.which],
-        factor=problem.factor[solution.which] if problem.is_personal else problem.factor,
-    )
+    part = problem.of_packed(problem.pack_rows()[solution.which])
     here = replace(solution, which=np.arange(len(solution)))
     reason = f"Algorithm {private.algorithm} of the paper, for study: no privacy is claimed"
     figures = figures_of(part, Optimum(here, "sampling", reason), None)

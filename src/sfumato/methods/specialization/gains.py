@@ -78,9 +78,9 @@ class Gains:
         n = self._n_rows(right)
         if not self._is_beneficial(right):
             return
-        in_right, in_all = np.zeros((2, len(self.weight)))
+        in_left, in_right, in_all = np.zeros((3, len(self.weight)), dtype=np.int64)
         fill_whole(right, target, n, self.table, in_right, in_all)
-        sides = Sides(np.zeros_like(right), right, np.zeros(len(self.weight)), in_right, in_all)
+        sides = Sides(np.zeros_like(right), right, in_left, in_right, in_all)
         scan = ThresholdScan(0, -1, 0, 0.0)
         for entries in self.counts.between(piece.axis, piece.low, piece.high):
             scan = scan_thresholds(entries, target, self.weight, self.table, n, sides, scan)
@@ -95,9 +95,9 @@ class Gains:
         if not self._is_beneficial(whole):
             return
         n_targets = len(self.weight)
-        in_classes, in_all = np.zeros((2, n_targets))
+        in_classes, in_all, in_parts = np.zeros((3, n_targets), dtype=np.int64)
         fill_whole(whole, target, n, self.table, in_classes, in_all)
-        counts = PartCounts(np.zeros_like(whole), np.zeros_like(whole), np.zeros(n_targets))
+        counts = PartCounts(np.zeros_like(whole), np.zeros_like(whole), in_parts)
         scan, ends = PartScan(0, 0, 0, 0, n, 0), np.array(candidate.ends)
         for entries in self.counts.between(piece.axis, piece.low, piece.high):
             scan = scan_parts(entries, ends, False, target, self.table, counts, scan)

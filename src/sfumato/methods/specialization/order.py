@@ -7,36 +7,29 @@ has become too large is scattered again. A single cell larger than memory is sca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import Codes
 from sfumato.engines.protocol import Asked, Engine, Loaded, Rows
+from sfumato.engines.scatter import scatter
 from sfumato.methods.specialization.mesh import CellCounts, CellNumbers, Ints, Mesh, MeshPlan, sort_cells
 from sfumato.randomness import Random
 
 FEWEST_CELLS = 16
 """Cells that are counted at once, however little memory there is."""
 
-FULL = 0.8
-"""How full files are planned to be that rows are scattered over at random."""
-
 
 class SortedRows(NamedTuple):
-    """Some rows in memory: their cells in order, the rows of each, and the rows cell by cell as numbers.
-
-    ``payload`` has their other columns in the order of these numbers.
-    """
+    """Some rows in memory: their cells in order, the rows of each, and the rows cell by cell as numbers."""
 
     cells: CellNumbers
     size: Ints
     row_numbers: NDArray[np.uint32]
-    payload: pa.Table | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,23 +44,12 @@ class ByCell:
         return self.file_of_cell[self.counts.find(self.counts.mesh.cells(rows))]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AtRandom:
-    """Each row to a file chosen at random."""
-
-    n_parts: int
-    random: Random
-
-    def of(self, rows: Codes) -> Ints:
-        return self.random.integers(0, self.n_parts, len(rows))
-
-
 @dataclass(slots=True)
 class RowsByCell:
     """Rows to be had in the order of their cells, each file of them by itself.
 
     As many rows are held as the engine loads at once, and ``memory`` bytes for counts of cells. The files are made when
-    they are asked for, and gone when they have been read.
+    they are asked for.
     """
 
     engine: Engine
@@ -87,7 +69,7 @@ class RowsByCell:
         file_of_cell, n_files = self._ranges(counts)
         if n_files == 1:
             assert counts.mesh.is_like(self.mesh)  # of one cell, it need not have become coarser
-            return list(self._at_random(rows))
+            return list(scatter(self.engine, rows, self.random))
         found: list[Rows] = []
         for part in self.engine.divide(rows, ByCell(counts, file_of_cell, n_files)).parts:
             smaller = self.files(part) if part.n_rows else []
@@ -95,16 +77,6 @@ class RowsByCell:
             if smaller != [part]:
                 self.engine.discard(part)
         return found
-
-    def read(self, files: Sequence[Rows]) -> Iterator[SortedRows]:
-        """File by file; the rows of one cell may be in several that follow each other."""
-        return self.engine.finish(files, self._sort)
-
-    def _sort(self, part: Loaded) -> SortedRows:
-        cells = self.mesh.cells(part.rows)
-        order, start = sort_cells(cells)
-        size = np.diff(start, append=len(cells)).astype(np.int64)
-        return SortedRows(cells[order[start]], size, part.number(order), part.payload)
 
     def n_cells(self, files: Sequence[Rows]) -> int:
         """How many cells have rows, from another look at the files."""
@@ -131,16 +103,13 @@ class RowsByCell:
             n_files, begin, before = n_files + 1, end, int(total[end - 1])
         return files, n_files
 
-    def _at_random(self, rows: Rows) -> Iterator[Rows]:
-        """The rows of one cell, each in a file chosen at random."""
-        room = self.engine.room
-        n_files = min(-(-rows.n_rows // max(int(FULL * room.rows), 1)), room.parts)
-        for part in self.engine.divide(rows, AtRandom(n_files, self.random)).parts:
-            if 0 < part.n_rows <= room.rows:
-                yield part
-            elif part.n_rows:
-                yield from self._at_random(part)
-                self.engine.discard(part)
+
+def sort_rows(mesh: Mesh, part: Loaded) -> SortedRows:
+    """Rows that were loaded, cell by cell."""
+    cells = mesh.cells(part.rows)
+    order, start = sort_cells(cells)
+    size = np.diff(start, append=len(cells)).astype(np.int64)
+    return SortedRows(cells[order[start]], size, part.number(order))
 
 
 # ---- counts of cells -------------------------------------------------------------------------------

@@ -17,11 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.engines.engine import Resources
+from sfumato.engines.start import scan_table, start_engine, start_on_table
 from sfumato.methods.groups import draft_groups, hold_groups
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.grid_run import GridRun
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
+from sfumato.randomness import secret
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.table.source import Source
@@ -29,7 +31,9 @@ from sfumato.table.source import Source
 
 def partition(source: Source, policy: Policy, *, progress: Progress = no_progress) -> Partition:
     """Divide the rows of a table in memory into groups of at least k, as useful as possible for the classes."""
-    return hold_groups(GridRun, source, policy, progress=progress)
+    table = scan_table(source, policy, progress=progress)
+    engine = start_engine(progress=progress)
+    return hold_groups(GridRun(engine, table, policy, random=secret(), progress=progress), engine)
 
 
 class Specialization:
@@ -64,7 +68,13 @@ class Specialization:
     ) -> Draft:
         """Rows in groups, and the cuts as a recoding."""
         check_names(policy)
-        return draft_groups(GridRun, source, policy, engine, chance=chance, extras=extras, progress=progress)
+        table, random = scan_table(source, policy, engine, progress=progress), chance.generator()
+        started = start_on_table(engine, table, policy, progress=progress)
+        run = GridRun(started, table, policy, random=random, progress=progress)
+        name = policy.method.name
+        return draft_groups(
+            run, started, table, policy, random=random, method=name, extras=extras, progress=progress
+        )
 
 
 METHOD: Method = Specialization()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import trees
 
+from sfumato.engines.protocol import Loaded
 from sfumato.methods.mondrian.begun_tree import begin_tree, find_leaf_bounds
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.node_range import NodeRange
@@ -23,7 +24,7 @@ def test_leaves_know_what_the_splits_above_them_say(case, has_queries):
     in_tree = np.sort(
         np.concatenate([tree.members[leaf] for leaf in leaves])
     )  # it may lack some hierarchy nodes
-    begun, order = begin_tree(nodes, rows[in_tree], root, axes)
+    begun, order = begin_tree(nodes, Loaded(rows[in_tree]), root, axes)
     assert order is not None
     found = find_leaf_bounds(nodes, root, axes)
     assert list(begun.leaves) == found.leaf.tolist() == leaves
@@ -36,7 +37,7 @@ def test_leaves_know_what_the_splits_above_them_say(case, has_queries):
         assert not here.bounds[IS_EXACT].any()
         own = in_tree[order[here.start : here.end]]
         assert own.tolist() == tree.members[leaf].tolist(), "in the order of the table"
-        assert found.range_of(leaf).as_bounds().tolist() == here.bounds.tolist()
+        assert found.bounds[found.leaf == leaf][0].tolist() == here.bounds.tolist()
         assert (here.region is not None) == has_queries
         if here.region is None:
             continue
@@ -48,4 +49,5 @@ def test_leaves_know_what_the_splits_above_them_say(case, has_queries):
         whole = root.as_region()
         assert whole is not None
         assert here.region[:, axes.is_tree].tolist() == whole[:, axes.is_tree].tolist()
-        assert found.range_of(leaf).as_region().tolist() == here.region.tolist()
+        assert found.regions is not None
+        assert found.regions[found.leaf == leaf][0].tolist() == here.region.tolist()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from growing import Prepared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
@@ -15,9 +16,8 @@ from mondrian_cases import big_case
 from sfumato.engines.counts import SortedCounts
 from sfumato.engines.local import share_room
 from sfumato.engines.protocol import Block
-from sfumato.methods.mondrian import node_counts, splits
+from sfumato.methods.mondrian import node_counts, splits, statistics
 from sfumato.methods.mondrian.candidates import CANDIDATE, CandidatePlan
-from sfumato.methods.mondrian.grow import Prepared
 from sfumato.methods.mondrian.node_counts import CountPlan, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
@@ -278,6 +278,27 @@ def test_statistics_of_groups_add_up(lines, cut):
     assert whole.n_rows.tolist() == np.bincount(group, minlength=5).tolist()
 
 
+def test_counts_of_values_take_eight_bytes_where_four_would_overflow(monkeypatch):
+    problem, _ = asked([], [EntropyDiversity(2, of="disease")])
+    rows = problem.engine.rows[:100, :-1].copy()
+    group = np.zeros(len(rows), dtype=np.int64)
+    small, large, more = (GroupStatistics(1, problem.rules) for _ in range(3))
+    small.add(rows, group)
+    monkeypatch.setattr(statistics, "LARGE", 150)
+    large.add(rows, group)
+    assert large.values.dtype == np.uint32
+    more.add(rows, group)
+    large.merge(more)
+    assert large.values.dtype == np.int64
+    assert (large.values == 2 * small.values).all()
+    assert (large.as_bins(np.zeros(0, dtype=np.int64)).values == 2 * small.values).all()
+    assert large.hold().tolist() == small.hold().tolist() == [True]
+    nearly = GroupStatistics(1, problem.rules)
+    nearly.values[:] = np.iinfo(np.uint32).max
+    nearly.merge(large)
+    assert (nearly.values == 2 * small.values.astype(np.int64) + np.iinfo(np.uint32).max).all()
+
+
 def test_candidates_go_on_where_the_last_list_ended(monkeypatch):
     """Listed two at a time, after the last one each time, they come in one order: score, balance, axis, code."""
     problem, criteria = asked([Regress("hours")], [KAnonymity(2)])
@@ -304,7 +325,7 @@ def test_candidates_go_on_where_the_last_list_ended(monkeypatch):
 
 def test_a_plan_of_candidates_takes_the_best_that_there_is_room_for():
     _, criteria = asked([], [EntropyDiversity(2, of="disease")])
-    listed = np.zeros(100, dtype=CANDIDATE)
+    listed = np.zeros(100, dtype=CANDIDATE[np.int64])
     listed["code"] = np.arange(100)
     plan = CandidatePlan(criteria, listed, {}, is_all=True)
     assert plan.new(plan.n_bytes).is_all

@@ -174,7 +174,7 @@ def test_personal_weights_come_from_a_column_for_all_or_for_each():
         a=CATEGORY, b=CATEGORY, c={"role": "drop", "kind": "number"}, d={"role": "other", "kind": "number"}
     )
     table = source(a=["x", "x"], b=["y", "y"], c=[1, 0.5], d=["2", "0"])
-    assert encoded(schema, table).problem.factor.shape == (0, 0)
+    assert encoded(schema, table).problem.factor.shape == (1, 0)
     assert encoded(schema, table, weights=Weights(column="c")).problem.factor.tolist() == [[1, 1], [0.5, 0.5]]
     both = Weights(column={"a": "c", "b": "d"})
     assert encoded(schema, table, weights=both).problem.factor.tolist() == [[0.5, 1], [0.25, 0]]

@@ -16,11 +16,11 @@ from merging import gather_merged
 from sfumato.engines import counts as counts_module
 from sfumato.engines.disk import DiskEngine
 from sfumato.engines.memory import MemoryEngine
-from sfumato.engines.protocol import Asked, Room
+from sfumato.engines.protocol import Asked, Loaded, Room
 from sfumato.engines.rows import MOST_FILES
 from sfumato.methods.specialization.column_counts import Classes, ColumnPlan
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, sort_cells
-from sfumato.methods.specialization.order import RowsByCell, count_cells
+from sfumato.methods.specialization.order import RowsByCell, count_cells, sort_rows
 from sfumato.randomness import seeded
 from sfumato.table.spill import Spill
 
@@ -159,6 +159,10 @@ def test_slices_of_cells_add_up_to_all(seed: int, most: int, n_slices: int):
 # ---- rows in the order of cells --------------------------------------------------------------------
 
 
+def hand_over(part: Loaded) -> Loaded:
+    return part
+
+
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([0, 2000, 10**6]), st.integers(1, 120), st.integers(1, 30))
 def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_once: int, size: int):
@@ -174,9 +178,10 @@ def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_onc
         assert all(file.n_rows <= at_once for file in files) or len(files) == 1
         n_cells = by_cell.n_cells(files)
         seen, numbers = [], []
-        for found in by_cell.read(files):
+        for part in engine.finish((file, hand_over) for file in files):
+            found = sort_rows(mesh, part)
             seen += np.repeat(mesh.places(found.cells), found.size, axis=0).tolist()
-            numbers += found.payload.column("row").to_numpy()[found.row_numbers].tolist()
+            numbers += part.payload.column("row").to_numpy()[found.row_numbers].tolist()
         assert list(spill.folder.glob("rows-*")) == []
     assert sorted(numbers) == list(range(100))
     assert seen == sorted(seen)
@@ -209,9 +214,8 @@ def test_a_cell_larger_than_memory_is_scattered_at_random():
             by_cell = RowsByCell(engine, mesh, 10**6, random)
             files = by_cell.files(rows)
             assert len(files) >= 3
-            numbers = [
-                random.permutation(found.payload.column("row").to_numpy()) for found in by_cell.read(files)
-            ]
+            parts = engine.finish((file, hand_over) for file in files)
+            numbers = [random.permutation(part.payload.column("row").to_numpy()) for part in parts]
             seen[np.concatenate(numbers), np.arange(n)] += 1
     thirds = np.stack([part.sum(axis=1) for part in (seen[:, :10], seen[:, 10:20], seen[:, 20:])])
     assert abs(thirds - runs / 3).max() < 6 * np.sqrt(runs * 2 / 9)  # six standard deviations

@@ -70,7 +70,7 @@ def run_on_disk(rows: Any, given: Policy, spill: Spill, memory: int, at_once: in
     room = Room(memory, at_once, MOST_FILES)
     engine = DiskEngine(spill, rows.layout, room, writer_bytes=memory // 2)
     run = GridRun(engine, rows, given, random=seeded(1))
-    portions = [(chunk.groups, chunk.payload) for chunk in run.portions()]
+    portions = [(chunk.groups, chunk.payload) for chunk, _ in engine.finish(run.works())]
     return run.recoding(), portions
 
 
@@ -125,7 +125,7 @@ def test_a_table_of_some_size_is_cut_as_in_memory_in_few_passes(
 
 def intake_of(given_table: pa.Table, given: Policy, spill: Spill) -> Any:
     """The table as the engine reads it."""
-    intake: Any = Intake(open_table(given_table), given, spill=spill, memory=10**8)
+    intake: Any = Intake.in_batches(open_table(given_table), given, spill=spill, memory=10**8)
     intake.scan()
     return intake
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from growing import prepare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -21,7 +22,6 @@ from tampering import rehash
 import sfumato as sf
 from sfumato.errors import HierarchyError, PolicyError
 from sfumato.kernels.compile import kernel
-from sfumato.methods.mondrian.grow import prepare
 from sfumato.methods.mondrian.kernels.rules import TWO, part_holds
 from sfumato.methods.mondrian.memory import new_scratch
 from sfumato.policy.requirements import GroupStats, TCloseness
@@ -249,7 +249,7 @@ def test_kernels_decide_as_the_requirement_does_also_where_the_distance_is_t(cel
     table = pa.table({"x": range(len(cells)), "s": pa.array(cells, pa.string())})
     problem = prepare(open_table(table), schema, [asked], threads=1)
     rows = problem.engine.rows
-    scratch = new_scratch(rows, problem.engine.codes, problem)
+    scratch = new_scratch(rows, problem, widest=int(problem.engine.codes.max()) + 1)
     found = holds_of(rows, np.arange(len(cells)), 0, last, problem.rules, scratch)
     count = Counter(cells)
     whole = {value: count[value] for value in [*sorted(LEAVES), None] if value in count}

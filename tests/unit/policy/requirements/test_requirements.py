@@ -9,11 +9,11 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from growing import partition
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError, RequirementUnreachable
-from sfumato.methods.mondrian.grow import partition
 from sfumato.policy.file import json_schema
 from sfumato.policy.requirements import (
     REQUIREMENTS,

@@ -20,11 +20,16 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.choose import children_are_large, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.choose import (
+    children_are_large,
+    no_split,
+    take_children,
+    take_threshold,
+)
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children
-from sfumato.methods.mondrian.kernels.problem import HIGH, LOW, BestSplit
+from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
-from sfumato.methods.mondrian.kernels.scores import NO_SCORE, within_limit
+from sfumato.methods.mondrian.kernels.scores import within_limit
 
 
 @inner(borrows=True)
@@ -114,8 +119,8 @@ def change_by_move(left, right, w, table):
 
 
 @inner(borrows=True)
-def walk_information(part, order, entries, ends, cell, pair, counts, score, table, out):
-    """Add to each threshold the score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
+def walk_information(part, order, entries, ends, cell, pair, weight, counts, score, table, out):
+    """Add to each threshold the weighted score of a label: sum over both sides and cells of sum_c F(n_c) - F(n).
 
     ends         (m,) the entries before ends[t] go left                      IN
     cell, pair   columns: cells, and cells with classes
@@ -137,20 +142,20 @@ def walk_information(part, order, entries, ends, cell, pair, counts, score, tabl
             of_cell[2] += w
             of_cell[3] -= w
             i += 1
-        out[t] += score
+        out[t] += weight * score
     return score
 
 
 @inner(borrows=True)
-def add_information(part, order, rows_to, cell, pair, counts, table, out):
+def add_information(part, order, rows_to, target, counts, table, out):
     """``walk_information`` of rows at hand; counts is all zero   IN, cleared."""
-    score = 0.0
+    cell, pair, score = target.cell, target.value, np.int64(0)
     for i in range(part.shape[0]):
         of_pair, of_cell = counts[part[i, pair]], counts[part[i, cell]]
         score += growth_of(of_pair[1], 1, table) - growth_of(of_cell[3], 1, table)
         of_pair[1] += 1
         of_cell[3] += 1
-    walk_information(part, order, None, rows_to, cell, pair, counts, score, table, out)
+    walk_information(part, order, None, rows_to, cell, pair, target.weight, counts, score, table, out)
     for i in range(part.shape[0]):
         counts[part[i, pair], 0] = 0
         counts[part[i, cell], 2] = 0
@@ -178,7 +183,7 @@ def count_sums(part, cell, column, counts):
 
 
 @inner(borrows=True)
-def walk_squares(part, order, entries, ends, cell, column, scale, counts, score, out):
+def walk_squares(part, order, entries, ends, cell, column, weight, scale, counts, score, out):
     """``walk_information`` for a number: the ``squares`` of each cell on both sides.
 
     counts   (ids, 4) rows and sum on the left, rows and sum of the node   IN+OUT
@@ -195,15 +200,16 @@ def walk_squares(part, order, entries, ends, cell, column, scale, counts, score,
             score += squares(left, left_x, mean, scale) + squares(n - left, total_x - left_x, mean, scale)
             row[0], row[1] = left, left_x
             i += 1
-        out[t] += score
+        out[t] += weight * score
     return score
 
 
 @inner(borrows=True)
-def add_squares(part, order, rows_to, cell, column, scale, counts, out):
+def add_squares(part, order, rows_to, target, counts, out):
     """``walk_squares`` of rows at hand; counts is all zero   IN, cleared."""
+    cell, column = target.cell, target.value
     count_sums(part, cell, column, counts)
-    walk_squares(part, order, None, rows_to, cell, column, scale, counts, 0.0, out)
+    walk_squares(part, order, None, rows_to, cell, column, target.weight, target.scale, counts, 0.0, out)
     for i in range(part.shape[0]):
         counts[part[i, cell]] = 0
 
@@ -214,7 +220,7 @@ def information_of_group(part, order, entries, first, last, cell, pair, counts, 
 
     counts   (ids, 4) rows of each pair, -, rows of each cell, -: zero when a group begins   IN+OUT
     """
-    score = 0.0
+    score = np.int64(0)
     for i in range(first, last):
         of_pair = counts[id_at(part, order, entries, i, pair)]
         of_cell = counts[cell_at(part, order, entries, i, cell)]
@@ -260,7 +266,7 @@ def squares_of_group(part, order, entries, first, last, cell, scale, counts):
 @inner(borrows=True)
 def information_of_groups(part, order, rows_to, cell, pair, counts, table):
     """The score of a label in groups of rows."""
-    total, before = 0.0, np.int64(0)
+    total, before = np.int64(0), np.int64(0)
     for j in range(rows_to.shape[0]):
         total += information_of_group(part, order, None, before, rows_to[j], cell, pair, counts, table)
         clear_group(part, order, None, before, rows_to[j], cell, pair, counts)
@@ -285,44 +291,38 @@ def squares_of_groups(part, order, rows_to, cell, column, scale, counts):
 @inner(borrows=True)
 def fill_scores(part, rows_to, cells, table, order, out):
     """Score of each threshold; out is (m,)."""
-    total = cells.total[: out.shape[0]]
-    out[:] = 0.0
+    out[:] = 0
     for t in range(cells.label.shape[0]):
-        target = cells.label[t]
-        total[:] = 0.0
-        add_information(part, order, rows_to, target.cell, target.value, cells.counts, table, total)
-        for i in range(out.shape[0]):
-            out[i] += target.weight * total[i]
+        add_information(part, order, rows_to, cells.label[t], cells.counts, table, out)
     for t in range(cells.number.shape[0]):
-        target = cells.number[t]
-        total[:] = 0.0
-        add_squares(part, order, rows_to, target.cell, target.value, target.scale, cells.counts, total)
-        for i in range(out.shape[0]):
-            out[i] += target.weight * total[i]
+        add_squares(part, order, rows_to, cells.number[t], cells.counts, out)
 
 
 @inner(borrows=True)
-def score_groups(part, rows_to, cells, table, order):
-    """Score of the division into these groups of rows."""
-    score = 0.0
+def score_groups(part, rows_to, cells, table, order, scores):
+    """Score of the division into these groups of rows.
+
+    scores   (at least 1,)   scratch
+    """
+    scores[0] = 0
     for t in range(cells.label.shape[0]):
         target = cells.label[t]
-        score += target.weight * information_of_groups(
+        scores[0] += target.weight * information_of_groups(
             part, order, rows_to, target.cell, target.value, cells.counts, table
         )
     for t in range(cells.number.shape[0]):
         target = cells.number[t]
-        score += target.weight * squares_of_groups(
+        scores[0] += target.weight * squares_of_groups(
             part, order, rows_to, target.cell, target.value, target.scale, cells.counts
         )
-    return score
+    return scores[0]
 
 
 @inner(borrows=True)
 def choose_threshold_by_cells(part, bounds, axis_table, cells, rules, table, scratch):
     """``choose_threshold`` over the feature space."""
     n = part.shape[0]
-    best = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
+    best = no_split(n, scratch)
     low, high, code, rows_to, score = bounds[LOW], bounds[HIGH], scratch.code, scratch.total[0], scratch.score
     for axis in range(low.shape[0]):
         if low[axis] >= high[axis] or not axis_table[axis].may_split or axis_table[axis].is_tree:
@@ -348,7 +348,7 @@ def choose_children_by_cells(part, cover_of, best, grid, cells, rules, table, sc
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
             if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
                 continue
-            score = score_groups(part, rows_to[:m], cells, table, scratch.order)
+            score = score_groups(part, rows_to[:m], cells, table, scratch.order, scratch.score)
             largest = rows_to[0]
             for j in range(1, m):
                 largest = max(largest, rows_to[j] - rows_to[j - 1])

@@ -19,13 +19,19 @@ from sfumato.methods.mondrian.kernels.frequency import first_reaching
 from sfumato.methods.mondrian.kernels.problem import BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds
 from sfumato.methods.mondrian.kernels.scores import (
-    NO_SCORE,
+    as_score,
     best_label,
     best_score,
     score_thresholds,
     within_limit,
 )
 from sfumato.methods.mondrian.kernels.statistics import between_holds
+
+
+@inner(borrows=True)
+def no_split(n, scratch):
+    """What any split of n rows beats."""
+    return BestSplit(np.int64(-1), np.int64(-1), scratch.lowest, np.int64(n))
 
 
 @inner(borrows=True)
@@ -99,7 +105,7 @@ def fill_allowable(part, bins, axis, m, first, last, rules, sensitive, scratch):
 def best_allowable(n, first, last, scratch):
     """The best threshold in [first, last) that ``fill_allowable`` admits, -1 if none; see ``best_score``."""
     rows_to, score = scratch.total[0], scratch.score
-    best, high, least = np.int64(-1), NO_SCORE, n
+    best, high, least = np.int64(-1), scratch.lowest, n
     for t in range(first, last):
         if not (scratch.is_fine[0, t] and scratch.is_fine[1, t]) or score[t] < high:
             continue
@@ -139,7 +145,7 @@ def take_balanced(part, bins, axis, m, n, rules, scratch, best):
     if first >= last:
         return best
     for t in range(first, last):
-        scratch.score[t] = 0.0  # only balance counts
+        scratch.score[t] = 0  # only balance counts
     return take_threshold(part, bins, axis, m, n, first, last, rules, scratch, best)
 
 
@@ -152,20 +158,22 @@ def choose_axis(axis, m, n, x, node, shift, part, bins, targets, rules, table, s
     """
     packed = scratch.total[1, :m]
     if shift == 0 or targets.label.shape[0] == 0 or n >= table.shape[0]:
-        first, last = score_thresholds(m, n, x, node, shift, targets, rules.least_rows, table, scratch)
+        first, last = score_thresholds(
+            m, n, x, node, shift, targets, targets.several, rules.least_rows, table, scratch
+        )
         if first >= last:
             return best
         return take_threshold(part, bins, axis, m, n, first, last, rules, scratch, best)
     first, last = within_limit(packed, n, shift, rules.least_rows)
     if first >= last:
         return best
-    t, score, largest = best_label(packed[first:last], shift, n, x, table)
-    t += first
+    t, bits, largest = best_label(packed[first:last], shift, n, x, table)
+    t, score = t + first, as_score(bits, scratch)
     if not beats(score, largest, best):
         return best
     if threshold_holds(part, bins, axis, scratch.code[t], rules, scratch):
         return BestSplit(axis, scratch.code[t], score, largest)
-    score_thresholds(m, n, x, node, shift, targets, rules.least_rows, table, scratch)
+    score_thresholds(m, n, x, node, shift, targets, targets.several, rules.least_rows, table, scratch)
     return take_allowable(part, bins, axis, m, n, first, last, rules, scratch, best)
 
 

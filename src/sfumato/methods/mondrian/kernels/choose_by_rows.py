@@ -13,6 +13,7 @@ from sfumato.methods.mondrian.kernels.choose import (
     children_are_large,
     children_hold,
     choose_axis,
+    no_split,
     take_balanced,
     take_children,
     threshold_holds,
@@ -27,7 +28,6 @@ from sfumato.methods.mondrian.kernels.frequency import (
     fill_several,
     fill_sums,
     fill_totals,
-    is_single,
     range_of,
     select_median,
     single_column,
@@ -35,9 +35,9 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     words_of_several,
 )
-from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW, BestSplit
+from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
-from sfumato.methods.mondrian.kernels.scores import NO_SCORE, score_of_children
+from sfumato.methods.mondrian.kernels.scores import score_of_children
 
 
 @inner(borrows=True)
@@ -87,18 +87,17 @@ def fill_children(part, axis, node, grid, scratch):
 
 
 @inner
-def score_children(part, m, targets, table, scratch):
+def score_children(part, m, targets, several, table, scratch):
     """``score_of_children`` of the groups that ``fill_children`` made."""
     order, rows_to, n_words = scratch.order, scratch.total[0], scratch.total.shape[0]
-    single = is_single(targets)
-    column = single_column(targets) if single else np.int64(0)
+    column = single_column(targets) if several is None else np.int64(0)
     bins = scratch.bins[: m * n_words]
     node = np.zeros(n_words, dtype=np.int64)
     before = np.int64(0)
     for j in range(m):
         for i in range(before, rows_to[j]):
             row = part[order[i]]
-            if single:
+            if several is None:
                 bins[2 * j] += 1
                 bins[2 * j + 1] += row[column]
             else:
@@ -145,20 +144,21 @@ def add_several(part, targets, n_lines, listed, base, bins):
 
 
 @inner(borrows=True)
-def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
+def choose_threshold(part, bounds, axis_table, targets, several, rules, table, scratch):
     """The best allowable threshold of all ordered attributes by score.
 
     bounds   (4, axes) see ``fill_subtree``; the codes are tightened    IN+OUT
     Returns a BestSplit, of axis -1 if no threshold is allowable.
     """
     n = part.shape[0]
-    best = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
+    best = no_split(n, scratch)
     low, high, bins, code, total = bounds[LOW], bounds[HIGH], scratch.bins, scratch.code, scratch.total
-    single = is_single(targets)
-    column = single_column(targets) if single else np.int64(0)
-    shift = single_packing(n, targets) if single else np.int64(0)
+    column = single_column(targets) if several is None else np.int64(0)
+    shift = single_packing(n, targets) if several is None else np.int64(0)
     mask = (np.int64(1) << shift) - 1 if shift > 0 else np.int64(-1)
-    words = np.int64(1) if shift > 0 else np.int64(2) if single else words_of_several(targets, n)
+    words = np.int64(1) if shift > 0 else np.int64(2)
+    if several is not None:
+        words = words_of_several(targets, n)
     done = np.int64(0)
     while done < low.shape[0]:
         n_listed, n_lines, done = list_axes(
@@ -167,7 +167,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
         listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
         if shift > 0:
             add_packed(part, column, listed, base, shift, bins)
-        elif single:
+        elif several is None:
             add_sums(part, column, listed, base, bins)
         else:
             add_several(part, targets, n_lines, listed, base, bins)
@@ -178,7 +178,7 @@ def choose_threshold(part, bounds, axis_table, targets, rules, table, scratch):
             lines = bins[line * words : (line + n_codes) * words]
             if shift > 0:
                 m = fill_totals(lines, low[axis], code, total[1])  # packed, to be scored as they are
-            elif single:
+            elif several is None:
                 m = fill_sums(lines, low[axis], code, total[0], total[1])
             else:
                 m = fill_several(bins, n_lines, line, n_codes, n, low[axis], targets, code, total)
@@ -200,7 +200,7 @@ def choose_children(part, cover_of, best, grid, targets, rules, table, scratch):
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
             if m > 1 and children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
-                score, largest = score_children(part, m, targets, table, scratch)
+                score, largest = score_children(part, m, targets, targets.several, table, scratch)
                 best = take_children(part, None, axis, m, score, largest, rules, scratch, best)
     return best
 
@@ -235,8 +235,7 @@ def best_median(part, axis, low, high, rules, scratch):
         return True, code
     # the median fails the diversity: the allowable threshold nearest to the middle
     m = fill_sorted(part[:, axis], scratch.key[:n], scratch.code, scratch.total[0])
-    none = BestSplit(np.int64(-1), np.int64(-1), NO_SCORE, np.int64(n))
-    best = take_balanced(part, None, axis, m, n, rules, scratch, none)
+    best = take_balanced(part, None, axis, m, n, rules, scratch, no_split(n, scratch))
     return best.axis >= 0, best.code
 
 

@@ -49,7 +49,7 @@ def take_in_stretch(axis, m, n, bins, rules, scratch, best):
 @kernel
 def score_stretch(m, n, x, node, targets, least_rows, table, scratch):
     """``score_thresholds`` of a stretch."""
-    return score_thresholds(m, n, x, node, NO_SHIFT, targets, least_rows, table, scratch)
+    return score_thresholds(m, n, x, node, NO_SHIFT, targets, targets.several, least_rows, table, scratch)
 
 
 @kernel
@@ -59,15 +59,15 @@ def take_parts(axis, m, score, largest, bins, rules, scratch, best):
 
 
 @kernel
-def score_parts(words, node, targets, table):
+def score_parts(words, node, targets, table, scores):
     """``score_of_children``."""
-    return score_of_children(words, node, targets, table, np.empty(words.shape[0], dtype=np.float64))
+    return score_of_children(words, node, targets, table, scores)
 
 
 @kernel
 def information_of_words(node, targets, table):
     """The score of a node as one part, given by its words: that of its labels."""
-    score, word = 0.0, 1
+    score, word = 0, 1
     for t in range(targets.label.shape[0]):
         label = targets.label[t]
         bits = -information(node[0], table)
@@ -87,22 +87,22 @@ def information_of_words(node, targets, table):
 @kernel
 def information_of_ids(counts, table):
     """The score of a label in a node as one part; counts is that of ``walk_information``."""
-    score = 0.0
+    score = np.int64(0)
     for i in range(counts.shape[0]):
         score += information(counts[i, 1], table) - information(counts[i, 3], table)
     return score
 
 
 @kernel
-def walk_label(entries, ends, counts, score, table, out):
+def walk_label(entries, ends, weight, counts, score, table, out):
     """``walk_information`` of a stretch."""
-    return walk_information(None, None, entries, ends, 0, 0, counts, score, table, out)
+    return walk_information(None, None, entries, ends, 0, 0, weight, counts, score, table, out)
 
 
 @kernel
-def walk_number(entries, ends, scale, counts, score, out):
+def walk_number(entries, ends, weight, scale, counts, score, out):
     """``walk_squares`` of a stretch."""
-    return walk_squares(None, None, entries, ends, 0, 0, scale, counts, score, out)
+    return walk_squares(None, None, entries, ends, 0, 0, weight, scale, counts, score, out)
 
 
 @kernel

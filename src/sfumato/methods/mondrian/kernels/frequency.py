@@ -15,15 +15,6 @@ from sfumato.kernels.compile import inner, kernel
 
 
 @inner(borrows=True)
-def is_single(targets):
-    """Does one sum per code say everything about the targets?"""
-    labels, numbers = targets.label.shape[0], targets.number.shape[0]
-    if labels == 0:
-        return numbers <= 1
-    return labels == 1 and numbers == 0 and targets.label[0].n_classes <= 2
-
-
-@inner(borrows=True)
 def single_column(targets):
     """The column that a single target sums."""
     return targets.label[0].column if targets.label.shape[0] == 1 else targets.number[0].column
@@ -33,16 +24,6 @@ def single_column(targets):
 def single_packing(n, targets):
     """``packing`` of a single target."""
     return packing(n, targets.label[0].largest if targets.label.shape[0] == 1 else targets.number[0].largest)
-
-
-@kernel
-def n_words(targets):
-    if is_single(targets):
-        return 2
-    words = 1 + targets.number.shape[0]
-    for t in range(targets.label.shape[0]):
-        words += targets.label[t].n_classes
-    return words
 
 
 @inner(borrows=True)

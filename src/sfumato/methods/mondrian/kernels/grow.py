@@ -171,7 +171,10 @@ def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
     start, end = nodes[node].start, nodes[node].end
     n_left = partition(part, axis, code, places)
     at_border = row_at_border(part[:n_left, axis], code)
-    nodes[node].threshold = codes[part[at_border, part.shape[1] - 1], axis]
+    if codes is None:
+        nodes[node].threshold = part[at_border, axis]
+    else:
+        nodes[node].threshold = codes[part[at_border, part.shape[1] - 1], axis]
     append(n_nodes, start, start + n_left, np.int64(0), nodes)
     append(n_nodes + 1, start + n_left, end, np.int64(1), nodes)
     return np.int64(part[at_border, axis])
@@ -245,29 +248,41 @@ def copy_bounds(bounds, out):
 
 
 @inner(borrows=True)
-def choose_split(part, codes, bounds, grid, targets, cells, rules, table, scratch):
-    """The split of a node: (axis, code), axis -1 if none is allowable; the code is that of a threshold.
-
-    bounds   (4, axes) as in ``fill_subtree``   IN+OUT
-    """
-    if targets is not None:
-        narrow_bounds(part, bounds, grid, not is_sample(rules), scratch.bins)
-        if cells is None:
-            best = choose_threshold(part, bounds, grid.axis, targets, rules, table, scratch)
-            best = choose_children(part, bounds[COVER], best, grid, targets, rules, table, scratch)
-        else:
-            best = choose_threshold_by_cells(part, bounds, grid.axis, cells, rules, table, scratch)
-            best = choose_children_by_cells(part, bounds[COVER], best, grid, cells, rules, table, scratch)
-        if best.axis < 0 or targets.median_below_gain <= 0.0:
-            return best.axis, best.code
+def choose_by_score(part, codes, bounds, least_gain, grid, targets, cells, rules, table, scratch):
+    """The best split by score: (axis, code, does it gain too little and is left to Median?)"""
+    narrow_bounds(part, bounds, grid, not is_sample(rules), scratch.bins)
+    if cells is None:
+        best = choose_threshold(part, bounds, grid.axis, targets, targets.several, rules, table, scratch)
+        best = choose_children(part, bounds[COVER], best, grid, targets, rules, table, scratch)
+    else:
+        best = choose_threshold_by_cells(part, bounds, grid.axis, cells, rules, table, scratch)
+        best = choose_children_by_cells(part, bounds[COVER], best, grid, cells, rules, table, scratch)
+    is_left = False
+    if least_gain is not None and best.axis >= 0:
         if cells is None:
             gain = gain_of(part, targets, table, best.score)
         else:
             gain = gain_by_cells(part, cells, table, scratch, best.score, targets.gain_scale)
-        if gain >= targets.median_below_gain:
-            return best.axis, best.code
-        restore_codes(part, codes, bounds, grid.axis)
-    return choose_median(part, bounds, grid, rules, scratch)
+        is_left = not gain >= least_gain
+        if is_left:
+            restore_codes(part, codes, bounds, grid.axis)
+    return best.axis, best.code, is_left
+
+
+@inner(borrows=True)
+def choose_split(part, codes, bounds, least_gain, grid, targets, cells, rules, table, scratch):
+    """The split of a node: (axis, code), axis -1 if none is allowable; the code is that of a threshold.
+
+    bounds   (4, axes) as in ``fill_subtree``   IN+OUT
+    """
+    axis, code, is_left = np.int64(-1), np.int64(-1), True
+    if targets is not None:
+        axis, code, is_left = choose_by_score(
+            part, codes, bounds, least_gain, grid, targets, cells, rules, table, scratch
+        )
+    if least_gain is not None and is_left:
+        axis, code = choose_median(part, bounds, grid, rules, scratch)
+    return axis, code
 
 
 @inner(borrows=True)
@@ -283,17 +298,18 @@ def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, scratc
 
 
 @kernel
-def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, table, scratch):
+def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, table, scratch):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
 
     rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
-    codes    (n, axes) uint32     IN      codes of the whole table, by row number
+    codes    (n, axes) or None    IN      codes of the whole table, by row number; None: as they stand in ``rows``
     nodes    (capacity,) NODE     IN+OUT  node 0 is given, the others are appended
     bounds   (capacity, 4, axes)  IN+OUT  what is known of open nodes: LOW and HIGH, the least and the greatest code as
                                           they stand in ``rows``; COVER, the hierarchy node that covers the rows on a
                                           tree attribute; IS_EXACT, are low and high those of the rows?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
-    targets  Targets or None      IN      None: Median
+    least_gain                            Median takes the splits that gain less; None: it takes none
+    targets  Targets or None      IN      None: Median takes all
     cells    Cells or None        IN      None: targets are scored over parts as they are
     What is None is not compiled: numba makes one kernel for each combination.
     """
@@ -308,7 +324,7 @@ def fill_subtree(rows, codes, nodes, once, bounds, grid, targets, cells, rules, 
             continue
         copy_bounds(bounds[depth], here)
         part = rows[start:end]
-        axis, code = choose_split(part, codes, here, grid, targets, cells, rules, table, scratch)
+        axis, code = choose_split(part, codes, here, least_gain, grid, targets, cells, rules, table, scratch)
         if axis < 0:
             continue
         m, border = divide(part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, scratch)

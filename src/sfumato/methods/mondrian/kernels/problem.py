@@ -41,12 +41,21 @@ AXIS = np.dtype(
 HIERARCHY = np.dtype(
     [("low", np.int64), ("high", np.int64), ("child_start", np.int64), ("n_children", np.int64)], align=True
 )
-TARGET = np.dtype(
-    [("column", np.int64), ("n_classes", np.int64), ("weight", np.float64), ("largest", np.int64)], align=True
-)
-CELL = np.dtype(
-    [("cell", np.int64), ("value", np.int64), ("weight", np.float64), ("scale", np.float64)], align=True
-)
+ScoreType = type[np.int64 | np.float64]
+"""What scores are, and the weights of targets: whole numbers if all targets are labels, or there are none."""
+
+TARGET = {
+    weight: np.dtype(
+        [("column", np.int64), ("n_classes", np.int64), ("weight", weight), ("largest", np.int64)], align=True
+    )
+    for weight in (np.int64, np.float64)
+}
+CELL = {
+    weight: np.dtype(
+        [("cell", np.int64), ("value", np.int64), ("weight", weight), ("scale", np.float64)], align=True
+    )
+    for weight in (np.int64, np.float64)
+}
 VALUES = np.dtype([("column", np.int64), ("start", np.int64), ("end", np.int64)], align=True)
 CLOSENESS = np.dtype(
     [("of", np.int64), ("first", np.int64), ("last", np.int64), ("n_values", np.int64), ("n_rows", np.int64),
@@ -103,7 +112,27 @@ class Targets(NamedTuple):
     label: Table  # (labels,) TARGET: column of the row matrix, number of classes, weight, greatest code
     number: Table  # (numbers,) TARGET, of no classes
     gain_scale: float  # makes a gain per row comparable with median_below_gain
-    median_below_gain: float  # 0: never
+    median_below_gain: float | None = None  # None: never, and numba compiles nothing of Median
+    several: int | None = None
+    """Words of each code, see ``frequency``; None: one sum per code says everything, and numba compiles nothing else."""
+
+    @property
+    def n_words(self) -> int:
+        """Words that sum up a code."""
+        return 2 if self.several is None else self.several
+
+
+def words_of_targets(label: Table, number: Table) -> int | None:
+    """``Targets.several``: None for one number, or one label of two classes.
+
+    >>> none, two, five = (table(TARGET[np.int64], label) for label in ([], [(3, 2, 1, 1)], [(3, 5, 1, 4)]))
+    >>> words_of_targets(two, none), words_of_targets(five, none), words_of_targets(two, two)
+    (None, 6, 4)
+    """
+    n_classes = int(label["n_classes"].sum())
+    if len(label) + len(number) <= 1 and n_classes <= 2:
+        return None
+    return 1 + n_classes + len(number)
 
 
 class Cells(NamedTuple):
@@ -116,7 +145,6 @@ class Cells(NamedTuple):
     number: Table  # (numbers,) CELL: column of cells, column of the number, weight, scale that scores are whole on
     n_ids: int  # how many cells, or cells and classes together, the target with the most of them has
     counts: NDArray[np.int64]  # (ids, 4) working space of one thread, all zero between uses
-    total: NDArray[np.float64]  # (distinct,) working space of one thread
 
 
 LEAST_ROWS, CHANCE, NORMAL, DOUBT, QUANTILES, ENTROPY_BOUNDS = range(6)
@@ -182,7 +210,7 @@ class Queries(NamedTuple):
 
     low: NDArray[np.int64]  # (queries, axes)
     high: NDArray[np.int64]  # (queries, axes)
-    weight: NDArray[np.int64]  # (queries,) their sum times the rows is below 2^53: exact as a float
+    weight: NDArray[np.int64]  # (queries,) their sum times the rows is below 2^53: exact as any score
 
 
 class BestSplit(NamedTuple):
@@ -190,7 +218,7 @@ class BestSplit(NamedTuple):
 
     axis: int
     code: int  # the last code that goes left; means nothing along a hierarchy
-    score: float
+    score: int | float
     largest: int  # rows of its largest part
 
 
@@ -204,8 +232,9 @@ class Scratch(NamedTuple):
     places: NDArray[np.uint64]  # (2, BLOCK) rows to swap
     code: NDArray[np.int64]  # (distinct,) the codes that occur, ascending
     total: NDArray[np.int64]  # (words, distinct) running totals up to each
-    score: NDArray[np.float64]  # (distinct,)
-    right: NDArray[np.float64]  # (distinct,) scores of the right part alone
+    score: NDArray[np.int64 | np.float64]  # (distinct,)
+    right: NDArray[np.int64 | np.float64]  # (distinct,) scores of the right part alone
+    lowest: int | float  # lower than any score
     is_fine: NDArray[np.bool_]  # (2, distinct) does the left, the right part satisfy the requirement?
     order: NDArray[np.int64]  # (rows,) row positions sorted by something
     key: NDArray[np.int64]  # (rows,)

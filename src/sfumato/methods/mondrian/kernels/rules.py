@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.information import product
+from sfumato.kernels.information import LOG_POINT, logarithm, product
 from sfumato.methods.mondrian.kernels.problem import (
     CHANCE,
     DOUBT,
@@ -37,7 +37,12 @@ from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile
 TWO = np.int64(2)
 """Parts of a split by threshold."""
 DOUBTFUL = 1e-7
-"""An entropy nearer than this to its limit is summed afresh: far more than the roundoff of a running sum."""
+"""An entropy nearer than this to its limit is summed afresh, by ``entropy_holds``: far more than the roundoff of a
+running sum, and of the logarithms of any processor."""
+ROUNDOFF = 1e-12
+"""By how much an entropy may miss its limit: by the roundoff of those who verify it."""
+BITS_PER_NAT = (1 << LOG_POINT) / math.log(2.0)
+"""What makes a natural logarithm one to base 2 in fixed point."""
 
 
 @inner(borrows=True)
@@ -53,12 +58,18 @@ def distinct_holds(values, first, last, least):
 
 @kernel(borrows=True)
 def entropy_holds(values, first, last, n, log_l):
-    """Definition 2.2 on counts values[first:last] of n rows; equal up to roundoff counts as equal."""
-    inner = 0.0
+    """Definition 2.2 on counts values[first:last] of n rows: n log n - sum of x log x >= n log l, in whole numbers.
+
+    By logarithms to base 2 in fixed point, in words as ``product`` has them. Equal up to roundoff counts as equal.
+    """
+    mask = (np.int64(1) << 62) - 1
+    high, low = product(n, logarithm(n))
     for v in range(first, last):
         if values[v] > 1:
-            inner += values[v] * math.log(values[v])
-    return math.log(n) - inner / n >= log_l - 1e-12
+            more, less = product(values[v], logarithm(values[v]))
+            high, low = high - more + ((low - less) >> 62), (low - less) & mask
+    more, less = product(n, np.int64(max(0.0, log_l - ROUNDOFF) * BITS_PER_NAT))
+    return high > more or (high == more and low >= less)
 
 
 @kernel(borrows=True)

@@ -4,6 +4,10 @@ A score is a fixed expression of exact integers. For labels it is the sum over p
 sum_c F(n_c) - F(n), F(x) = x log2 x in fixed point: minus the entropy times the rows. For numbers it is
 the sum over parts of n (mean of the part - mean of the node)^2: the squared error that the split takes away.
 Between equal scores the better balanced split is better (the smaller largest part), then the lower threshold.
+
+Scores of labels are int64. As soon as there is a number among the targets, all are float64. Which of the two is known
+when kernels are compiled: from the weights of targets, and from ``scratch.score``. Into that array every score is
+written, and so becomes what it holds; or ``as_score`` makes it one.
 """
 
 from __future__ import annotations
@@ -12,35 +16,40 @@ import numpy as np
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.frequency import first_reaching, is_single, sort, unpack
+from sfumato.methods.mondrian.kernels.frequency import first_reaching, sort, unpack
 
-NO_SCORE = -1e300
+LOWEST = np.iinfo(np.int64).min
+"""Lower than any score of labels."""
 
 
 @inner(borrows=True)
-def score_of_part(part, node, targets, single, table):
-    """Score of one part of a node, both given by their words."""
+def as_score(x, scratch):
+    """A whole number as one of the scores that are compared."""
+    return scratch.score.dtype.type(x)
+
+
+@inner(borrows=True)
+def add_score_of_part(part, node, targets, several, table, at, out):
+    """Add the score of one part of a node, both given by their words, to out[at]."""
     n = part[0]
-    score = 0.0
-    if single:
+    if several is None:
         if targets.label.shape[0] == 1:
-            return float(
-                information(part[1], table) + information(n - part[1], table) - information(n, table)
-            )
-        away = part[1] / n - node[1] / node[0]
-        return n * (away * away)
+            out[at] += information(part[1], table) + information(n - part[1], table) - information(n, table)
+        else:
+            away = part[1] / n - node[1] / node[0]
+            out[at] += n * (away * away)
+        return
     word = 1
     for t in range(targets.label.shape[0]):
         bits = -information(n, table)
         for c in range(targets.label[t].n_classes):
             bits += information(part[word + c], table)
-        score += targets.label[t].weight * bits
+        out[at] += targets.label[t].weight * bits
         word += targets.label[t].n_classes
     for t in range(targets.number.shape[0]):
         away = part[word] / n - node[word] / node[0]
-        score += targets.number[t].weight * (n * (away * away))
+        out[at] += targets.number[t].weight * (n * (away * away))
         word += 1
-    return score
 
 
 @inner(borrows=True)
@@ -53,7 +62,7 @@ def most_balanced(packed, shift, n):
     if after > 0 and n - (packed[after - 1] >> shift) <= least:
         best = after - 1
         least = n - (packed[best] >> shift)
-    return best, 0.0, least
+    return best, np.int64(0), least
 
 
 @inner(borrows=True)
@@ -69,7 +78,7 @@ def best_label(packed, shift, n, x, table):
     whole_n, whole_x = np.uint64(n), np.uint64(x)
     if whole_x == 0 or whole_x == whole_n:  # noqa: PLR1714 - a tuple would not be compiled away
         return most_balanced(packed, shift, n)
-    best, high, least = np.int64(-1), NO_SCORE, whole_n
+    best, high, least = np.int64(-1), np.int64(LOWEST), whole_n
     for t in range(packed.shape[0]):
         here = np.uint64(packed[t])
         left, left_x = here >> by, here & mask
@@ -145,7 +154,7 @@ def add_number_scores(rows_to, sum_to, n, x, weight, left_out, right_out):
 def fill_several_scores(total, n, node, first, last, targets, table, left, right):
     """Score of each threshold of a node, given by its words, for several targets; it ends up in ``left``."""
     for t in range(first, last):
-        left[t], right[t] = 0.0, 0.0
+        left[t], right[t] = 0, 0
     rows_to, word = total[0, first:last], 1
     for t in range(targets.label.shape[0]):
         label = targets.label[t]
@@ -174,7 +183,7 @@ def within_limit(totals, n, shift, least_rows):
 
 
 @inner(borrows=True, inlines=True)
-def score_thresholds(m, n, x, node, shift, targets, least_rows, table, scratch):
+def score_thresholds(m, n, x, node, shift, targets, several, least_rows, table, scratch):
     """Score the thresholds that leave enough rows on both sides; returns the first of them, and the end.
 
     n, x, node              the node's rows, the sum of its single target, its words
@@ -187,7 +196,7 @@ def score_thresholds(m, n, x, node, shift, targets, least_rows, table, scratch):
     first, last = within_limit(rows_to[:m], n, np.int64(0), least_rows)
     if first >= last:
         return first, last
-    if not is_single(targets):
+    if several is not None:
         fill_several_scores(scratch.total, n, node, first, last, targets, table, score, scratch.right)
     elif targets.label.shape[0] == 1:
         fill_label_scores(rows_to[first:last], sum_to[first:last], n, x, table, score[first:last])
@@ -203,13 +212,14 @@ def score_of_children(words, node, targets, table, scores):
     words    (children, words)        IN
     scores   (at least children,)     scratch
     """
-    m, largest, single = words.shape[0], np.int64(0), is_single(targets)
+    m, largest = words.shape[0], np.int64(0)
     for j in range(m):
-        scores[j] = score_of_part(words[j], node, targets, single, table)
+        scores[j] = 0
+        add_score_of_part(words[j], node, targets, targets.several, table, j, scores)
         largest = max(largest, words[j, 0])
     sort(scores[:m])  # roundoff must not depend on the order of the children
-    score = 0.0
-    for j in range(m):
+    score = scores[0]
+    for j in range(1, m):
         score += scores[j]
     return score, largest
 

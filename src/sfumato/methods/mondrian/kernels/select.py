@@ -20,7 +20,7 @@ from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first
 from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
-from sfumato.methods.mondrian.kernels.scores import within_limit
+from sfumato.methods.mondrian.kernels.scores import as_score, within_limit
 
 
 @inner(borrows=True)
@@ -138,7 +138,7 @@ def fill_costs(axis, m, n, active, queries, scratch):
     for t in range(m):
         left += changes[0, t]
         right += changes[1, t]
-        score[t] = -float(rows_to[t] * left + (n - rows_to[t]) * right)
+        score[t] = -(rows_to[t] * left + (n - rows_to[t]) * right)
 
 
 @inner(borrows=True)
@@ -155,7 +155,7 @@ def cost_of_children(axis, parent, m, active, queries, grid, scratch):
             q = active[i]
             if queries.high[q, axis] >= child.low and queries.low[q, axis] < child.high:
                 cost += n * queries.weight[q]
-    return -float(cost), largest
+    return as_score(-cost, scratch), largest
 
 
 @inner(borrows=True)
@@ -168,7 +168,7 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     n = part.shape[0]
     rows_to = scratch.total[0]
     # no part is smaller than 0 rows: a tie with no split loses
-    best = BestSplit(np.int64(-1), np.int64(-1), -float(n * weight), np.int64(0))
+    best = BestSplit(np.int64(-1), np.int64(-1), as_score(-n * weight, scratch), np.int64(0))
     for axis in range(bounds.shape[1]):
         low, high = bounds[LOW, axis], bounds[HIGH, axis]
         if not grid.axis[axis].may_split or low >= high:
@@ -197,11 +197,10 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
 
 
 @kernel
-def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, scratch):
+def split_for_queries(rows, nodes, bounds, region, queries, grid, rules, scratch):
     """Split node 0 so that the queries cost less, if that is allowable; returns the number of nodes.
 
     rows     (n, columns) uint32          IN+OUT  with codes of the whole table: not yet ranked again
-    codes    (n, axes) uint32             IN      codes of the whole table, by row number
     nodes    (1 + children,) NODE         IN+OUT  node 0 is given, its children are appended
     bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
     region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: AFTER, LAST
@@ -218,7 +217,7 @@ def split_for_queries(rows, codes, nodes, bounds, region, queries, grid, rules, 
     axis, code = choose_precise(part, here, active[:n_active], weight, queries, grid, rules, scratch)
     if axis < 0:
         return np.int64(1)
-    m, border = divide(part, codes, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, scratch)
+    m, border = divide(part, None, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, scratch)
     if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
     for child in range(1, m + 1):

@@ -6,7 +6,7 @@ on either side of every threshold.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class Bins(NamedTuple):
 
     edges: NDArray[np.int64]  # (bins - 1,) the last code of each bin but the last one, ascending
     n_rows: NDArray[np.int64]  # (bins,)
-    values: NDArray[np.uint32]  # (bins, sensitive values)
+    values: NDArray[np.integer[Any]]  # (bins, sensitive values), four bytes as long as they hold the counts
     moments: NDArray[np.int64]  # (bins, rules of variance, 4)
 
 

@@ -34,7 +34,7 @@ class TableRows(NamedTuple):
     """The rows to be generalized."""
 
     code: NDArray[np.uint32]  # (rows, columns)
-    factor: NDArray[np.float64]  # (rows, columns) of personal weights; (0, 0) if weights are not personal
+    factor: NDArray[np.float64]  # (rows, columns) of personal weights; (rows, 0) if weights are not personal
     own: NDArray[np.int64]  # (rows,) 1 where the side table lacks the row, which then counts itself
     floor: int  # added to every weight
 
@@ -63,7 +63,7 @@ def node_at(lattice, a, code, level):
 @inner
 def weight_at(lattice, factor, row, a, node):
     """The weight of a node for one row; ``factor`` is that of :class:`TableRows`."""
-    if factor.shape[0] == 0:
+    if factor.shape[1] == 0:
         return lattice.weight[node]
     return np.int64(np.rint(factor[row, a] * lattice.weight[node]))
 

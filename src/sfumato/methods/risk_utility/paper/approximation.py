@@ -51,7 +51,7 @@ from sfumato.policy.options.risk_utility import (
     least_acceptance,
 )
 from sfumato.progress import Progress, no_progress
-from sfumato.randomness import Random, secret
+from sfumato.randomness import Random, secret, seeded_block
 
 STAGE = "generalizing"
 
@@ -82,7 +82,8 @@ def solve(
 
     Every row of the repaired variant reaches the threshold c; of the paper's, as Theorem 3 says, only ``sigma_1`` of the
     way to it: see ``Solution.utility``. Consecutive bounds on the weight differ by the factor 1 + ``epsilon``; without
-    ``sigma_2`` it is chosen for the share that each row is asked for (:func:`slack_of`).
+    ``sigma_2`` it is chosen for the share that each row is asked for (:func:`slack_of`). What is drawn for a row depends
+    on the first number drawn from ``random``, on the row and its number, on nothing else.
     """
     if not isinstance(objective, Threshold):
         raise InternalError("Algorithm 1 serves the threshold alone.")
@@ -92,8 +93,9 @@ def solve(
         raise MissingExtra("optimize", "Algorithm 1 as linear programs")
     which = np.arange(problem.n) if which is None else which
     shares = _shares(problem, objective.at_least, which)
-    _check_acceptance(problem, objective, which, shares, sigma_1, sigma_2)
-    random = secret() if variant == PAPER and random is None else random
+    if np.any(_are_endless(shares, sigma_1, sigma_2)):
+        raise InternalError("Algorithm 1 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1.")
+    seed = int((random or secret()).integers(1 << 63))
     need = problem.need(objective.at_least) - problem.least_utility
     levels = np.zeros((len(which), problem.n_columns), dtype=np.uint8)
     is_proved = np.zeros(len(which), dtype=np.bool_)
@@ -104,9 +106,10 @@ def solve(
         harmless = chains.best_weightless()
         if harmless is not None and chains.utility_of(harmless) >= c:
             levels[i], is_proved[i] = harmless, True
-        elif random is not None and variant == PAPER:
+        elif variant == PAPER:
             slack = slack_of(shares[i], sigma_1) if sigma_2 is None else sigma_2
-            levels[i] = _draw_levels(chains, c, random, epsilon=epsilon, sigma_1=sigma_1, sigma_2=slack)
+            own = seeded_block(seed, int(problem.number[row]))
+            levels[i] = _draw_levels(chains, c, own, epsilon=epsilon, sigma_1=sigma_1, sigma_2=slack)
         else:
             levels[i] = _search_repaired(chains.presolve(c), c, epsilon=epsilon)
     progress(STAGE, len(which), len(which))
@@ -136,26 +139,26 @@ def _shares(problem: LatticeProblem, at_least: AtLeast, which: Ints) -> list[Fra
     return [Fraction(part, max(all_, 1)) for part, all_ in zip(gained.tolist(), whole.tolist(), strict=True)]
 
 
-def _check_acceptance(
-    problem: LatticeProblem,
-    objective: Threshold,
-    which: Ints,
-    shares: Sequence[Fraction],
-    sigma_1: float,
-    sigma_2: float | None,
+def check_acceptance(
+    problem: LatticeProblem, at_least: AtLeast, *, sigma_1: float, sigma_2: float | None
 ) -> None:
     """Raise if rows may wait for ever until a level set is accepted: theorem 3 excludes these parameters."""
-    if sigma_2 is None:
-        return
-    is_endless = np.array([share > 0 and least_acceptance(share, sigma_1, sigma_2) <= 0 for share in shares])
-    if not is_endless.any():
-        return
-    if not isinstance(objective.at_least, Absolute):  # a policy that says so is refused before
-        raise InternalError("Algorithm 1 needs (1 - theta) / (1 - theta sigma_1) + 1 / sigma_2 below 1.")
-    n_rows = number_of(int(problem.n_alike[which][is_endless].sum()), "row")
-    raise InputError(
-        f"Theorem 3 excludes sigma for {n_rows}: utility-at-least is too small a share of their utility. Raise sigma_2 "
-        "(the second number), or leave sigma out."
+    shares = _shares(problem, at_least, np.arange(problem.n))
+    if n_rows := int(problem.n_alike[_are_endless(shares, sigma_1, sigma_2)].sum()):
+        raise InputError(
+            f"Theorem 3 excludes sigma for {number_of(n_rows, 'row')}: utility-at-least is too small a share of their "
+            "utility. Raise sigma_2 (the second number), or leave sigma out."
+        )
+
+
+def _are_endless(shares: Sequence[Fraction], sigma_1: float, sigma_2: float | None) -> NDArray[np.bool_]:
+    """Which rows, of these shares, have no chance that a level set is accepted?"""
+    return np.array(
+        [
+            sigma_2 is not None and share > 0 and least_acceptance(share, sigma_1, sigma_2) <= 0
+            for share in shares
+        ],
+        dtype=np.bool_,
     )
 
 
@@ -465,6 +468,7 @@ __all__ = [
     "Chains",
     "Relaxation",
     "chains_of",
+    "check_acceptance",
     "is_accepted",
     "least_acceptance",
     "level_sets",

@@ -59,7 +59,7 @@ def solve(
 
     The first ``n_probes`` members begin as random paths (all, if it is not given), the others as copies of the first of
     them; with 1 there is no probing.
-    The search of a row depends on the first number drawn from ``random`` and on the row, on nothing else.
+    The search of a row depends on the first number drawn from ``random``, on the row and its number, on nothing else.
     """
     seed = int((random or secret()).integers(1 << 63))
     longest = int((problem.lattice.n_levels - 1).sum())
@@ -74,7 +74,8 @@ def solve(
             int(problem.raw_utility[neighbours.row]),
         )
         members, pool = (_no_members(n, longest, problem.n_columns) for n in (n_members, n_pool))
-        found = evolve(neighbours.problem, how, _counter(seed, neighbours.row), members, pool, steps)
+        counter = _counter(seed, int(problem.number[neighbours.row]))
+        found = evolve(neighbours.problem, how, counter, members, pool, steps)
         return found, bool(found.weight == 0)
 
     return search(

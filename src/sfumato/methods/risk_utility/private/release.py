@@ -7,19 +7,23 @@ no figure of the run, no order of rows. Why that is private: ``proof.md``, in th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.encoding.declared import encode_by_domains, tree_domains_of
+from sfumato.engines.engine import Resources
+from sfumato.engines.start import HERE, start_engine
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility.encode import check_leaf_weights, check_side
-from sfumato.methods.risk_utility.optimize import OptimizerChoice, choose_optimizer
+from sfumato.methods.risk_utility.optimize import choose_optimizer
 from sfumato.methods.risk_utility.private import draw
 from sfumato.methods.risk_utility.problem import (
     LatticeProblem,
-    Objective,
+    Solution,
     lattice_of,
     objective_of,
     problem_of,
@@ -36,6 +40,9 @@ from sfumato.release.certificate import Privacy, Sampling, public_of
 from sfumato.table.source import Source
 
 ROWS = "rows"
+
+Solve = Callable[[LatticeProblem], Solution]
+"""The box of each row of a problem."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +79,7 @@ def draw_release(
     side: SideTable,
     *,
     coins: Coins,
-    threads: int | None = None,
+    chosen: Resources = HERE,
     progress: Progress = no_progress,
 ) -> DrawnSample:
     """Draw rows of a table, and keep the boxes that enough of them have; the policy is one that :func:`prepare` made."""
@@ -93,11 +100,12 @@ def draw_release(
     )
     objective, own = objective_of(options), plan_of(policy)
     choice = choose_optimizer(like_public, objective, options.optimizer, for_any_rows=True)
-    outlook = _outlook(like_public, objective, choice, own, threads)
+    solve = partial(choice.solve, objective=objective, engine=start_engine(chosen))
+    outlook = _outlook(like_public, solve, own) if choice.optimizer == EXACT else None
     progress("generalizing", 0, 1)
     ledger = Ledger(private.epsilon)
     ledger.charge(Draw(ROWS, "", BERNOULLI, private.epsilon, own.s))
-    found = _draw_boxes(table, objective, choice, own, coins, threads)
+    found = _draw_boxes(table, solve, own, coins)
     privacy = Privacy(
         private.epsilon,
         COMPOSITION,
@@ -121,28 +129,16 @@ def _options(policy: Policy) -> tuple[RiskUtilityOptions, PrivateSampling]:
     return options, options.private
 
 
-def _draw_boxes(
-    problem: LatticeProblem,
-    objective: Objective,
-    choice: OptimizerChoice,
-    own: Plan,
-    coins: Coins,
-    threads: int | None,
-) -> draw.DrawnBoxes:
+def _draw_boxes(problem: LatticeProblem, solve: Solve, own: Plan, coins: Coins) -> draw.DrawnBoxes:
     """The boxes that are published of a table, which may be empty."""
     if not problem.n:
         return draw.DrawnBoxes(np.empty((0, problem.n_columns), dtype=np.int64), np.empty(0, dtype=np.int64))
-    return draw.draw(problem, choice.solve(problem, objective, threads=threads), own, coins)
+    return draw.draw(problem, solve(problem), own, coins)
 
 
-def _outlook(
-    like_public: LatticeProblem, objective: Objective, choice: OptimizerChoice, own: Plan, threads: int | None
-) -> float | None:
-    """The share of a table like the side table that can be published; None where it would take long to know."""
-    if choice.optimizer != EXACT:
-        return None
-    solution = choice.solve(like_public, objective, threads=threads)
-    return round(draw.outlook(like_public, solution, own), 4)
+def _outlook(like_public: LatticeProblem, solve: Solve, own: Plan) -> float:
+    """The share of a table like the side table that can be published."""
+    return round(draw.outlook(like_public, solve(like_public), own), 4)
 
 
 __all__ = ["DrawnSample", "draw_release", "plan_of", "prepare"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.engines.engine import Resources
+from sfumato.engines.sinks import open_sink
 from sfumato.errors import InputError
-from sfumato.methods.drafted_rows import store_rows
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.diffgen import release
 from sfumato.policy.document import Policy
@@ -48,8 +48,10 @@ class DiffGen:
         extras.charge(options.epsilon)
         drawn = release.draw_release(source, policy, chance=randomness, chosen=engine, progress=progress)
         progress("publishing", 0, 1)
-        rows = store_rows(drawn.tables(), policy, engine, extras.file_format)
-        return Draft(rows, policy, drawn.recoding, drawn.claims, privacy=drawn.privacy)
+        with open_sink(engine.spill, extras.file_format, escapes=policy.escapes_formulas) as sink:
+            for part in drawn.tables():
+                sink.append(part)
+        return Draft(sink.rows(), policy, drawn.recoding, drawn.claims, privacy=drawn.privacy)
 
 
 METHOD: Method = DiffGen()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.declared import DeclaredRows
 from sfumato.engines.engine import Resources
-from sfumato.engines.protocol import Room
+from sfumato.engines.memory_plan import MemoryPlan
 from sfumato.engines.rows import MOST_FILES, RowLayout
 from sfumato.engines.start import HERE, start_engine
 from sfumato.methods.specialization.diffgen import draw
@@ -67,8 +67,8 @@ def draw_release(
     table = DeclaredRows(source, policy, memory=chosen.memory or None)
     n_classes = len(table.class_values)
     layout = RowLayout.of([*(domain.n_codes - 1 for domain in table.domains), n_classes - 1])
-    room = Room(chosen.memory, rows=0, parts=MOST_FILES)
-    engine = start_engine(chosen, layout=layout, room=room, writer_bytes=chosen.memory // 2)
+    plan = MemoryPlan(chosen.memory, 0, chosen.memory, chosen.memory // 2, MOST_FILES)
+    engine = start_engine(chosen, layout=layout, plan=plan)
     rows = engine.keep(table, payload=False)
     found = draw(rows, table.domains, n_classes, options, chance, engine=engine, progress=progress)
     engine.discard(rows)

@@ -41,9 +41,9 @@ class Sides(NamedTuple):
 
     left: NDArray[np.int64]  # (classes,) rows
     right: NDArray[np.int64]  # (classes,) rows
-    in_left: NDArray[np.float64]  # (targets,) sum_c F(n_c) on the left
-    in_right: NDArray[np.float64]  # (targets,) the same on the right
-    in_all: NDArray[np.float64]  # (targets,) sum_c F(n_c) - F(n) of all rows
+    in_left: NDArray[np.int64]  # (targets,) sum_c F(n_c) on the left
+    in_right: NDArray[np.int64]  # (targets,) the same on the right
+    in_all: NDArray[np.int64]  # (targets,) sum_c F(n_c) - F(n) of all rows
 
 
 class ThresholdScan(NamedTuple):
@@ -60,7 +60,7 @@ class PartCounts(NamedTuple):
 
     rows: NDArray[np.int64]  # (classes,) of the part
     listed: NDArray[np.int64]  # (classes,) the classes that it has
-    information: NDArray[np.float64]  # (targets,) of all parts so far
+    information: NDArray[np.int64]  # (targets,) of all parts so far
 
 
 class PartScan(NamedTuple):
@@ -116,10 +116,10 @@ def fill_whole(counts, target, n, table, in_classes, in_all):
     target      (classes,) int64: whose it is                IN
     n           rows                                         IN
     table       of ``information``                           IN
-    in_classes  (targets,) float64: sum_c F(n_c)             OUT
-    in_all      (targets,) float64: the same less F(n)       OUT
+    in_classes  (targets,) int64: sum_c F(n_c)               OUT
+    in_all      (targets,) int64: the same less F(n)         OUT
     """
-    in_classes[:] = 0.0
+    in_classes[:] = 0
     for c in range(counts.shape[0]):
         in_classes[target[c]] += information(counts[c], table)
     for t in range(in_classes.shape[0]):

@@ -9,12 +9,14 @@ import stat
 import subprocess
 import sys
 from collections import Counter
+from decimal import Decimal, localcontext
 from typing import NamedTuple
 
 import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from growing import partition, prepare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.errors import TypingError
@@ -26,7 +28,6 @@ from sfumato.kernels.information import information_table, product
 from sfumato.kernels.shuffle import shuffle_leaves
 from sfumato.kernels.watch import watch_compiling
 from sfumato.methods.mondrian import memory
-from sfumato.methods.mondrian.grow import partition, prepare
 from sfumato.methods.mondrian.kernels.frequency import (
     add_packed,
     add_sums,
@@ -41,7 +42,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 from sfumato.methods.mondrian.kernels.grow import arrange
 from sfumato.methods.mondrian.kernels.grow import partition as move_rows
 from sfumato.methods.mondrian.kernels.problem import BLOCK
-from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds, variance_holds
+from sfumato.methods.mondrian.kernels.rules import TWO, entropy_holds, fill_walk, part_holds, variance_holds
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -278,7 +279,7 @@ def test_every_prefix_and_every_rest_is_judged_alike_at_once_row_by_row_and_by_d
     source = open_table(pa.table({"x": range(len(rows)), **table}))
     problem = prepare(source, SCHEMA, requirements, threads=1)
     matrix, rules = problem.engine.rows, problem.rules
-    scratch = memory.new_scratch(matrix, problem.engine.codes, problem)
+    scratch = memory.new_scratch(matrix, problem, widest=int(problem.engine.codes.max()) + 1)
 
     order = np.array(data.draw(st.permutations(range(len(sample)))), dtype=np.int64)
     inner = data.draw(st.sets(st.integers(1, len(sample))))
@@ -313,6 +314,25 @@ def judged(requirement, rows, every):
     if isinstance(requirement, RecursiveDiversity) and requirement.l > len(counts):
         return False
     return bool(requirement.holds(groups)[0])
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**32)), min_size=2, max_size=12).filter(any))
+def test_an_entropy_at_the_limit_is_judged_to_fifteen_digits_however_many_rows(counts):
+    """Logarithms in floating point are sure of less, and differ from one processor to the next."""
+    n = sum(counts)
+    with localcontext(prec=60):
+        inner = sum((x * Decimal(x).ln() for x in counts if x), Decimal(0))
+        entropy = Decimal(n).ln() - inner / n
+    values = np.array(counts)
+    assert entropy_holds(values, 0, len(counts), n, float(entropy + Decimal("1e-12") - Decimal("2e-15")))
+    assert not entropy_holds(values, 0, len(counts), n, float(entropy + Decimal("1e-12") + Decimal("2e-15")))
+
+
+@given(st.integers(1, 10**9), st.integers(1, 30))
+def test_equal_counts_have_the_entropy_of_so_many_values(count, n_values):
+    values = np.full(n_values, count)
+    assert entropy_holds(values, 0, n_values, n_values * count, math.log(n_values))
+    assert not entropy_holds(values, 0, n_values, n_values * count, math.log(n_values + 1e-9))
 
 
 WIDE = st.integers(0, 2**62 - 1)
@@ -428,6 +448,22 @@ def test_a_kernel_that_borrows_but_makes_an_array_does_not_compile():
         call_one_that_makes_an_array(3)
 
 
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+def test_a_kernel_that_another_one_calls_is_compiled_as_a_whole_only_if_python_calls_it():
+    @kernel
+    def twice(number):
+        return 2 * number
+
+    @kernel
+    def four_times(number):
+        return twice(twice(number))
+
+    assert four_times(3) == 12
+    assert twice.signatures == []
+    assert twice(3) == 6
+    assert len(twice.signatures) == 1
+
+
 # ---- one answer by whatever way --------------------------------------------------------------------
 
 
@@ -469,7 +505,7 @@ def test_one_target_in_one_word_in_two_words_or_beside_a_constant_gives_one_tree
 SMALL = """
 import json
 import pyarrow as pa
-from sfumato.methods.mondrian.grow import partition
+from growing import partition
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema
 from sfumato.table.opening import open_table

@@ -14,7 +14,7 @@ from rounding_cases import chains, expected_safety, generalizations, greatest_sa
 from tradeoff_cases import problems, thresholds
 
 from sfumato.encoding.domain import TreeDomain
-from sfumato.errors import InternalError, MissingExtra
+from sfumato.errors import InputError, InternalError, MissingExtra
 from sfumato.methods.risk_utility.paper import approximation
 from sfumato.methods.risk_utility.paper.approximation import (
     chains_of,
@@ -312,6 +312,16 @@ def test_another_objective_is_refused():
 def test_parameters_that_the_theorem_excludes_are_refused(options):
     with pytest.raises(InternalError, match="Algorithm 1 needs"):
         approximation.solve(three_levels(1, 2, 3), HALF, **options)
+
+
+def test_rows_that_sigma_would_keep_waiting_for_ever_are_counted():
+    problem = three_levels(1, 2, 3)
+    with pytest.raises(
+        InputError, match=r"^Theorem 3 excludes sigma for 3 rows: utility-at-least is too small"
+    ):
+        approximation.check_acceptance(problem, Fraction(1, 2), sigma_1=0.9, sigma_2=1.5)
+    approximation.check_acceptance(problem, Fraction(1, 2), sigma_1=0.9, sigma_2=None)
+    approximation.check_acceptance(problem, Fraction(1), sigma_1=0.9, sigma_2=1.5)
 
 
 def test_without_scipy_one_sentence_names_the_extra(monkeypatch):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.engines.memory_plan import BLOCK_BYTES, MemoryPlan, estimate_row_bytes
 from sfumato.engines.rows import MOST_FILES
-from sfumato.methods.memory_plan import BLOCK_BYTES, MemoryPlan, estimate_row_bytes
 
 
 @given(st.integers(1 << 20, 1 << 40), st.integers(1, 10_000))
@@ -25,9 +25,10 @@ def test_a_policy_may_fix_the_rows_that_are_held_at_once():
 
 
 def test_a_row_takes_its_codes_twice_its_cells_and_a_share_of_the_labels_of_its_group():
-    small = {"n_axes": 2, "n_extra": 1, "n_published": 3}
+    small = {"n_axes": 2, "n_extra": 1, "cell_bytes": 8}
     alone, shared = estimate_row_bytes(**small), estimate_row_bytes(**small, min_group=10)
     assert alone - shared == 800 - 80  # labels of two boxes, by one row or by ten
     assert estimate_row_bytes(**small, payload_bytes=50) - alone == 3 * 50
+    assert estimate_row_bytes(**{**small, "cell_bytes": 32}) - alone == 2 * 24
     assert estimate_row_bytes(**{**small, "n_extra": 2}) - alone == 4
     assert estimate_row_bytes(**{**small, "n_axes": 3}) - alone == 8 + 400

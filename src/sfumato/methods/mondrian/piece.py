@@ -1,0 +1,106 @@
+"""What is done with the rows of a piece of the tree, once they are loaded: they find their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.protocol import Loaded
+from sfumato.kernels.nodes import Nodes
+from sfumato.methods.groups import Chunk, Grouped
+from sfumato.methods.mondrian.begun_tree import begin_tree
+from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
+from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.problem import Problem
+from sfumato.methods.mondrian.subtree import make_leaf
+from sfumato.recoding.recoder import Partition
+from sfumato.recoding.splits import RecodingPlan
+from sfumato.recoding.tree_file import PathStep, recode_piece
+
+Ints = NDArray[np.int64]
+
+
+def not_told(_n_rows: int) -> None:
+    """Nobody is told how many rows have found their group."""
+
+
+class GrownPiece(NamedTuple):
+    """The tree below a leaf of the top, for the recoding."""
+
+    leaf: int
+    nodes: Nodes | None
+    """None if the leaf is one group by itself, of which some rows were at hand."""
+    covers: Ints
+    """(groups, axes) the hierarchy nodes that cover the rows of each group."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowPiece:
+    """Grow the tree below a leaf of the top.
+
+    known    what the splits above say of the rows
+    path     these splits
+    begun    the upper part of the tree, if that is decided already
+    """
+
+    leaf: int
+    problem: Problem
+    known: NodeRange
+    path: Sequence[PathStep]
+    plan: RecodingPlan
+    begun: Nodes | None
+    threads: int | None = None
+    progress: RowCounter = not_told
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Who works elsewhere cannot tell this process how far it is."""
+        return GrowPiece, (
+            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.threads,
+        )  # fmt: skip
+
+    def __call__(self, part: Loaded) -> Grouped:
+        axes = self.problem.axes
+        tree, order = begin_tree(self.begun, part, self.known, axes)
+        grower = TreeGrower(
+            part.hand_over(),
+            len(axes.is_tree),
+            n_columns=self.problem.n_columns,
+            order=order,
+            keeps_codes=self.problem.targets is not None,
+            threads=self.threads,
+        )
+        nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
+        covers = grower.covers(nodes, axes)
+        recoding, places = recode_piece(self.path, nodes, covers, self.plan)
+        leaves = np.flatnonzero(nodes.axis < 0)
+        by_start = np.argsort(nodes.start[leaves])
+        size = (nodes.end - nodes.start)[leaves][by_start]
+        groups = Partition(recoding, places[by_start], size, part.number(grower.row_numbers()))
+        return Grouped(Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargeGroup:
+    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` are those of the whole group."""
+
+    leaf: int
+    covers: Ints
+    path: Sequence[PathStep]
+    plan: RecodingPlan
+    statistics: Mapping[str, pa.Scalar]
+    progress: RowCounter = not_told
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics)
+
+    def __call__(self, part: Loaded) -> Grouped:
+        n_rows, covers = part.n_rows, self.covers[None, :]
+        recoding, places = recode_piece(self.path, make_leaf(n_rows), covers, self.plan)
+        self.progress(n_rows)
+        groups = Partition(recoding, places, np.array([n_rows]), part.number(np.arange(n_rows)))
+        return Grouped(Chunk(groups, part.payload, self.statistics), GrownPiece(self.leaf, None, covers))
