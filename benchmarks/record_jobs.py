@@ -143,11 +143,15 @@ class Recorder:
             setattr(Jobs, name, self._watching(getattr(Jobs, name)))
 
     def _watching(self, run: Any) -> Any:
-        def watched(jobs: Any, work: Any, arguments: Any, *, stage: str = "") -> Any:
+        from sfumato.engines.spark.tasks import TouchFolder
+
+        def watched(jobs: Any, work: Any, arguments: Any, *, stage: str = "", **options: Any) -> Any:
+            if isinstance(work, TouchFolder):  # the probe has no rows
+                return run(jobs, work, arguments, stage=stage, **options)
             self._n += 1
             notes = self.folder / f"tasks-{self._n}"
             start, before = time.perf_counter(), cpu_of_all()
-            found = run(jobs, Timed(work, notes), arguments, stage=stage)
+            found = run(jobs, Timed(work, notes), arguments, stage=stage, **options)
             after, end = cpu_of_all(), time.perf_counter()
             told = [line.split() for line in notes.read_text(encoding="ascii").splitlines()]
             plans = getattr(work, "plans", None) or getattr(getattr(work, "also", None), "plans", ())
