@@ -2,94 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from growing import UncheckedPolicy
-from mondrian_cases import BIG_CASES, Case, big_case, boxes_of, members_of
+from mondrian_cases import BIG_CASES, Case, big_case
+from tree_runs import Groups, grown_by_run, grown_in_memory, grown_whole, sampled, scan, with_numbers
 
 from sfumato.engines.engine import Resources
+from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.spark.handed import HandedJobs
 from sfumato.engines.spark.jobs import Jobs
-from sfumato.engines.start import scan_table
-from sfumato.methods.groups import find_chunks
-from sfumato.methods.mondrian.tree_run import TreeRun
-from sfumato.policy.schema import Attribute, Role, Schema
-from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
-
-Groups = list[tuple[Any, list[int]]]
 
 PLENTY = Room(1 << 30, 60, 200, keeps_counts=False)
 LITTLE = Room(2000, 50, 5, keeps_counts=False)
 
 
-def ordered(found: Iterator[tuple[Any, Any]]) -> Groups:
-    return sorted(((box, sorted(members)) for box, members in found), key=lambda group: group[1])
-
-
-def grown_in_memory(case: Case) -> Groups:
-    found = case.partition()
-    return ordered(zip(boxes_of(found), members_of(found), strict=True))
-
-
 def grown_on_spark(case: Case, room: Room, session: Any, folder: Path, kind: type[Jobs] = Jobs) -> Groups:
-    table, quasi = case.table(), case.schema()
-    table = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    table, policy = with_numbers(case)
     pq.write_table(table, folder / "rows.parquet", row_group_size=50)
-    schema = Schema((*quasi, Attribute("row", Role.OTHER)))
-    policy = UncheckedPolicy(schema, tuple(case.requirements), tuple(case.workload), case.options)
-    found: dict[Any, list[int]] = {}
     with Spill() as spill:
         jobs = kind(session, spill.folder)
         resources = Resources(spill=spill, memory=1 << 24, jobs=jobs)
         source = jobs.with_slices(open_table(folder / "rows.parquet", lazy=True))
-        encoded = scan_table(source, policy, resources)
-        engine = SparkEngine(jobs, encoded.layout, room, writer_bytes=1 << 12)
-        for chunk in find_chunks(TreeRun(engine, encoded, policy, random=seeded(1)), engine):
-            assert chunk.payload is not None
-            numbers = chunk.payload["row"].to_numpy()
-            for box, members in zip(boxes_of(chunk.groups), members_of(chunk.groups), strict=True):
-                found.setdefault(box, []).extend(numbers[list(members)].tolist())
-    return ordered(iter(found.items()))
+        encoded = scan(source, policy, room, resources)
+        return grown_by_run(encoded, policy, SparkEngine(jobs, encoded.layout, room, writer_bytes=1 << 12))
 
 
 @pytest.mark.parametrize("name", BIG_CASES)
 def test_boxes_are_those_of_growth_in_memory(name, spark, tmp_path):
     case = big_case(7, *BIG_CASES[name])
-    assert grown_on_spark(case, PLENTY, spark, tmp_path) == grown_in_memory(case)
+    assert grown_on_spark(case, PLENTY, spark, tmp_path) == grown_whole(case)
 
 
 @pytest.mark.parametrize("name", ["one label, close", "several", "cells"])
 def test_boxes_are_the_same_where_memory_is_short(name, spark, tmp_path):
     """Counts go to sorted runs in files, candidates are checked in passes of their own, groups come in parts."""
     case = big_case(7, *BIG_CASES[name])
-    assert grown_on_spark(case, LITTLE, spark, tmp_path) == grown_in_memory(case)
+    assert grown_on_spark(case, LITTLE, spark, tmp_path) == grown_whole(case)
 
 
 def test_boxes_are_the_same_if_states_are_merged_by_tasks(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("sfumato.engines.spark.jobs.SMALL", 0)
     case = big_case(7, *BIG_CASES["several"])
-    assert grown_on_spark(case, PLENTY, spark, tmp_path) == grown_in_memory(case)
+    assert grown_on_spark(case, PLENTY, spark, tmp_path) == grown_whole(case)
 
 
-def test_boxes_are_the_same_if_a_sample_decides_first(spark, tmp_path):
-    case = big_case(7, *BIG_CASES["one label"])
-    case = replace(case, options=replace(case.options, scale="rothko-s", sample=0.5))
-    assert grown_on_spark(case, PLENTY, spark, tmp_path)
+@pytest.mark.parametrize("name", ["one number", "several"])
+def test_boxes_are_the_same_if_a_sample_decides_first(name, spark, tmp_path):
+    """In the same room, by which the size of samples goes; they are drawn of the table and of parts of it."""
+    case, engine = sampled(big_case(7, *BIG_CASES[name])), MemoryEngine(PLENTY, threads=1)
+    expected = grown_in_memory(case, engine)
+    assert engine.counters.levels > 1
+    assert grown_on_spark(case, PLENTY, spark, tmp_path) == expected
 
 
 @pytest.mark.parametrize(("name", "room"), [("one label, close", PLENTY), ("several", LITTLE)])
 def test_boxes_are_the_same_if_spark_hands_over_files(name, room, spark, tmp_path, monkeypatch):
     monkeypatch.setattr("sfumato.engines.spark.file_pieces.FILE_ROWS", 100)
     case = big_case(7, *BIG_CASES[name])
-    assert grown_on_spark(case, room, spark, tmp_path, HandedJobs) == grown_in_memory(case)
+    assert grown_on_spark(case, room, spark, tmp_path, HandedJobs) == grown_whole(case)

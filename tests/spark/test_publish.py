@@ -46,7 +46,15 @@ def test_cells_of_a_grid_that_are_counted_in_passes_give_the_same_release(spark,
 def test_a_private_release_is_drawn_from_the_same_counts(spark, table):
     policy = sf.Policy.parse(DIFFGEN)
     release = sf.publish(table, policy, engine="spark", seed=1)
+    assert [path.name for path in release.rows.path.iterdir()] == ["part-00000.parquet"]
     assert rows_of(release) == rows_of(sf.publish(table, policy, engine="memory", seed=1))
+
+
+def test_a_format_that_spark_does_not_write_is_refused_before_anything_is_charged(spark, table, tmp_path):
+    policy, ledger = sf.Policy.parse(DIFFGEN), tmp_path / "ledger.json"
+    with pytest.raises(InputError, match=r"On Spark a release is a folder of Parquet parts.*csv\.$"):
+        sf.publish(table, policy, engine="spark", file_format="csv", ledger=ledger)
+    assert not ledger.exists()
 
 
 def test_rows_that_are_optimized_one_by_one_are_spread_over_tasks(spark, monkeypatch):

@@ -24,11 +24,16 @@ class Elsewhere(MemoryEngine):
     def __init__(self, room: Room | None = None) -> None:
         super().__init__(replace(room or Room(), keeps_counts=False), threads=1)
         self.n_parts = 0
+        self.n_filled = 0
+        """The most workers that had rows in one pass; a test in which it stays at 1 has merged nothing."""
 
     def gather(self, rows: Any, asked: Asked[Any], *, stage: str = "") -> list[Any]:
         workers = [Gathering(send(asked), self.room.count_bytes, None) for _ in range(N_WORKERS)]
+        filled = set()
         for number, block in enumerate(self.read(rows, stage, payload=False)):
             workers[number % N_WORKERS].add(block)
+            filled.add(number % N_WORKERS)
+        self.n_filled = max(self.n_filled, len(filled))
         return send(merge_all(workers))
 
     def divide(

@@ -10,16 +10,7 @@ import pyarrow as pa
 from sfumato.table import formulas
 from sfumato.table.spill import Spill
 from sfumato.table.stored import FiledRows
-from sfumato.table.write import ROW_GROUP, TableWriter
-
-
-def open_sink(
-    spill: Spill | None, file_format: str, *, escapes: bool, row_group: int = ROW_GROUP
-) -> MemorySink | FileSink:
-    """For published rows: a file of the folder if there is one, else memory."""
-    if spill is None:
-        return MemorySink()
-    return FileSink(spill, file_format, row_group=row_group, escapes=escapes)
+from sfumato.table.write import TableWriter
 
 
 class MemorySink:

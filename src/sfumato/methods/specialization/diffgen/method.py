@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.engines.engine import Resources
-from sfumato.engines.sinks import open_sink
+from sfumato.engines.start import start_engine
 from sfumato.errors import InputError
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.methods.specialization.diffgen import release
@@ -45,10 +45,11 @@ class DiffGen:
                 "nothing more; leave out recoding: false."
             )
         randomness = mechanisms.secret() if chance.number is None else mechanisms.seeded(chance.number)
+        sink = start_engine(engine).sink(extras.file_format, escapes=policy.escapes_formulas)  # it may refuse
         extras.charge(options.epsilon)
         drawn = release.draw_release(source, policy, chance=randomness, chosen=engine, progress=progress)
         progress("publishing", 0, 1)
-        with open_sink(engine.spill, extras.file_format, escapes=policy.escapes_formulas) as sink:
+        with sink:
             for part in drawn.tables():
                 sink.append(part)
         return Draft(sink.rows(), policy, drawn.recoding, drawn.claims, privacy=drawn.privacy)
