@@ -43,6 +43,10 @@ class TreePlaces:
             self._last = rows, self.descent.leaves(rows)
         return self._last[1]
 
+    def __reduce__(self) -> tuple[type[TreePlaces], tuple[Any, ...]]:
+        """Pickled without the rows that it has seen last."""
+        return TreePlaces, (self.descent, self.part_of_node, self.n_parts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafPlan:

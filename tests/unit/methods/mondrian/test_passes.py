@@ -121,3 +121,13 @@ def test_the_answers_are_those_of_all_rows():
         assert statistics.n_rows.sum() == N_ROWS
         assert statistics.values.sum() == N_ROWS
         assert statistics.moments[:, :, 0].any()
+
+
+def test_places_are_pickled_without_the_rows_that_they_have_seen():
+    _, rows = problem_with_rows()
+    places = leaf_plan().places
+    seen = TreePlaces(places.descent, places.part_of_node, places.n_parts)
+    before = len(pickle.dumps(seen))
+    expected = seen.of(rows[:, :-1].copy())
+    assert len(pickle.dumps(seen)) == before
+    assert pickle.loads(pickle.dumps(seen)).of(rows[:, :-1].copy()).tolist() == expected.tolist()
