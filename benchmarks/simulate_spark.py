@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory_plan import MemoryPlan, plan_memory
-from sfumato.engines.spark.jobs import TASK_ROWS
+from sfumato.engines.spark.jobs import LEAST_ROWS, TASK_ROWS
 from sfumato.policy.document import Policy
 from sfumato.table.spill import SharedSpill
 
@@ -145,7 +145,7 @@ def plan_run(rows: int, slots: int, memory: int, node_bytes: float) -> list[Plan
 
 def _count_tasks(rows: float, slots: int) -> int:
     """As ``Jobs.count_tasks`` does."""
-    return max(slots, int(-(-rows // TASK_ROWS)))
+    return int(max(-(-rows // TASK_ROWS), min(slots, rows // LEAST_ROWS), 1))
 
 
 def _fit_one_pass(plan: MemoryPlan, nodes: int, node_bytes: float) -> bool:
