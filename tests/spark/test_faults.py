@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from spark_clients import python_path
 from spark_people import METHODS, people, rows_of
 
 import sfumato as sf
@@ -82,7 +83,7 @@ def run_client(code: str, *arguments: Path, spark: str) -> None:
     pyspark = pytest.importorskip("pyspark", reason="needs Spark: pip install 'sfumato[spark]'")
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": sys.executable,
@@ -123,7 +124,7 @@ def standalone() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1] / "support")
+    environment["PYTHONPATH"] = python_path()
     start = [str(home / "bin" / "spark-class")]
     deploy = "org.apache.spark.deploy"
     commands = [[*start, f"{deploy}.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"]]

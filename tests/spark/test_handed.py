@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import tradeoff_releases
+from spark_clients import python_path
 from spark_people import DIFFGEN, METHODS, people, rows_of
 
 import sfumato as sf
@@ -81,7 +82,7 @@ def test_releases_are_the_same_where_functions_are_kept_from_storage(tmp_path):
     python.chmod(0o755)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": str(python),

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from spark_clients import python_path
 
 CLIENT = """
 import os, sys, threading
@@ -33,7 +34,7 @@ try:
             jobs.do(Slow(folder, "ours", 60), [0])
         else:
             work = udf(lambda number: next(Slow(folder, "ours", 60)(number))[1])
-            jobs.store(session.range(0, 1, 1, 1).select(work("id").alias("name")), folder / "frame")
+            jobs.store_frame(session.range(0, 1, 1, 1).select(work("id").alias("name")))
 except KeyboardInterrupt:
     (folder / "interrupted").touch()
 other.join()
@@ -60,7 +61,7 @@ def test_an_interrupted_run_ends_its_own_jobs_and_no_others(kind, what, request,
     remote = request.getfixturevalue("server") if kind == "connect" else ""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     if kind == "classic":
