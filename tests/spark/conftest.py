@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_clients import python_path
+from spark_clients import cut_small_tables, python_path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_slices() -> None:
+    """The tables of tests are small, and should be read by several tasks all the same."""
+    cut_small_tables()
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,10 @@ CLIENT = """
 import json, sys
 import sfumato as sf
 from pyspark.sql import SparkSession
-from spark_clients import python_path
+from spark_clients import cut_small_tables
 from spark_people import rows_of
 
+cut_small_tables()
 server, table, policy, out = sys.argv[1:]
 session = SparkSession.builder.remote(server).getOrCreate()
 policy, stages, found = sf.Policy.read(policy), set(), []

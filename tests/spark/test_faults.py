@@ -27,7 +27,9 @@ from sfumato.engines.spark.jobs import Jobs
 from sfumato.engines.spark.session import start_session
 from sfumato.engines.spark.tasks import DivideSlice
 from sfumato.publishing import Request, publish_to
+from spark_clients import cut_small_tables
 
+cut_small_tables()
 table, policy, out = map(Path, sys.argv[1:])
 session, do = start_session(), Jobs.do
 found = []
@@ -61,7 +63,9 @@ from sfumato.engines.start import scan_table
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
+from spark_clients import cut_small_tables
 
+cut_small_tables()
 table, policy, folder = map(Path, sys.argv[1:])
 policy = Policy.read(policy)
 with Spill(folder / "out") as spill, Jobs(start_session(), spill.folder) as jobs:

@@ -24,8 +24,10 @@ from pathlib import Path
 import sfumato as sf
 from sfumato.engines.spark.session import start_session
 from sfumato.publishing import Request, publish_to
+from spark_clients import cut_small_tables
 from spark_people import rows_of
 
+cut_small_tables()
 folder = Path(sys.argv[1])
 session = start_session()
 found = {}

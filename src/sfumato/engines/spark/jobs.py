@@ -30,7 +30,10 @@ from sfumato.table.source import Source
 T = TypeVar("T")
 
 TASK_ROWS = 5_000_000
-"""Rows of a task: starting one costs about 0.1 CPU seconds, so it should have a second of work."""
+"""Most rows of a task."""
+
+LEAST_ROWS = 1_000_000
+"""Rows of a task that are worth one: starting it costs about 0.1 CPU seconds, so it should have a second of work."""
 
 SMALL = 1 << 22
 """Bytes of states that come to the driver and are merged there: a further stage would cost more."""
@@ -80,8 +83,8 @@ class Jobs:
         self._n_done = sum(stage.num_completed_tasks for stage in stages or ())
 
     def count_tasks(self, n_rows: int) -> int:
-        """How many tasks so many rows are worth."""
-        return max(self.n_slots, -(-n_rows // TASK_ROWS))
+        """How many tasks so many rows are worth: one for each slot, unless they would have too few rows or too many."""
+        return max(-(-n_rows // TASK_ROWS), min(self.n_slots, n_rows // LEAST_ROWS), 1)
 
     def do(
         self,
