@@ -108,8 +108,10 @@ def test_progress_is_told(spark, table):
 
 
 def test_a_worker_of_another_version_is_named(spark, table, monkeypatch):
-    monkeypatch.setattr("sfumato.engines.spark.jobs.versions", lambda: ("0.0", "kernels-0", "1", "2"))
-    with pytest.raises(InputError, match=r"^A worker of the cluster has another sfumato, NumPy or Arrow"):
+    monkeypatch.setattr("sfumato.engines.spark.entries.versions", lambda: ("sfumato 0.0", "kernels-0"))
+    with pytest.raises(
+        InputError, match=r"^A worker of the cluster has other versions .*; sfumato 0\.0, kernels-0 here\)"
+    ):
         sf.publish(table, sf.Policy.parse(MONDRIAN), engine="spark")
 
 

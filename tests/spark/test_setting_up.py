@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from spark_clients import python_path
+
+from sfumato.engines.spark import entries
+from sfumato.engines.spark.worker import versions
 
 WITHOUT_JAVA = """
 import os
@@ -20,17 +24,27 @@ print(session.range(5).count())
 session.stop()
 """
 
-WITHOUT_SFUMATO = """
+WORKER = """
 import pickle, sys
+from types import SimpleNamespace
 import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
 
-sys.modules["sfumato"] = None  # as on a worker that lacks it
-from pyspark import cloudpickle
+sent, what = sys.argv[1:]
 
-work = cloudpickle.loads(open(sys.argv[1], "rb").read())
-(answer,) = work([pa.record_batch([[3]], ["id"])])
-found = answer.to_pylist()[0]
-print(found["task"], found["is_failure"], pickle.loads(found["data"]))
+class Missing:
+    def find_spec(self, name, *_):
+        if what == "missing" and name == "sfumato":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Missing())
+TaskContext.get = lambda: SimpleNamespace(partitionId=lambda: 3)
+entries = cloudpickle.loads(open(sent, "rb").read())
+of_key, of_rows = ((pa.scalar(3),), iter(())), ([pa.record_batch([[3]], ["id"])],)
+for name, entry in entries.items():
+    (answer,) = entry(*(of_key if "key" in entry.__annotations__ else of_rows))
+    found = answer.to_pylist()[0]
+    print(name, found["is_failure"], pickle.loads(found["data"]), sep="|")
 """
 
 
@@ -75,15 +89,34 @@ def test_java_comes_with_the_extra_where_a_machine_has_none(tmp_path: Path) -> N
     assert found == "5"
 
 
-def test_a_worker_without_sfumato_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="needs Spark: pip install 'sfumato[spark]'")
-    from pyspark import cloudpickle
+SAID = {
+    "missing": "A worker of the cluster lacks sfumato: install sfumato[spark] there.",
+    "broken": "A worker of the cluster lacks something that sfumato needs (ImportError): install sfumato[spark] there.",
+    "other": "A worker of the cluster has other versions than this machine "
+    f"({', '.join(versions())} there; numba 0 here): install the same on both.",
+}
 
-    from sfumato.engines.spark.jobs import _working
 
-    sent = tmp_path / "work"
-    sent.write_bytes(cloudpickle.dumps(_working("no file", ("1", "2"))))
-    assert len(sent.read_bytes()) < 10_000
-    found = run(WITHOUT_SFUMATO, str(sent), **os.environ)
-    assert found.startswith("3 True A worker of the cluster lacks sfumato")
-    assert found.endswith(": install sfumato[spark] there.")
+@pytest.mark.parametrize("what", SAID)
+def test_whatever_a_worker_without_the_same_sfumato_is_to_do_it_says_so(what, tmp_path, monkeypatch):
+    cloudpickle = pytest.importorskip(
+        "pyspark.cloudpickle", reason="needs Spark: pip install 'sfumato[spark]'"
+    )
+    if what == "other":
+        monkeypatch.setattr(entries, "versions", lambda: ("numba 0",))
+    every = {
+        "work_on": entries.work_on("no file"),
+        "merge_states": entries.merge_states("no file"),
+        "work_handed": entries.work_handed("no file"),
+        "merge_handed": entries.merge_handed("no file"),
+        "store_rows": entries.store_rows(),
+    }
+    sent, package = tmp_path / "sent", tmp_path / "sfumato"
+    sent.write_bytes(cloudpickle.dumps(every))
+    assert len(sent.read_bytes()) < 20_000
+    if what == "broken":
+        package.mkdir()
+        (package / "__init__.py").write_text("raise ImportError('numba wants another NumPy')", "utf-8")
+    path = os.pathsep.join([str(tmp_path), python_path()])
+    found = run(WORKER, str(sent), what, **{**os.environ, "PYTHONPATH": path})
+    assert found.splitlines() == [f"{name}|True|{SAID[what]}" for name in every]

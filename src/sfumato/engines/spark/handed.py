@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.encoding.batches import Rows
+from sfumato.engines.spark import entries
 from sfumato.engines.spark.file_pieces import cut_file, put_piece, write_parts
-from sfumato.engines.spark.jobs import REPLY, Jobs, in_batches, to_pattern, to_uri
+from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern, to_uri
 from sfumato.engines.spark.replies import SCHEMA, Reply, from_batches, join_replies, to_batches
 from sfumato.engines.spark.tasks import GatherSlice, Keyed
-from sfumato.engines.spark.worker import versions
 from sfumato.errors import InputError
 from sfumato.table.arrow_files import ParquetPart, ParquetStream, read_column, source_of_parts
 from sfumato.table.source import Count, Source, source_of
@@ -53,7 +53,7 @@ class HandedJobs(Jobs):
     ) -> list[Any]:
         """One job: the work on each argument, and what it answers."""
         handed, plan = self._plan_handed(work, arguments)
-        work_on = _working(plan.name, versions())
+        work_on = entries.work_handed(plan.name)
         kept = self._keep(lambda: handed().groupBy("key").applyInArrow(work_on, REPLY), stage, len(arguments))
         found = {task: answer for _, task, answer in self._answers(kept)}
         files = self._note_files(kept)
@@ -65,7 +65,7 @@ class HandedJobs(Jobs):
         """One job: the states of plans on each slice, merged, and what is asked of them."""
         handed, plan = self._plan_handed(work, slices)
         n_keys = len(work.plans)
-        work_on, merge = _working(plan.name, versions()), _merging(plan.name)
+        work_on, merge = entries.work_handed(plan.name), entries.merge_handed(plan.name)
 
         def merged() -> Any:
             states = handed().groupBy("key").applyInArrow(work_on, REPLY)
@@ -95,7 +95,7 @@ class HandedJobs(Jobs):
 
     def store_frame(self, frame: Any) -> Source:
         """The rows of a DataFrame, in files that tasks are handed; they get their numbers by these."""
-        kept = self._keep(lambda: frame.mapInArrow(_storing(versions()), REPLY), "reading", 1)
+        kept = self._keep(lambda: frame.mapInArrow(entries.store_rows(), REPLY), "reading", 1)
         parts = [part for _, _, of_task in sorted(self._answers(kept)) for part in of_task]
         self._note_files(kept)
         return self._source(parts) if parts else source_of(self.run(frame.limit(0).toArrow), "arrow", WHERE)
@@ -213,36 +213,3 @@ def _read_rows(files: Iterable[Path]) -> Iterator[Reply]:
     for path in sorted(files):
         with pq.ParquetFile(path) as file:
             yield from from_batches(file.iter_batches(FEW, columns=SCHEMA.names))
-
-
-def _working(plan: str, wanted: tuple[str, ...]) -> Any:
-    """What a worker runs. It is nested, so that it is sent itself."""
-
-    def work(key: Any, batches: Any) -> Any:
-        from sfumato.engines.spark.worker import work_handed  # noqa: PLC0415 - on the worker
-
-        yield from work_handed(plan, key[0].as_py(), batches, wanted)
-
-    return in_batches(work)
-
-
-def _merging(plan: str) -> Any:
-    def merge(key: Any, batches: Any) -> Any:  # noqa: ARG001 - the rows have it, too
-        from sfumato.engines.spark.worker import merge_handed  # noqa: PLC0415 - on the worker
-
-        yield from merge_handed(plan, batches)
-
-    return in_batches(merge)
-
-
-def _storing(wanted: tuple[str, ...]) -> Any:
-    def store(batches: Any) -> Any:
-        from pyspark import TaskContext  # noqa: PLC0415 - on the worker
-
-        from sfumato.engines.spark.worker import store_rows  # noqa: PLC0415
-
-        context = TaskContext.get()
-        assert context is not None  # inside a task
-        yield from store_rows(batches, context.partitionId(), wanted)
-
-    return store

@@ -15,13 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.encoding.batches import Rows
+from sfumato.engines.spark import entries
 from sfumato.engines.spark.replies import Needed, Reply, TaskFile, from_batches, join_replies, merge_all
 from sfumato.engines.spark.tasks import GatherSlice, Keyed
-from sfumato.engines.spark.worker import versions
 from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.progress import Progress, no_progress
 from sfumato.table.arrow_files import open_parquet
@@ -150,12 +149,12 @@ class Jobs:
 
     def _tasks(self, plan: Path, n_tasks: int) -> Any:
         """The replies of the tasks of a plan, as a DataFrame: each task gets one number."""
-        return self.session.range(0, n_tasks, 1, n_tasks).mapInArrow(_working(str(plan), versions()), REPLY)
+        return self.session.range(0, n_tasks, 1, n_tasks).mapInArrow(entries.work_on(str(plan)), REPLY)
 
     def _merged(self, plan: Path, n_tasks: int, n_keys: int) -> Any:
         """The same, with all states of a key brought to one task, which merges them."""
         keyed = self._tasks(plan, n_tasks).repartition(min(n_keys, self.n_slots), "key").groupBy("key")
-        return keyed.applyInArrow(_merging(str(plan)), REPLY)
+        return keyed.applyInArrow(entries.merge_states(str(plan)), REPLY)
 
     def _collect(self, frame: Callable[[], Any], stage: str, n_tasks: int) -> Iterator[Reply]:
         """The replies of a job."""
@@ -230,46 +229,6 @@ def count_slots(session: Any) -> int:
         return int(context.defaultParallelism)
     numbers = session.range(1 << 12).selectExpr("spark_partition_id() as part")
     return max(int(numbers.distinct().count()), 1)
-
-
-def _working(plan: str, wanted: tuple[str, ...]) -> Any:
-    """What a worker runs. It is nested, so that it is sent itself: where sfumato is missing, it can still say so."""
-
-    def work(batches: Any) -> Any:
-        import pickle  # noqa: PLC0415 - on the worker
-
-        import pyarrow as pa  # noqa: PLC0415
-
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    from sfumato.engines.spark.worker import work_on  # noqa: PLC0415
-                except ImportError as error:
-                    lacking = f"A worker of the cluster lacks {error.name}: install sfumato[spark] there."
-                    answer = [[0], [number], [0], [True], [pickle.dumps(lacking)], [""]]
-                    yield pa.record_batch(answer, ["key", "task", "piece", "is_failure", "data", "name"])
-                else:
-                    yield from work_on(plan, number, wanted)
-
-    return work
-
-
-def _merging(plan: str) -> Any:
-    """What merges the states of one key."""
-
-    def merge(key: Any, batches: Any) -> Any:  # noqa: ARG001 - the rows have it, too
-        from sfumato.engines.spark.worker import merge_states  # noqa: PLC0415 - on the worker
-
-        yield from merge_states(plan, batches)
-
-    return in_batches(merge)
-
-
-def in_batches(function: Any) -> Any:
-    """A function of a key and its rows; by its annotations Spark knows that these come in batches."""
-    batches = Iterator[pa.RecordBatch]
-    function.__annotations__ = {"key": tuple[pa.Scalar, ...], "batches": batches, "return": batches}
-    return function
 
 
 def explain(error: BaseException) -> BaseException:
