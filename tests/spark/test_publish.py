@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,11 +10,12 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 import tradeoff_releases
-from broken_task import Broken
+from broken_task import Broken, FillsMemory
 from spark_people import ATTRIBUTES, DIFFGEN, METHODS, MONDRIAN, people, rows_of
 
 import sfumato as sf
-from sfumato.errors import InputError, InternalError, PromiseError
+from sfumato.engines.spark.jobs import Jobs
+from sfumato.errors import InputError, InternalError, PromiseError, TableError
 from sfumato.publishing import Request, publish_to
 from sfumato.verify.folder import verify_folder
 
@@ -127,6 +129,28 @@ def test_a_faulty_cell_is_told_by_its_row_and_not_by_what_it_holds(spark, tmp_pa
         sf.publish(tmp_path / "rows.parquet", policy, engine="disk", memory=64_000_000)
     assert str(told.value) == str(expected.value)
     assert "secret" not in str(told.value)
+
+
+def test_a_task_whose_memory_is_full_says_what_to_do(spark, table, monkeypatch):
+    monkeypatch.setattr("sfumato.engines.spark.engine.ShowSlice", lambda *_: FillsMemory())
+    with pytest.raises(
+        InputError, match=r"^The memory of a task on the cluster was full; give executors more"
+    ):
+        sf.publish(table, sf.Policy.parse(MONDRIAN), engine="spark")
+
+
+def test_a_table_that_workers_do_not_find_is_named_and_what_to_do(spark, tmp_path, monkeypatch):
+    path, usual = tmp_path / "rows.parquet", Jobs.with_slices
+    pq.write_table(people(200), path)
+
+    def hide(jobs, source):
+        path.rename(tmp_path / "hidden")
+        return usual(jobs, source)
+
+    monkeypatch.setattr(Jobs, "with_slices", hide)
+    said = f"On a worker of the cluster {path} cannot be read: No such file or directory. Put the table where"
+    with pytest.raises(TableError, match=f"^{re.escape(said)}"):
+        sf.publish(path, sf.Policy.parse(MONDRIAN), engine="spark")
 
 
 def test_a_column_that_some_files_lack_is_named(spark, tmp_path):

