@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 from sfumato.encoding.batches import Rows
 from sfumato.engines.spark import entries
 from sfumato.engines.spark.file_pieces import cut_file, put_piece, write_parts
-from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern, to_uri
+from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern
 from sfumato.engines.spark.replies import SCHEMA, Reply, from_batches, join_replies, to_batches
 from sfumato.engines.spark.tasks import GatherSlice, Keyed
-from sfumato.errors import InputError
 from sfumato.table.arrow_files import ParquetPart, ParquetStream, read_column, source_of_parts
 from sfumato.table.source import Count, Source, source_of
 
@@ -158,16 +157,10 @@ class HandedJobs(Jobs):
         """Let Spark keep the replies of a job in a folder: answers and files apart."""
         folder = self.folder / f"replies-{uuid.uuid4().hex}"
 
-        def write() -> None:
-            replies = frame().selectExpr("*", "name <> '' as is_file")
-            replies.write.partitionBy("is_file").parquet(to_uri(folder))
+        def replies() -> Any:
+            return frame().selectExpr("*", "name <> '' as is_file")
 
-        self.run(write, stage, n_tasks)
-        if not folder.exists():
-            raise InputError(
-                f"Spark has written to {self.folder}, and this machine does not find it there; publish to a folder "
-                "that both can reach."
-            )
+        self.write_frame(replies, folder, stage=stage, n_tasks=n_tasks, by=["is_file"])
         return folder
 
     def _answers(self, kept: Path) -> Iterator[tuple[int, int, Any]]:

@@ -127,8 +127,31 @@ class Jobs:
     def store_frame(self, frame: Any) -> Path | Source:
         """The rows of a DataFrame, in files that tasks can read; they get their numbers by these."""
         path = self.folder / f"input-{uuid.uuid4().hex}"
-        self.run(lambda: frame.write.parquet(to_uri(path)), "reading")
+        self.write_frame(lambda: frame, path, stage="reading")
         return path
+
+    def write_frame(
+        self, frame: Callable[[], Any], path: Path, *, stage: str, n_tasks: int = 1, by: Sequence[str] = ()
+    ) -> None:
+        """Let Spark write a DataFrame to Parquet files; raise unless all of its rows are here then.
+
+        Where a path is one of each machine's own, Spark writes some rows to each, and says nothing.
+        """
+        from pyspark.sql import Observation, functions  # noqa: PLC0415 - it takes long
+
+        seen = Observation()
+
+        def write() -> int:
+            counted = frame().observe(seen, functions.expr("count(1)").alias("n_rows"))
+            (counted.write.partitionBy(*by) if by else counted.write).parquet(to_uri(path))
+            return int(seen.get.get("n_rows", 0))
+
+        n_rows = self.run(write, stage, n_tasks)
+        if n_rows != sum(pq.read_metadata(file).num_rows for file in path.rglob("*.parquet")):
+            raise InputError(
+                f"Spark has written rows below {self.folder.parent}, and this machine does not find all of them there; "
+                "publish to a folder that all machines reach under the same path."
+            )
 
     def with_slices(self, source: Source) -> Source:
         """A table if tasks can read slices of it; else a copy in a Parquet file, of which they can."""

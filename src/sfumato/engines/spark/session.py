@@ -57,11 +57,18 @@ def start_jobs(table: Any, folder: Path, *, progress: Progress = no_progress) ->
     jobs = Jobs(session, folder, progress=progress)
     try:
         with jobs:
-            jobs.do(TouchFolder(SharedSpill(folder)), range(jobs.n_slots))
+            _probe_workers(jobs)
     except StorageError as error:
         notice(f"{error} Spark hands rows to the workers instead, which takes longer.")
         return HandedJobs(session, folder, progress=progress)
     return jobs
+
+
+def _probe_workers(jobs: Jobs) -> None:
+    """Raise unless what workers write to the run's folder is in it here."""
+    touched = jobs.do(TouchFolder(SharedSpill(jobs.folder)), range(jobs.n_slots))
+    if not all(path.exists() for path in touched):
+        raise StorageError("A worker of the cluster has a folder of its own where the run's should be.")
 
 
 def reach_server(address: str) -> None:

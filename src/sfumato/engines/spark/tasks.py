@@ -29,11 +29,11 @@ class TouchFolder:
 
     spill: SharedSpill
 
-    def __call__(self, number: int) -> Keyed:
+    def __call__(self, _number: int) -> Keyed:
         path = self.spill.path("touched")
         path.write_bytes(b"1")
         path.read_bytes()
-        yield 0, number
+        yield 0, path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
