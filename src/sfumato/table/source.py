@@ -259,6 +259,12 @@ def signature_of(path: Path) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
+def shared_signature(signature: tuple[int, ...]) -> tuple[int, ...]:
+    """What all machines agree on: mounts of object storage number files by themselves, and may round times."""
+    size, time, *_ = signature
+    return size, time // 10**9
+
+
 def source_of(table: pa.Table, kind: str, where: str) -> Source:
     """An Arrow table as a source."""
     return Source(without_index(table.column_names), table.num_rows, kind, where, table.column)
