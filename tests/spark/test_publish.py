@@ -15,6 +15,7 @@ from spark_people import ATTRIBUTES, DIFFGEN, METHODS, MONDRIAN, people, rows_of
 
 import sfumato as sf
 from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.spark.tasks import ShowSlice
 from sfumato.errors import InputError, InternalError, PromiseError, TableError
 from sfumato.publishing import Request, publish_to
 from sfumato.verify.folder import verify_folder
@@ -43,6 +44,28 @@ def test_cells_of_a_grid_that_are_counted_in_passes_give_the_same_release(spark,
     release = sf.publish(table, policy, engine="spark", memory=200_000, seed=1)
     assert len(list(release.rows.path.iterdir())) > 1
     assert rows_of(release) == rows_of(sf.publish(table, policy, engine="memory", seed=1))
+
+
+def test_what_is_learned_of_columns_is_merged_by_tasks_where_it_is_large(spark, table, monkeypatch):
+    """The dictionaries of all tasks would not fit on the driver."""
+    monkeypatch.setattr("sfumato.engines.spark.jobs.SMALL", 0)
+    gathered, usual = [], Jobs._merged
+    gather = Jobs.gather
+
+    def note(jobs, work, slices, **options):
+        gathered.append((type(work), len(slices)))
+        return gather(jobs, work, slices, **options)
+
+    def merged(jobs, *given):
+        gathered.append("merged")
+        return usual(jobs, *given)
+
+    monkeypatch.setattr(Jobs, "gather", note)
+    monkeypatch.setattr(Jobs, "_merged", merged)
+    policy = sf.Policy.parse(MONDRIAN)
+    release = sf.publish(table, policy, engine="spark", seed=1)
+    assert gathered[:2] == [(ShowSlice, 2), "merged"]
+    assert rows_of(release) == rows_of(sf.publish(table, policy, engine="disk", memory=64_000_000, seed=1))
 
 
 def test_a_private_release_is_drawn_from_the_same_counts(spark, table):

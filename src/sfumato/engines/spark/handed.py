@@ -19,12 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.encoding.batches import Rows
 from sfumato.engines.spark import entries
 from sfumato.engines.spark.file_pieces import cut_file, put_piece, write_parts
 from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern
 from sfumato.engines.spark.replies import SCHEMA, Reply, from_batches, join_replies, to_batches
-from sfumato.engines.spark.tasks import GatherSlice, Keyed
+from sfumato.engines.spark.tasks import Gatherer, Keyed
 from sfumato.table.arrow_files import ParquetPart, ParquetStream, read_column, source_of_parts
 from sfumato.table.source import Count, Source, source_of
 
@@ -60,7 +59,7 @@ class HandedJobs(Jobs):
             self.fetch_files(files)
         return [found[number] for number in range(len(arguments))]
 
-    def gather(self, work: GatherSlice, slices: Sequence[Rows], *, stage: str = "") -> list[Any]:
+    def gather(self, work: Gatherer, slices: Sequence[object], *, stage: str = "") -> list[Any]:
         """One job: the states of plans on each slice, merged, and what is asked of them."""
         handed, plan = self._plan_handed(work, slices)
         n_keys = len(work.plans)

@@ -17,7 +17,6 @@ from typing import Any, Self, TypeVar
 
 import pyarrow.parquet as pq
 
-from sfumato.encoding.batches import Rows
 from sfumato.engines.spark import entries
 from sfumato.engines.spark.replies import (
     MORE_MEMORY,
@@ -28,7 +27,7 @@ from sfumato.engines.spark.replies import (
     join_replies,
     merge_all,
 )
-from sfumato.engines.spark.tasks import GatherSlice, Keyed
+from sfumato.engines.spark.tasks import Gatherer, Keyed
 from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.progress import Progress, no_progress
 from sfumato.table.arrow_files import open_parquet
@@ -111,7 +110,7 @@ class Jobs:
         found = {task: answer for _, task, answer in join_replies(replies, self.folder)}
         return [found[number] for number in range(n_tasks)]
 
-    def gather(self, work: GatherSlice, slices: Sequence[Rows], *, stage: str = "") -> list[Any]:
+    def gather(self, work: Gatherer, slices: Sequence[object], *, stage: str = "") -> list[Any]:
         """One job: the states of plans on each slice, merged, and what is asked of them."""
         plan, _ = self._plan(work, slices)
         plans, n_tasks = work.plans, len(slices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -36,12 +36,31 @@ class TouchFolder:
         yield 0, path
 
 
+class Gatherer(Protocol):
+    """A work on slices that answers with states, which are merged; its plans say what is then asked of them."""
+
+    @property
+    def plans(self) -> Sequence[Any]: ...
+
+    def __call__(self, given: Any, /) -> Keyed: ...
+
+
+class WholeState:
+    """A state that is wanted as it is. Its size, that of dictionaries of cells, is known to nobody before."""
+
+    n_bytes = 1 << 19
+
+    def answer(self, state: Any) -> Any:
+        return state
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ShowSlice:
     """Show some columns of a slice of the table to a copy of a state."""
 
     names: list[str]
     state: BatchState
+    plans: ClassVar[Sequence[WholeState]] = (WholeState(),)
 
     def __call__(self, raw: TableInBatches) -> Keyed:
         raw.show(self.names, self.state)
