@@ -47,6 +47,26 @@ def test_a_release_is_made_through_spark_connect(server: str, tmp_path: Path) ->
     assert json.loads(out.read_text(encoding="utf-8")) == [rows_of(expected)] * 2
 
 
+CLOCK = """
+import sys
+import sfumato as sf
+from pyspark.sql import SparkSession
+from spark_people import TIMES, TIMES_SHOWN, rows_of, times
+
+session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+session.conf.set("spark.sql.session.timeZone", "America/New_York")
+assert rows_of(sf.publish(times(session), sf.Policy.parse(TIMES), seed=1)) == TIMES_SHOWN
+"""
+
+
+def test_times_are_published_as_spark_connect_shows_them(server: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CLOCK, server],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": python_path()},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 CHECK = """
 import sys
 import sfumato as sf

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import tradeoff_releases
 from broken_task import Broken, FillsMemory
-from spark_people import ATTRIBUTES, DIFFGEN, METHODS, MONDRIAN, people, rows_of
+from spark_people import ATTRIBUTES, DIFFGEN, METHODS, MONDRIAN, TIMES, TIMES_SHOWN, people, rows_of, times
 
 import sfumato as sf
+from sfumato import cli
 from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.spark.replies import StorageError
 from sfumato.engines.spark.tasks import ShowSlice
 from sfumato.errors import InputError, InternalError, PromiseError, TableError
 from sfumato.publishing import Request, publish_to
@@ -89,6 +91,37 @@ def test_a_data_frame_is_published_where_it_is(spark, table):
         InputError, match=r"^A DataFrame of Spark is published on Spark; leave out the engine\.$"
     ):
         sf.publish(spark.read.parquet(str(table)), policy, engine="disk")
+
+
+@pytest.mark.parametrize("is_handed", [False, True])
+def test_times_of_a_data_frame_are_published_as_spark_shows_them(is_handed, spark, monkeypatch):
+    def refuse(_jobs):
+        raise StorageError("It is kept from storage.")
+
+    if is_handed:
+        monkeypatch.setattr("sfumato.engines.spark.session._probe_workers", refuse)
+        monkeypatch.setattr("sfumato.engines.spark.session.notice", lambda _said: None)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        release = sf.publish(times(spark), sf.Policy.parse(TIMES), seed=1)
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    assert rows_of(release) == TIMES_SHOWN
+
+
+def test_the_commands_publish_and_apply(spark, table, tmp_path, capsys):
+    (tmp_path / "policy.yaml").write_text(MONDRIAN, encoding="utf-8")
+    given = ["publish", str(table), "--policy", str(tmp_path / "policy.yaml"), "--seed", "1", "--out"]
+    assert cli.run([*given, str(tmp_path / "out"), "--engine", "spark"]) == 0
+    assert cli.run([*given, str(tmp_path / "one"), "--engine", "disk"]) == 0
+    one, out = (sf.Release.read(tmp_path / name) for name in ("one", "out"))
+    assert rows_of(out) == rows_of(one)
+    given = ["apply", str(tmp_path / "out"), str(table), "--out"]
+    assert cli.run([*given, str(tmp_path / "parts.parquet"), "--engine", "spark"]) == 0
+    assert cli.run([*given, str(tmp_path / "one.parquet")]) == 0
+    assert "rows recoded, without a promise." in capsys.readouterr().out
+    parts, rows = (pq.read_table(tmp_path / name).to_pylist() for name in ("parts.parquet", "one.parquet"))
+    assert parts == rows
 
 
 def test_text_is_read_as_it_is_without_spark(spark, tmp_path):

@@ -173,7 +173,7 @@ def test_whatever_a_worker_without_the_same_sfumato_is_to_do_it_says_so(what, tm
         "merge_states": entries.merge_states("no file"),
         "work_handed": entries.work_handed("no file"),
         "merge_handed": entries.merge_handed("no file"),
-        "store_rows": entries.store_rows(),
+        "store_rows": entries.store_rows([]),
     }
     sent, package = tmp_path / "sent", tmp_path / "sfumato"
     sent.write_bytes(cloudpickle.dumps(every))

@@ -40,9 +40,9 @@ def merge_handed(plan: str) -> Any:
     return in_batches(lambda key, batches: call(batches))  # noqa: ARG005
 
 
-def store_rows() -> Any:
-    """For ``mapInArrow``: rows of a DataFrame."""
-    call = call_there("store_rows")
+def store_rows(names: list[str]) -> Any:
+    """For ``mapInArrow``: rows of a DataFrame, and what its columns are called."""
+    call = call_there("store_rows", names)
 
     def store(batches: Any) -> Any:
         from pyspark import TaskContext  # noqa: PLC0415 - on the worker

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from sfumato.engines.spark import entries
 from sfumato.engines.spark.file_pieces import cut_file, put_piece, write_parts
-from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern
+from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern, with_shown_times
 from sfumato.engines.spark.replies import SCHEMA, Reply, from_batches, join_replies, to_batches
 from sfumato.engines.spark.tasks import Gatherer, Keyed
 from sfumato.table.arrow_files import ParquetPart, ParquetStream, read_column, source_of_parts
@@ -93,7 +93,13 @@ class HandedJobs(Jobs):
 
     def store_frame(self, frame: Any) -> Source:
         """The rows of a DataFrame, in files that tasks are handed; they get their numbers by these."""
-        kept = self._keep(lambda: frame.mapInArrow(entries.store_rows(), REPLY), "reading", 1)
+
+        def replies() -> Any:
+            names = frame.columns  # dots and backticks in them confuse mapInArrow
+            plain = with_shown_times(frame).toDF(*map(str, range(len(names))))
+            return plain.mapInArrow(entries.store_rows(names), REPLY)
+
+        kept = self._keep(replies, "reading", 1)
         parts = [part for _, _, of_task in sorted(self._answers(kept)) for part in of_task]
         self._note_files(kept)
         return self._source(parts) if parts else source_of(self.run(frame.limit(0).toArrow), "arrow", WHERE)

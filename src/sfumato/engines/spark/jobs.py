@@ -126,7 +126,7 @@ class Jobs:
     def store_frame(self, frame: Any) -> Path | Source:
         """The rows of a DataFrame, in files that tasks can read; they get their numbers by these."""
         path = self.folder / f"input-{uuid.uuid4().hex}"
-        self.write_frame(lambda: frame, path, stage="reading")
+        self.write_frame(lambda: with_shown_times(frame), path, stage="reading")
         return path
 
     def write_frame(
@@ -240,6 +240,19 @@ class Jobs:
         tracker = self.context.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         return sum(info.numCompletedTasks for info in stages if info is not None)
+
+
+def with_shown_times(frame: Any) -> Any:
+    """A DataFrame with its times as Spark shows them, in the session's time zone.
+
+    As they are, files would have them in UTC and Arrow in that zone: another day.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415 - it takes long
+
+    names = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
+    quoted = {name: "`" + name.replace("`", "``") + "`" for name in names}
+    shown = {name: functions.col(quoted[name]).cast("timestamp_ntz") for name in names}
+    return frame.withColumns(shown) if shown else frame
 
 
 def to_uri(path: Path) -> str:

@@ -53,9 +53,9 @@ def work_handed(plan: str, number: int, batches: Batches) -> Batches:
     return _answer(_do_handed(plan, number, batches))
 
 
-def store_rows(number: int, batches: Batches) -> Batches:
-    """Write rows of a DataFrame to files, and send these."""
-    return _answer(_store(number, batches))
+def store_rows(names: list[str], number: int, batches: Batches) -> Batches:
+    """Write rows of a DataFrame to files, with columns of these names, and send these."""
+    return _answer(_store(number, (batch.rename_columns(names) for batch in batches)))
 
 
 def merge_states(plan: str, batches: Batches) -> Batches:
