@@ -76,6 +76,28 @@ def test_a_private_release_is_drawn_from_the_same_counts(spark, table):
     assert rows_of(release) == rows_of(sf.publish(table, policy, engine="memory", seed=1))
 
 
+def test_tasks_of_a_private_release_hold_nothing_to_draw_with(spark, table, monkeypatch):
+    """So a task that runs again cannot draw again."""
+    plans, usual = [], Jobs._plan
+
+    def note(jobs, *given):
+        path, needed = usual(jobs, *given)
+        plans.append(path.read_bytes())
+        return path, needed
+
+    monkeypatch.setattr(Jobs, "_plan", note)
+    sf.publish(table, sf.Policy.parse(DIFFGEN), engine="spark", seed=1)
+    assert len(plans) > 2
+    assert not [word for word in CHANCE for plan in plans if word in plan]
+    plans.clear()
+    sf.publish(table, sf.Policy.parse(METHODS["rothko-t"]), engine="spark", seed=1)
+    assert any(word in plan for word in CHANCE for plan in plans)  # as in the order of published rows
+
+
+CHANCE = (b"sfumato.privacy", b"numpy.random", b"sfumato.randomness")
+"""Modules whose objects draw, as plans would name them."""
+
+
 def test_rows_that_are_optimized_one_by_one_are_spread_over_tasks(spark, monkeypatch):
     monkeypatch.setattr("sfumato.engines.spark.engine.MOST_ROWS", 15)
     rows, policy = tradeoff_releases.people(), sf.Policy.parse(tradeoff_releases.POLICY)
