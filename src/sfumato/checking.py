@@ -13,6 +13,7 @@ from typing import Any
 from sfumato.engines.engine import AUTO, SPARK, is_frame_of_spark
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
+from sfumato.table.arrow_files import ParquetStream
 from sfumato.table.opening import open_table
 from sfumato.table.reading import AS_USUAL, Reading
 from sfumato.verify import folder as checked_folder
@@ -73,11 +74,12 @@ def _warehouse(engine: str) -> OpenWarehouse | None:
 def _open_on_spark(table: Any) -> Any:
     from sfumato.engines.spark.queries import SparkTable  # noqa: PLC0415 - few have it
 
-    if not is_frame_of_spark(table):
-        is_path = isinstance(table, str | os.PathLike)
-        if not is_path or open_table(table, lazy=True).kind != "parquet":
-            raise InputError("Spark checks Parquet files or a DataFrame of its own; leave out --engine.")
-    return SparkTable(table)
+    if is_frame_of_spark(table):
+        return SparkTable(table)
+    stream = open_table(table, lazy=True).stream if isinstance(table, str | os.PathLike) else None
+    if not isinstance(stream, ParquetStream):
+        raise InputError("Spark checks Parquet files or a DataFrame of its own; leave out --engine.")
+    return SparkTable([part.path for part in stream.parts])
 
 
 __all__ = ["verify_folder", "verify_table"]

@@ -13,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_clients import cut_small_tables, python_path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_slices() -> None:
+    """The tables of tests are small, and should be read by several tasks all the same."""
+    cut_small_tables()
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +29,7 @@ def spark() -> Iterator[Any]:
     from sfumato.engines.spark.session import start_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    support = Path(__file__).parents[1] / "support"  # workers know what tests have made
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(support), *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.environ["PYTHONPATH"] = python_path()
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         "--master local[2] --driver-memory 1g --conf spark.ui.enabled=false "
         "--conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
@@ -51,7 +57,7 @@ def server() -> Iterator[str]:
         "SPARK_NO_DAEMONIZE": "1",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
     }
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
     command = [

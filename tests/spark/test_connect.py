@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from spark_clients import python_path
 from spark_people import METHODS, people, rows_of
 
 import sfumato as sf
@@ -17,8 +18,10 @@ CLIENT = """
 import json, sys
 import sfumato as sf
 from pyspark.sql import SparkSession
+from spark_clients import cut_small_tables
 from spark_people import rows_of
 
+cut_small_tables()
 server, table, policy, out = sys.argv[1:]
 session = SparkSession.builder.remote(server).getOrCreate()
 policy, stages, found = sf.Policy.read(policy), set(), []
@@ -35,14 +38,33 @@ def test_a_release_is_made_through_spark_connect(server: str, tmp_path: Path) ->
     table, policy, out = (tmp_path / name for name in ("rows.parquet", "policy.yaml", "out.json"))
     pq.write_table(people(1500), table, row_group_size=300)
     policy.write_text(METHODS["rothko-t"], encoding="utf-8")
-    support = str(Path(__file__).parents[1] / "support")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CLIENT, server, table, policy, out],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": support},
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": python_path()},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     expected = sf.publish(table, sf.Policy.read(policy), engine="disk", memory=64_000_000)
     assert json.loads(out.read_text(encoding="utf-8")) == [rows_of(expected)] * 2
+
+
+CLOCK = """
+import sys
+import sfumato as sf
+from pyspark.sql import SparkSession
+from spark_people import TIMES, TIMES_SHOWN, rows_of, times
+
+session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+session.conf.set("spark.sql.session.timeZone", "America/New_York")
+assert rows_of(sf.publish(times(session), sf.Policy.parse(TIMES), seed=1)) == TIMES_SHOWN
+"""
+
+
+def test_times_are_published_as_spark_connect_shows_them(server: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CLOCK, server],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": python_path()},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 CHECK = """

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from spark_clients import python_path
 
 CLIENT = """
 import os, sys
-from pathlib import Path
 from broken_task import Dies, Talks
 from pyspark.sql.functions import udf
 import sfumato as sf
@@ -59,7 +58,7 @@ def test_what_spark_cannot_do_is_told_in_a_sentence_without_a_cell(kind, request
     remote = request.getfixturevalue("server") if kind == "connect" else ""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from spark_clients import python_path
 from spark_people import METHODS, people, rows_of
 
 import sfumato as sf
@@ -26,7 +27,9 @@ from sfumato.engines.spark.jobs import Jobs
 from sfumato.engines.spark.session import start_session
 from sfumato.engines.spark.tasks import DivideSlice
 from sfumato.publishing import Request, publish_to
+from spark_clients import cut_small_tables
 
+cut_small_tables()
 table, policy, out = map(Path, sys.argv[1:])
 session, do = start_session(), Jobs.do
 found = []
@@ -60,7 +63,9 @@ from sfumato.engines.start import scan_table
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
+from spark_clients import cut_small_tables
 
+cut_small_tables()
 table, policy, folder = map(Path, sys.argv[1:])
 policy = Policy.read(policy)
 with Spill(folder / "out") as spill, Jobs(start_session(), spill.folder) as jobs:
@@ -82,7 +87,7 @@ def run_client(code: str, *arguments: Path, spark: str) -> None:
     pyspark = pytest.importorskip("pyspark", reason="needs Spark: pip install 'sfumato[spark]'")
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": sys.executable,
@@ -123,7 +128,7 @@ def standalone() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1] / "support")
+    environment["PYTHONPATH"] = python_path()
     start = [str(home / "bin" / "spark-class")]
     deploy = "org.apache.spark.deploy"
     commands = [[*start, f"{deploy}.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"]]

@@ -12,10 +12,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import tradeoff_releases
+from spark_clients import python_path
 from spark_people import DIFFGEN, METHODS, people, rows_of
 
 import sfumato as sf
 from sfumato.engines.spark.file_pieces import cut_file, put_piece
+from sfumato.engines.spark.handed import HandedJobs
+from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.spark.session import start_jobs
+from sfumato.engines.spark.tasks import TouchFolder
+from sfumato.errors import InputError, Notice
+from sfumato.table.spill import SharedSpill
 
 CLIENT = """
 import json, sys, warnings
@@ -23,8 +30,10 @@ from pathlib import Path
 import sfumato as sf
 from sfumato.engines.spark.session import start_session
 from sfumato.publishing import Request, publish_to
+from spark_clients import cut_small_tables
 from spark_people import rows_of
 
+cut_small_tables()
 folder = Path(sys.argv[1])
 session = start_session()
 found = {}
@@ -50,6 +59,40 @@ def test_a_file_in_pieces_is_whole_again_in_whatever_order_they_come(tmp_path, m
         for piece in [*reversed(pieces), pieces[0]]:
             put_piece(tmp_path / "there", piece)
         assert (tmp_path / "there" / name).read_bytes() == data
+
+
+LOST = (
+    r"^Spark has written rows below .*, and this machine does not find all of them there; publish to a folder"
+)
+
+
+@pytest.mark.parametrize("kind", [Jobs, HandedJobs])
+@pytest.mark.parametrize("n_lost", [1, 2])
+def test_rows_that_spark_wrote_elsewhere_are_missed(kind, n_lost, spark, tmp_path, monkeypatch):
+    """As where the folder is one of each machine's own: the files of the others are not here."""
+    frame, usual = spark.range(0, 100, 1, 2), kind.run
+    assert kind(spark, tmp_path).store_frame(frame)
+
+    def lose(jobs, *given, **options):
+        answer = usual(jobs, *given, **options)
+        for path in sorted(jobs.folder.rglob("part-*.parquet"))[:n_lost]:
+            path.unlink()
+        return answer
+
+    monkeypatch.setattr(kind, "run", lose)
+    for name in ("storing", "working"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=LOST):
+        kind(spark, tmp_path / "storing").store_frame(frame)
+    if kind is HandedJobs:
+        with pytest.raises(InputError, match=LOST):
+            kind(spark, tmp_path / "working").do(TouchFolder(SharedSpill(tmp_path / "working")), [0, 1])
+
+
+def test_workers_with_a_folder_of_their_own_are_handed_the_files(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(Jobs, "do", lambda *_given: [tmp_path / "on another machine"])
+    with pytest.warns(Notice, match=r"where the run's should be\. Spark hands rows to the workers instead"):
+        assert isinstance(start_jobs(None, tmp_path), HandedJobs)
 
 
 def can_hide_folders() -> bool:
@@ -81,7 +124,7 @@ def test_releases_are_the_same_where_functions_are_kept_from_storage(tmp_path):
     python.chmod(0o755)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+        "PYTHONPATH": python_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": str(python),

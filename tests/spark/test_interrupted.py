@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from spark_clients import python_path
 
 CLIENT = """
 import os, sys, threading
@@ -33,7 +34,7 @@ try:
             jobs.do(Slow(folder, "ours", 60), [0])
         else:
             work = udf(lambda number: next(Slow(folder, "ours", 60)(number))[1])
-            jobs.store(session.range(0, 1, 1, 1).select(work("id").alias("name")), folder / "frame")
+            jobs.store_frame(session.range(0, 1, 1, 1).select(work("id").alias("name")))
 except KeyboardInterrupt:
     (folder / "interrupted").touch()
 other.join()
@@ -58,11 +59,7 @@ def wait_for(path: Path, process: subprocess.Popen[str], seconds: float = 120) -
 def test_an_interrupted_run_ends_its_own_jobs_and_no_others(kind, what, request, tmp_path):
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'sfumato[spark]'")
     remote = request.getfixturevalue("server") if kind == "connect" else ""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    environment = {**os.environ, "PYTHONPATH": python_path(), "SPARK_LOCAL_IP": "127.0.0.1"}
     if kind == "classic":
         environment["PYSPARK_SUBMIT_ARGS"] = "--master local[2] --conf spark.ui.enabled=false pyspark-shell"
     command = [sys.executable, "-W", "ignore", "-c", CLIENT, remote, str(tmp_path), what]

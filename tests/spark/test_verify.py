@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from pathlib import Path
 
@@ -195,6 +196,24 @@ def test_the_command_checks_a_table(spark, tmp_path, capsys):
     assert (
         "FAIL  2-anonymity holds: the smallest group is 1, and 2 of 3 groups fail" in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize("which", ["", "*.parquet", "**/part-[01].parquet", "part-0.parquet"])
+def test_the_command_checks_folders_and_globs_of_files(which, spark, tmp_path, capsys):
+    rows, folder = pa.table({**FINE, "age": ["a", "a", "b", "c"]}), tmp_path / "lake [1]"
+    folder.mkdir()
+    (tmp_path / "policy.yaml").write_text(POLICY, encoding="utf-8")
+    for number in (0, 1):
+        pq.write_table(rows.slice(2 * number, 2), folder / f"part-{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    table = glob.escape(str(folder)) + f"/{which}" if "*" in which else str(folder / which)
+    command = ["verify", table, "--policy", str(tmp_path / "policy.yaml")]
+    said = []
+    for engine in ("auto", "spark"):
+        code = cli.run([*command, "--engine", engine])
+        said.append([code, *capsys.readouterr().out.splitlines()])
+    assert said[0] == said[1]
+    assert said[0][0] == (0 if which == "part-0.parquet" else 1)
 
 
 def test_a_cell_that_cannot_be_read_is_not_quoted(spark, tmp_path):

@@ -16,6 +16,8 @@ import psutil
 class Broken:
     """Fails, and says what it should not."""
 
+    plans = ()
+
     def __call__(self, _given: Any) -> Iterator[Any]:
         raise ValueError("secret")
         yield
@@ -96,3 +98,12 @@ class Talks:
 
     def __call__(self, _given: Any) -> Iterator[Any]:
         yield 0, os.urandom(self.n_bytes)
+
+
+class FillsMemory:
+    """Asks for more memory than there is."""
+
+    plans = ()
+
+    def __call__(self, _given: Any) -> Iterator[Any]:
+        yield 0, bytearray(1 << 62)

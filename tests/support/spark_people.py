@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,33 @@ attributes:
 workload: [classify: class]
 method: {diffgen: {epsilon: 1}}
 """
+
+
+TIMES = """
+attributes:
+  "seen `.left`": {role: quasi-identifier, type: date}
+  at: {role: quasi-identifier}
+  disease: {role: sensitive}
+require: [k-anonymity: 2]
+"""
+TIMES_SHOWN = sorted(
+    json.dumps({"seen `.left`": day, "at": time, "disease": disease})
+    for day, time in (
+        ("2024-02-29", "2024-02-29 21:00:00"),
+        ("[2024-03-01, 2024-03-05]", "2024-03-05 21:00:00"),
+    )
+    for disease in ("flu", "cold")
+)
+"""What is published of ``times`` in New York: the days that Spark shows there."""
+
+
+def times(session: Any) -> Any:
+    """A DataFrame of Spark with times at 2 o'clock in UTC, which in New York are of the day before."""
+    rows = [(f"2024-03-0{day} 02:00:00Z", disease) for day in (1, 6) for disease in ("flu", "cold")]
+    frame = session.createDataFrame(rows, ["text", "disease"])
+    return frame.selectExpr(
+        "cast(text as timestamp) as `seen ``.left```", "cast(text as timestamp) as at", "disease"
+    )
 
 
 def people(n: int = 3000) -> pa.Table:

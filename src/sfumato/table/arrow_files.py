@@ -24,6 +24,7 @@ from sfumato.table.source import (
     Count,
     Source,
     Stream,
+    shared_signature,
     signature_of,
     source_of,
     table_has_changed,
@@ -146,6 +147,19 @@ class ParquetPart:
     signature: tuple[int, ...] | None
     """What changes when the file does; None if nobody else can write to it."""
     groups: Sequence[int]
+    is_shared: bool = False
+    """Whether other machines read it."""
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is another than it was when it was opened, as far as can be seen."""
+        if self.signature is None:
+            return
+        with while_reading(str(self.path), "Parquet file"):
+            found, known = signature_of(self.path), self.signature
+        if self.is_shared:
+            found, known = shared_signature(found), shared_signature(known)
+        if found != known:
+            raise table_has_changed(str(self.path))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,13 +185,12 @@ class ParquetStream:
                     for column, kind in zip(batch.columns, wanted, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, list(names))
-            if part.signature is not None and signature_of(part.path) != part.signature:
-                raise table_has_changed(str(part.path))
+            part.check_unchanged()
 
     def slices(self, most: int) -> list[tuple[int, ParquetStream]]:
         """The rows in at most so many slices of about the same size, in order: how many each has, and it.
 
-        A row group is in one slice.
+        A row group is in one slice. Other machines may read it, so less of a file is compared.
         """
         every = [(part, group) for part in self.parts for group in part.groups]
         n_rows = np.array([part.footer.row_group(group).num_rows for part, group in every], dtype=np.int64)
@@ -187,7 +200,7 @@ class ParquetStream:
         for own in np.unique(place).tolist():
             inside = [every[at] for at in np.flatnonzero(place == own).tolist()]
             parts = tuple(
-                replace(part, groups=tuple(group for _, group in groups))
+                replace(part, groups=tuple(group for _, group in groups), is_shared=True)
                 for part, groups in itertools.groupby(inside, key=itemgetter(0))
             )
             found.append((int(n_rows[place == own].sum()), replace(self, parts=parts)))

@@ -198,6 +198,10 @@ def refuse_empty(source: Source) -> Source:
     return source
 
 
+class UnreadableFile(TableError):  # noqa: N818 - reads as a sentence
+    """The system refuses to read a file, or does not have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class How:
     """How a file is opened.
@@ -243,7 +247,7 @@ def while_reading(where: str, what: str) -> Iterator[None]:
         raise TableError(f"{where} is damaged, or does not fit in memory.") from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if number := getattr(error, "errno", None):
-            raise TableError(f"{where} cannot be read: {os.strerror(number)}.") from None
+            raise UnreadableFile(f"{where} cannot be read: {os.strerror(number)}.") from None
         raise TableError(
             f"{where} is no {what}, or a damaged or cut-off one; make or copy it again."
         ) from None
@@ -253,6 +257,12 @@ def signature_of(path: Path) -> tuple[int, ...]:
     """Size, time and number of a file: what changes when the file does."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def shared_signature(signature: tuple[int, ...]) -> tuple[int, ...]:
+    """What all machines agree on: mounts of object storage number files by themselves, and may round times."""
+    size, time, *_ = signature
+    return size, time // 10**9
 
 
 def source_of(table: pa.Table, kind: str, where: str) -> Source:

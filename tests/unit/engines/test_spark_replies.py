@@ -24,6 +24,7 @@ from sfumato.engines.spark.replies import (
 from sfumato.errors import InputError, InternalError, PromiseError, RequirementUnreachable, TableError
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import KAnonymity
+from sfumato.table.source import UnreadableFile
 
 HERE = Path("/here")
 
@@ -86,6 +87,13 @@ def test_a_plan_says_which_files_its_tasks_need(tmp_path: Path) -> None:
         (TableError("Row 3 is no number."), TableError, "Row 3 is no number."),
         (RequirementUnreachable(KAnonymity(5), best="3", n_rows=3), PromiseError, "5-anonymity"),
         (PermissionError(13, "secret"), InputError, "cannot use the run's folder: secret."),
+        (MemoryError(), InputError, r"^The memory of a task on the cluster was full; give executors more"),
+        (OSError(12, "Cannot allocate"), InputError, r"^The memory of a task on the cluster was full; "),
+        (
+            UnreadableFile("t.parquet cannot be read: No such file or directory."),
+            TableError,
+            r"^On a worker of the cluster t\.parquet cannot be read: No such file or directory\. Put the table where",
+        ),
     ],
 )
 def test_our_own_errors_are_raised_again(error: Exception, kind: type[Exception], said: str) -> None:

@@ -72,8 +72,8 @@ class SlicedTable(TableInBatches):
             for source, first_row in slice_source(self.source, self.jobs.count_tasks(self.source.n_rows))
         ]
         work = ShowSlice(list(dict.fromkeys(names)), state)
-        for found in self.jobs.do(work, tasks, stage=stage):
-            state.merge(found)
+        (found,) = self.jobs.gather(work, tasks, stage=stage)
+        state.merge(found)
         self.check(sum(task.n_rows for task in tasks))
 
 

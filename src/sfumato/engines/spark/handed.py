@@ -19,13 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.encoding.batches import Rows
+from sfumato.engines.spark import entries
 from sfumato.engines.spark.file_pieces import cut_file, put_piece, write_parts
-from sfumato.engines.spark.jobs import REPLY, Jobs, in_batches, to_pattern, to_uri
+from sfumato.engines.spark.jobs import REPLY, Jobs, to_pattern, with_shown_times
 from sfumato.engines.spark.replies import SCHEMA, Reply, from_batches, join_replies, to_batches
-from sfumato.engines.spark.tasks import GatherSlice, Keyed
-from sfumato.engines.spark.worker import versions
-from sfumato.errors import InputError
+from sfumato.engines.spark.tasks import Gatherer, Keyed
 from sfumato.table.arrow_files import ParquetPart, ParquetStream, read_column, source_of_parts
 from sfumato.table.source import Count, Source, source_of
 
@@ -53,7 +51,7 @@ class HandedJobs(Jobs):
     ) -> list[Any]:
         """One job: the work on each argument, and what it answers."""
         handed, plan = self._plan_handed(work, arguments)
-        work_on = _working(plan.name, versions())
+        work_on = entries.work_handed(plan.name)
         kept = self._keep(lambda: handed().groupBy("key").applyInArrow(work_on, REPLY), stage, len(arguments))
         found = {task: answer for _, task, answer in self._answers(kept)}
         files = self._note_files(kept)
@@ -61,11 +59,11 @@ class HandedJobs(Jobs):
             self.fetch_files(files)
         return [found[number] for number in range(len(arguments))]
 
-    def gather(self, work: GatherSlice, slices: Sequence[Rows], *, stage: str = "") -> list[Any]:
+    def gather(self, work: Gatherer, slices: Sequence[object], *, stage: str = "") -> list[Any]:
         """One job: the states of plans on each slice, merged, and what is asked of them."""
         handed, plan = self._plan_handed(work, slices)
         n_keys = len(work.plans)
-        work_on, merge = _working(plan.name, versions()), _merging(plan.name)
+        work_on, merge = entries.work_handed(plan.name), entries.merge_handed(plan.name)
 
         def merged() -> Any:
             states = handed().groupBy("key").applyInArrow(work_on, REPLY)
@@ -95,7 +93,13 @@ class HandedJobs(Jobs):
 
     def store_frame(self, frame: Any) -> Source:
         """The rows of a DataFrame, in files that tasks are handed; they get their numbers by these."""
-        kept = self._keep(lambda: frame.mapInArrow(_storing(versions()), REPLY), "reading", 1)
+
+        def replies() -> Any:
+            names = frame.columns  # dots and backticks in them confuse mapInArrow
+            plain = with_shown_times(frame).toDF(*map(str, range(len(names))))
+            return plain.mapInArrow(entries.store_rows(names), REPLY)
+
+        kept = self._keep(replies, "reading", 1)
         parts = [part for _, _, of_task in sorted(self._answers(kept)) for part in of_task]
         self._note_files(kept)
         return self._source(parts) if parts else source_of(self.run(frame.limit(0).toArrow), "arrow", WHERE)
@@ -158,16 +162,10 @@ class HandedJobs(Jobs):
         """Let Spark keep the replies of a job in a folder: answers and files apart."""
         folder = self.folder / f"replies-{uuid.uuid4().hex}"
 
-        def write() -> None:
-            replies = frame().selectExpr("*", "name <> '' as is_file")
-            replies.write.partitionBy("is_file").parquet(to_uri(folder))
+        def replies() -> Any:
+            return frame().selectExpr("*", "name <> '' as is_file")
 
-        self.run(write, stage, n_tasks)
-        if not folder.exists():
-            raise InputError(
-                f"Spark has written to {self.folder}, and this machine does not find it there; publish to a folder "
-                "that both can reach."
-            )
+        self.write_frame(replies, folder, stage=stage, n_tasks=n_tasks, by=["is_file"])
         return folder
 
     def _answers(self, kept: Path) -> Iterator[tuple[int, int, Any]]:
@@ -213,36 +211,3 @@ def _read_rows(files: Iterable[Path]) -> Iterator[Reply]:
     for path in sorted(files):
         with pq.ParquetFile(path) as file:
             yield from from_batches(file.iter_batches(FEW, columns=SCHEMA.names))
-
-
-def _working(plan: str, wanted: tuple[str, ...]) -> Any:
-    """What a worker runs. It is nested, so that it is sent itself."""
-
-    def work(key: Any, batches: Any) -> Any:
-        from sfumato.engines.spark.worker import work_handed  # noqa: PLC0415 - on the worker
-
-        yield from work_handed(plan, key[0].as_py(), batches, wanted)
-
-    return in_batches(work)
-
-
-def _merging(plan: str) -> Any:
-    def merge(key: Any, batches: Any) -> Any:  # noqa: ARG001 - the rows have it, too
-        from sfumato.engines.spark.worker import merge_handed  # noqa: PLC0415 - on the worker
-
-        yield from merge_handed(plan, batches)
-
-    return in_batches(merge)
-
-
-def _storing(wanted: tuple[str, ...]) -> Any:
-    def store(batches: Any) -> Any:
-        from pyspark import TaskContext  # noqa: PLC0415 - on the worker
-
-        from sfumato.engines.spark.worker import store_rows  # noqa: PLC0415
-
-        context = TaskContext.get()
-        assert context is not None  # inside a task
-        yield from store_rows(batches, context.partitionId(), wanted)
-
-    return store

@@ -15,13 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.encoding.batches import Rows
-from sfumato.engines.spark.replies import Needed, Reply, TaskFile, from_batches, join_replies, merge_all
-from sfumato.engines.spark.tasks import GatherSlice, Keyed
-from sfumato.engines.spark.worker import versions
+from sfumato.engines.spark import entries
+from sfumato.engines.spark.replies import (
+    MORE_MEMORY,
+    Needed,
+    Reply,
+    TaskFile,
+    from_batches,
+    join_replies,
+    merge_all,
+)
+from sfumato.engines.spark.tasks import Gatherer, Keyed
 from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.progress import Progress, no_progress
 from sfumato.table.arrow_files import open_parquet
@@ -30,7 +36,10 @@ from sfumato.table.source import Source
 T = TypeVar("T")
 
 TASK_ROWS = 5_000_000
-"""Rows of a task: starting one costs about 0.1 CPU seconds, so it should have a second of work."""
+"""Most rows of a task."""
+
+LEAST_ROWS = 1_000_000
+"""Rows of a task that are worth one: starting it costs about 0.1 CPU seconds, so it should have a second of work."""
 
 SMALL = 1 << 22
 """Bytes of states that come to the driver and are merged there: a further stage would cost more."""
@@ -80,8 +89,8 @@ class Jobs:
         self._n_done = sum(stage.num_completed_tasks for stage in stages or ())
 
     def count_tasks(self, n_rows: int) -> int:
-        """How many tasks so many rows are worth."""
-        return max(self.n_slots, -(-n_rows // TASK_ROWS))
+        """How many tasks so many rows are worth: one for each slot, unless they would have too few rows or too many."""
+        return max(-(-n_rows // TASK_ROWS), min(self.n_slots, n_rows // LEAST_ROWS), 1)
 
     def do(
         self,
@@ -101,7 +110,7 @@ class Jobs:
         found = {task: answer for _, task, answer in join_replies(replies, self.folder)}
         return [found[number] for number in range(n_tasks)]
 
-    def gather(self, work: GatherSlice, slices: Sequence[Rows], *, stage: str = "") -> list[Any]:
+    def gather(self, work: Gatherer, slices: Sequence[object], *, stage: str = "") -> list[Any]:
         """One job: the states of plans on each slice, merged, and what is asked of them."""
         plan, _ = self._plan(work, slices)
         plans, n_tasks = work.plans, len(slices)
@@ -117,8 +126,31 @@ class Jobs:
     def store_frame(self, frame: Any) -> Path | Source:
         """The rows of a DataFrame, in files that tasks can read; they get their numbers by these."""
         path = self.folder / f"input-{uuid.uuid4().hex}"
-        self.run(lambda: frame.write.parquet(to_uri(path)), "reading")
+        self.write_frame(lambda: with_shown_times(frame), path, stage="reading")
         return path
+
+    def write_frame(
+        self, frame: Callable[[], Any], path: Path, *, stage: str, n_tasks: int = 1, by: Sequence[str] = ()
+    ) -> None:
+        """Let Spark write a DataFrame to Parquet files; raise unless all of its rows are here then.
+
+        Where a path is one of each machine's own, Spark writes some rows to each, and says nothing.
+        """
+        from pyspark.sql import Observation, functions  # noqa: PLC0415 - it takes long
+
+        seen = Observation()
+
+        def write() -> int:
+            counted = frame().observe(seen, functions.expr("count(1)").alias("n_rows"))
+            (counted.write.partitionBy(*by) if by else counted.write).parquet(to_uri(path))
+            return int(seen.get.get("n_rows", 0))
+
+        n_rows = self.run(write, stage, n_tasks)
+        if n_rows != sum(pq.read_metadata(file).num_rows for file in path.rglob("*.parquet")):
+            raise InputError(
+                f"Spark has written rows below {self.folder.parent}, and this machine does not find all of them there; "
+                "publish to a folder that all machines reach under the same path."
+            )
 
     def with_slices(self, source: Source) -> Source:
         """A table if tasks can read slices of it; else a copy in a Parquet file, of which they can."""
@@ -147,12 +179,12 @@ class Jobs:
 
     def _tasks(self, plan: Path, n_tasks: int) -> Any:
         """The replies of the tasks of a plan, as a DataFrame: each task gets one number."""
-        return self.session.range(0, n_tasks, 1, n_tasks).mapInArrow(_working(str(plan), versions()), REPLY)
+        return self.session.range(0, n_tasks, 1, n_tasks).mapInArrow(entries.work_on(str(plan)), REPLY)
 
     def _merged(self, plan: Path, n_tasks: int, n_keys: int) -> Any:
         """The same, with all states of a key brought to one task, which merges them."""
         keyed = self._tasks(plan, n_tasks).repartition(min(n_keys, self.n_slots), "key").groupBy("key")
-        return keyed.applyInArrow(_merging(str(plan)), REPLY)
+        return keyed.applyInArrow(entries.merge_states(str(plan)), REPLY)
 
     def _collect(self, frame: Callable[[], Any], stage: str, n_tasks: int) -> Iterator[Reply]:
         """The replies of a job."""
@@ -210,6 +242,19 @@ class Jobs:
         return sum(info.numCompletedTasks for info in stages if info is not None)
 
 
+def with_shown_times(frame: Any) -> Any:
+    """A DataFrame with its times as Spark shows them, in the session's time zone.
+
+    As they are, files would have them in UTC and Arrow in that zone: another day.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415 - it takes long
+
+    names = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
+    quoted = {name: "`" + name.replace("`", "``") + "`" for name in names}
+    shown = {name: functions.col(quoted[name]).cast("timestamp_ntz") for name in names}
+    return frame.withColumns(shown) if shown else frame
+
+
 def to_uri(path: Path) -> str:
     """A path as Spark writes it: without escapes, unlike other addresses."""
     return f"file://{path}"
@@ -226,47 +271,10 @@ def count_slots(session: Any) -> int:
     if context is not None:
         return int(context.defaultParallelism)
     numbers = session.range(1 << 12).selectExpr("spark_partition_id() as part")
-    return max(int(numbers.distinct().count()), 1)
-
-
-def _working(plan: str, wanted: tuple[str, ...]) -> Any:
-    """What a worker runs. It is nested, so that it is sent itself: where sfumato is missing, it can still say so."""
-
-    def work(batches: Any) -> Any:
-        import pickle  # noqa: PLC0415 - on the worker
-
-        import pyarrow as pa  # noqa: PLC0415
-
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    from sfumato.engines.spark.worker import work_on  # noqa: PLC0415
-                except ImportError as error:
-                    lacking = f"A worker of the cluster lacks {error.name}: install sfumato[spark] there."
-                    answer = [[0], [number], [0], [True], [pickle.dumps(lacking)], [""]]
-                    yield pa.record_batch(answer, ["key", "task", "piece", "is_failure", "data", "name"])
-                else:
-                    yield from work_on(plan, number, wanted)
-
-    return work
-
-
-def _merging(plan: str) -> Any:
-    """What merges the states of one key."""
-
-    def merge(key: Any, batches: Any) -> Any:  # noqa: ARG001 - the rows have it, too
-        from sfumato.engines.spark.worker import merge_states  # noqa: PLC0415 - on the worker
-
-        yield from merge_states(plan, batches)
-
-    return in_batches(merge)
-
-
-def in_batches(function: Any) -> Any:
-    """A function of a key and its rows; by its annotations Spark knows that these come in batches."""
-    batches = Iterator[pa.RecordBatch]
-    function.__annotations__ = {"key": tuple[pa.Scalar, ...], "batches": batches, "return": batches}
-    return function
+    try:
+        return max(int(numbers.distinct().count()), 1)
+    except Exception as error:  # noqa: BLE001 - whatever Spark raises, in other words
+        raise explain(error) from None
 
 
 def explain(error: BaseException) -> BaseException:
@@ -280,11 +288,15 @@ def explain(error: BaseException) -> BaseException:
             "and spark.driver.memory with it."
         )
     if any(sign in said for sign in SIGNS_OF_DEATH):
-        return InputError(
-            "A worker of the cluster died, perhaps because its memory was full; give executors more memory "
-            "(spark.executor.memoryOverhead), or each task less (--memory)."
-        )
+        return InputError(f"A worker of the cluster died, perhaps because its memory was full; {MORE_MEMORY}")
+    if any(sign in said for sign in SIGNS_OF_ABSENCE):
+        return InputError(f"{NO_SERVER}.")
     name = name_of(error)
+    if name == "JAVA_GATEWAY_EXITED":
+        return InputError(
+            "Spark could not start Java: what JAVA_HOME or the PATH name is no Java, or an old one. Install "
+            "version 17 or newer (Debian: openjdk-17-jre-headless), and let JAVA_HOME name it."
+        )
     if name in UNREADABLE:
         return TableError(f"A cell is not the number or date that its column should hold ({name}).")
     return InputError(f"Spark could not do the work: {name}. Its log says more.")
@@ -301,6 +313,12 @@ SIGNS_OF_DEATH = (
     "Container killed",
 )
 """What Spark says of a worker or an executor that is no more."""
+
+
+SIGNS_OF_ABSENCE = ("StatusCode.UNAVAILABLE", "failed to connect to all addresses")
+"""What a client of Spark Connect says of a server that does not answer."""
+
+NO_SERVER = "No server of Spark Connect answers; start it, or mend its address"
 
 
 def name_of(error: BaseException) -> str:

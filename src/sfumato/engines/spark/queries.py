@@ -42,7 +42,7 @@ class SparkTable:
     def _open(self) -> Any:
         if hasattr(self.given, "sparkSession"):
             return self.given
-        return self.session.read.parquet(to_pattern(Path(self.given).resolve()))
+        return self.session.read.parquet(*(to_pattern(path.resolve()) for path in self.given))
 
     def __exit__(self, *_: object) -> None:
         self.session.catalog.dropTempView(self.table)

@@ -5,6 +5,7 @@ A path inside the run's folder is told by its name: who is told has a folder of 
 
 from __future__ import annotations
 
+import errno
 import io
 import pickle
 import traceback
@@ -16,14 +17,19 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.encoding.domain import OrderedDomain, TreeDomain
-from sfumato.errors import InputError, InternalError, PromiseError, SfumatoError
+from sfumato.errors import InputError, InternalError, PromiseError, SfumatoError, TableError
 from sfumato.policy.document import Policy
+from sfumato.table.source import UnreadableFile
 
 MESSAGE = 1 << 25
 """Bytes of one row of an answer; longer ones are cut."""
 
 LARGE = 1 << 12
 """Bytes from which an array that several tasks need is worth a place of its own."""
+
+
+MORE_MEMORY = "give executors more memory (spark.executor.memoryOverhead), or each task less (--memory)."
+"""What to do where memory is full."""
 
 
 class StorageError(InputError):
@@ -125,6 +131,13 @@ def merge_all(replies: Iterable[Reply], folder: Path) -> dict[int, Any]:
 
 def describe_failure(error: Exception) -> bytes:
     """An error that the driver can raise: our own as they are, of others what and where, and never what they say."""
+    if isinstance(error, UnreadableFile):
+        return pickle.dumps(
+            TableError(
+                f"On a worker of the cluster {error} Put the table where all machines reach it under the same path, "
+                "or publish a DataFrame, which Spark reads itself."
+            )
+        )
     if isinstance(error, SfumatoError):
         data = pickle.dumps(error)
         try:
@@ -133,6 +146,8 @@ def describe_failure(error: Exception) -> bytes:
             kind = PromiseError if isinstance(error, PromiseError) else InputError
             return pickle.dumps(kind(str(error)))
         return data
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return pickle.dumps(InputError(f"The memory of a task on the cluster was full; {MORE_MEMORY}"))
     if isinstance(error, OSError) and error.strerror:
         return pickle.dumps(
             StorageError(f"A worker of the cluster cannot use the run's folder: {error.strerror}.")

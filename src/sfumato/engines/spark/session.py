@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.spark.handed import HandedJobs
-from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.spark.jobs import NO_SERVER, Jobs, explain
 from sfumato.engines.spark.replies import StorageError
 from sfumato.engines.spark.tasks import TouchFolder
 from sfumato.errors import InputError, MissingExtra, notice
 from sfumato.progress import Progress, no_progress
 from sfumato.table.spill import SharedSpill, keep_folder
+
+PATIENCE = 20
+"""Seconds that a server of Spark Connect has to answer."""
 
 
 def start_session(table: Any = None) -> Any:
@@ -32,9 +35,17 @@ def start_session(table: Any = None) -> Any:
         running = SparkSession.getActiveSession()
         if running is not None:
             return running
-        if "SPARK_REMOTE" not in os.environ:
+        remote = os.environ.get("SPARK_REMOTE", "")
+        if not remote:
             provide_java()
-        return SparkSession.builder.appName("sfumato").getOrCreate()
+        try:
+            if remote.startswith("sc://"):
+                reach_server(remote)
+            return SparkSession.builder.appName("sfumato").getOrCreate()
+        except ImportError:
+            raise MissingExtra("spark", "Spark Connect") from None
+        except Exception as error:  # noqa: BLE001 - whatever Spark raises, in other words
+            raise explain(error) from None
 
 
 def start_jobs(table: Any, folder: Path, *, progress: Progress = no_progress) -> Jobs:
@@ -46,11 +57,31 @@ def start_jobs(table: Any, folder: Path, *, progress: Progress = no_progress) ->
     jobs = Jobs(session, folder, progress=progress)
     try:
         with jobs:
-            jobs.do(TouchFolder(SharedSpill(folder)), range(jobs.n_slots))
+            _probe_workers(jobs)
     except StorageError as error:
         notice(f"{error} Spark hands rows to the workers instead, which takes longer.")
         return HandedJobs(session, folder, progress=progress)
     return jobs
+
+
+def _probe_workers(jobs: Jobs) -> None:
+    """Raise unless what workers write to the run's folder is in it here."""
+    touched = jobs.do(TouchFolder(SharedSpill(jobs.folder)), range(jobs.n_slots))
+    if not all(path.exists() for path in touched):
+        raise StorageError("A worker of the cluster has a folder of its own where the run's should be.")
+
+
+def reach_server(address: str) -> None:
+    """Raise if no server of Spark Connect answers; Spark itself would try for ten minutes."""
+    import grpc  # noqa: PLC0415 - few have it
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+
+    builder = DefaultChannelBuilder(address)
+    with builder.toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE)
+        except grpc.FutureTimeoutError:
+            raise InputError(f"{NO_SERVER} ({builder.endpoint}, from SPARK_REMOTE).") from None
 
 
 def provide_java() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -29,11 +29,29 @@ class TouchFolder:
 
     spill: SharedSpill
 
-    def __call__(self, number: int) -> Keyed:
+    def __call__(self, _number: int) -> Keyed:
         path = self.spill.path("touched")
         path.write_bytes(b"1")
         path.read_bytes()
-        yield 0, number
+        yield 0, path
+
+
+class Gatherer(Protocol):
+    """A work on slices that answers with states, which are merged; its plans say what is then asked of them."""
+
+    @property
+    def plans(self) -> Sequence[Any]: ...
+
+    def __call__(self, given: Any, /) -> Keyed: ...
+
+
+class WholeState:
+    """A state that is wanted as it is. Its size, that of dictionaries of cells, is known to nobody before."""
+
+    n_bytes = 1 << 19
+
+    def answer(self, state: Any) -> Any:
+        return state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +60,7 @@ class ShowSlice:
 
     names: list[str]
     state: BatchState
+    plans: ClassVar[Sequence[WholeState]] = (WholeState(),)
 
     def __call__(self, raw: TableInBatches) -> Keyed:
         raw.show(self.names, self.state)

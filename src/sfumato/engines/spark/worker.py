@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numba
 import numpy as np
 import pyarrow as pa
 
@@ -25,46 +26,78 @@ from sfumato.engines.spark.replies import (
     pack,
     to_batches,
 )
-from sfumato.errors import InputError
 from sfumato.kernels.compile import wanted_folder
 from sfumato.release.certificate import this_version
 
-Batches = Iterable[pa.RecordBatch]
+Batches = Iterator[pa.RecordBatch]
 
 
 def versions() -> tuple[str, ...]:
-    """What driver and workers must have in common: sfumato, its kernels, and what they are handed."""
-    return this_version(), wanted_folder().name, np.__version__, pa.__version__
+    """What driver and workers must have in common: sfumato, its kernels, what compiles them, and what they are handed."""
+    return (
+        f"sfumato {this_version()}",
+        wanted_folder().name,
+        f"numba {numba.__version__}",
+        f"NumPy {np.__version__}",
+        f"Arrow {pa.__version__}",
+    )
+
+
+def work_on(plan: str, number: int) -> Batches:
+    """Do one task of a plan, and answer."""
+    return _answer(_do(Path(plan), number))
+
+
+def work_handed(plan: str, number: int, batches: Batches) -> Batches:
+    """The same where the files of the run, the plan too, are handed over as rows; what the task writes goes back so."""
+    return _answer(_do_handed(plan, number, batches))
+
+
+def store_rows(names: list[str], number: int, batches: Batches) -> Batches:
+    """Write rows of a DataFrame to files, with columns of these names, and send these."""
+    return _answer(_store(number, (batch.rename_columns(names) for batch in batches)))
+
+
+def merge_states(plan: str, batches: Batches) -> Batches:
+    """Merge the states of each key as they come, and answer what is asked of them."""
+    return _answer(_merge(Path(plan), from_batches(batches)))
+
+
+def merge_handed(plan: str, batches: Batches) -> Batches:
+    """The same where the plan, and files that states speak of, are handed over as rows."""
+    return _answer(_merge_handed(plan, batches))
+
+
+def _answer(replies: Iterable[Reply]) -> Batches:
+    """Replies on their way to Spark; what goes wrong is an answer, too."""
+    try:
+        _freeze()
+        yield from to_batches(replies)
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        yield from to_batches([Reply(0, 0, 0, True, describe_failure(error))])
 
 
 _is_frozen = False
 
 
-def work_on(plan: str, number: int, wanted: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Do one task of a plan, and answer."""
-    return to_batches(_do(Path(plan), number, wanted))
+def _freeze() -> None:
+    """Make the collector quick, which runs after each task."""
+    global _is_frozen  # noqa: PLW0603 - a worker is a process
+    if not _is_frozen:
+        gc.collect()
+        gc.freeze()
+        _is_frozen = True
 
 
-def work_handed(
-    plan: str, number: int, batches: Batches, wanted: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
-    """The same where the files of the run, the plan too, are handed over as rows; what the task writes goes back so."""
-    return to_batches(_do_handed(plan, number, batches, wanted))
-
-
-def _do(plan: Path, number: int, wanted: tuple[str, ...], *, sends: bool = False) -> Iterator[Reply]:
-    """What goes wrong is an answer, too. Who ``sends`` its files sends them along with what speaks of them."""
-    try:
-        _prepare_worker(wanted)
-        work, argument = TaskFile(plan).read(number)
-        before = {*plan.parent.iterdir()} if sends else set()
-        for key, found in work(argument):
-            packed = pack(found, plan.parent)
-            if sends:
-                yield from _send_files(packed.files - before, key, number)
-            yield from cut_reply(key, number, packed.data)
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        yield Reply(0, number, 0, True, describe_failure(error))
+def _do(plan: Path, number: int, *, sends: bool = False) -> Iterator[Reply]:
+    """Who ``sends`` its files sends them along with what speaks of them."""
+    work, argument = TaskFile(plan).read(number)
+    before = {*plan.parent.iterdir()} if sends else set()
+    for key, found in work(argument):
+        packed = pack(found, plan.parent)
+        if sends:
+            yield from _send_files(packed.files - before, key, number)
+        yield from cut_reply(key, number, packed.data)
 
 
 def _send_files(paths: Iterable[Path], key: int, number: int) -> Iterator[Reply]:
@@ -73,30 +106,35 @@ def _send_files(paths: Iterable[Path], key: int, number: int) -> Iterator[Reply]
             yield from cut_file(path, key=key, task=number)
 
 
-def _do_handed(plan: str, number: int, batches: Batches, wanted: tuple[str, ...]) -> Iterator[Reply]:
+def _do_handed(plan: str, number: int, batches: Batches) -> Iterator[Reply]:
     with _own_folder() as folder:
         receive_files(from_batches(batches), folder)
-        yield from _do(folder / plan, number, wanted, sends=True)
+        yield from _do(folder / plan, number, sends=True)
 
 
-def store_rows(batches: Batches, number: int, wanted: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Write rows of a DataFrame to files, and send these."""
-    return to_batches(_store(batches, number, wanted))
-
-
-def _store(batches: Batches, number: int, wanted: tuple[str, ...]) -> Iterator[Reply]:
+def _store(number: int, batches: Batches) -> Iterator[Reply]:
     with _own_folder() as folder:
-        try:
-            _prepare_worker(wanted)
-            fresh = (folder / f"input-{uuid.uuid4().hex}" for _ in itertools.repeat(None))
-            parts = []
-            for part in write_parts(batches, fresh):
-                parts.append(part)
-                yield from cut_file(part.path, task=number)
-                part.path.unlink()
-            yield from cut_reply(0, number, pack(parts, folder).data)
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            yield Reply(0, number, 0, True, describe_failure(error))
+        fresh = (folder / f"input-{uuid.uuid4().hex}" for _ in itertools.repeat(None))
+        parts = []
+        for part in write_parts(batches, fresh):
+            parts.append(part)
+            yield from cut_file(part.path, task=number)
+            part.path.unlink()
+        yield from cut_reply(0, number, pack(parts, folder).data)
+
+
+def _merge(plan: Path, replies: Iterable[Reply], *, sends: bool = False) -> Iterator[Reply]:
+    gathering, _ = TaskFile(plan).read(None)
+    for key, state in merge_all(replies, plan.parent).items():
+        answer = pack(gathering.plans[key].answer(state), plan.parent)
+        if sends:
+            yield from _send_files(answer.files, key, 0)
+        yield from cut_reply(key, 0, answer.data)
+
+
+def _merge_handed(plan: str, batches: Batches) -> Iterator[Reply]:
+    with _own_folder() as folder:
+        yield from _merge(folder / plan, receive_files(from_batches(batches), folder), sends=True)
 
 
 @contextmanager
@@ -107,44 +145,3 @@ def _own_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _prepare_worker(wanted: tuple[str, ...]) -> None:
-    """Raise if this worker runs other versions than the driver; make the collector quick, which runs after each task."""
-    global _is_frozen  # noqa: PLW0603 - a worker is a process
-    if versions() != wanted:
-        raise InputError(
-            "A worker of the cluster has another sfumato, NumPy or Arrow than this machine "
-            f"({' '.join(versions())} there, {' '.join(wanted)} here); install the same on both."
-        )
-    if not _is_frozen:
-        gc.collect()
-        gc.freeze()
-        _is_frozen = True
-
-
-def merge_states(plan: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Merge the states of each key as they come, and answer what is asked of them."""
-    return to_batches(_merge(Path(plan), from_batches(batches)))
-
-
-def merge_handed(plan: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The same where the plan, and files that states speak of, are handed over as rows."""
-    return to_batches(_merge_handed(plan, batches))
-
-
-def _merge(plan: Path, replies: Iterable[Reply], *, sends: bool = False) -> Iterator[Reply]:
-    try:
-        gathering, _ = TaskFile(plan).read(None)
-        for key, state in merge_all(replies, plan.parent).items():
-            answer = pack(gathering.plans[key].answer(state), plan.parent)
-            if sends:
-                yield from _send_files(answer.files, key, 0)
-            yield from cut_reply(key, 0, answer.data)
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        yield Reply(0, 0, 0, True, describe_failure(error))
-
-
-def _merge_handed(plan: str, batches: Batches) -> Iterator[Reply]:
-    with _own_folder() as folder:
-        yield from _merge(folder / plan, receive_files(from_batches(batches), folder), sends=True)
