@@ -31,7 +31,7 @@ from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, TreePlaces
+from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.sample import (
@@ -410,12 +410,10 @@ class TreeRun:
             yield part, work
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
-        group = OneGroup(self.policy)
-        if group.columns:
-            for block in rows.blocks():
-                assert block.payload is not None
-                group.add(block.payload)
-        return group.cells()
+        if not OneGroup(self.policy).columns:
+            return {}
+        asked = Asked([SummaryPlan(self.policy)], payload=True)
+        return self.engine.gather(rows, asked, stage="counting")[0]
 
     def _plan_recoding(self) -> RecodingPlan:
         problem, policy = self.problem, self.policy
