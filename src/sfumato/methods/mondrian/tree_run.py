@@ -268,14 +268,14 @@ class TreeRun:
         ]
 
     def _divide_rows(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Piece]:
-        """Write the rows of ``leaf`` to a file for each of its leaves, and go on with each."""
+        """Divide the rows of ``leaf`` over its leaves, and go on with each."""
         if len(leaves) == 1:
             yield from self._publish_large_group(leaves[0], rows)
             return
         nodes, numbers = self._top.take_below(leaf.node)
-        file_of = {one.node: at for at, one in enumerate(leaves)}
-        file_at_node = np.array([file_of.get(number, 0) for number in numbers], dtype=np.uint32)
-        places = TreePlaces(Descent(nodes, self.problem.axes), file_at_node, len(leaves))
+        part_of = {one.node: at for at, one in enumerate(leaves)}
+        part_of_node = np.array([part_of.get(number, 0) for number in numbers], dtype=np.uint32)
+        places = TreePlaces(Descent(nodes, self.problem.axes), part_of_node, len(leaves))
         parts = self._divide(rows, places)
         self._count_repartition(level + 1)
         for one, own_rows in zip(leaves, parts, strict=True):
