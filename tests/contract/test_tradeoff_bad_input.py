@@ -141,10 +141,7 @@ def test_a_published_bound_needs_a_name_of_its_own(sfumato, here):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ("--engine", "disk"),
-            "risk-utility compares all rows with each other, in memory; leave out --engine.",
-        ),
+        (("--engine", "disk"), "risk-utility works in memory or on Spark, not on disk; leave out --engine."),
         (("--ledger", "spent.json"), "this policy makes none. Leave it out."),
     ],
 )

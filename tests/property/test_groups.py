@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,8 @@ from mondrian_cases import BIG_CASES, FEATURE_WORKLOADS, Case, big_case, reachab
 from selection_cases import Selecting, selecting
 
 from sfumato.methods.mondrian import node_counts, splits
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.workload import Classify, Regress
 
 MEMORY = st.sampled_from([1, 40, 150, 600, 2500, 1 << 40])
 FEW = st.sampled_from([1, 2, 5, 64])
@@ -69,5 +72,27 @@ def test_decisions_on_larger_tables_grow_the_same_tree_too(name, memory):
 
 
 def test_a_gain_that_is_rounded_below_zero_is_no_reason_for_median(monkeypatch):
-    monkeypatch.setattr(splits.Splitter, "_gain", lambda *_: -1e-17)
+    monkeypatch.setattr(splits, "is_gain_too_little", lambda *_: True)
     same_tree(big_case(7, *BIG_CASES["one label"]).problem(), memory=1 << 30, block=50)
+
+
+@pytest.mark.parametrize("features", [None, ["colour"]])
+def test_a_gain_at_the_limit_is_left_to_median_by_neither_and_one_below_it_by_both(monkeypatch, features):
+    """Scores of labels with a number are floats: the sum of three labels must be rounded alike for both."""
+    workload = [Classify(["class", "job", "disease"], features=features), Regress("hours")]
+    gains = set()
+
+    def note(score: float, unsplit: float, n: int, scale: float, _least: float) -> bool:
+        gains.add((score - unsplit) * scale / n)
+        return False
+
+    def grow(below: float) -> None:
+        same_tree(big_case(7, workload, [KAnonymity(9)], below).problem(), memory=1 << 30, block=50)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(splits, "is_gain_too_little", note)
+        grow(1e-9)
+    assert len(gains) > 10
+    for gain in sorted(gains):
+        grow(gain)
+        grow(math.nextafter(gain, math.inf))

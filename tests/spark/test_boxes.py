@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mondrian_cases import BIG_CASES, Case, big_case
@@ -16,6 +18,11 @@ from sfumato.engines.protocol import Room
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.spark.handed import HandedJobs
 from sfumato.engines.spark.jobs import Jobs
+from sfumato.engines.start import scan_table
+from sfumato.methods.groups import find_chunks
+from sfumato.methods.mondrian.tree_run import TreeRun
+from sfumato.policy.document import Policy
+from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
@@ -67,3 +74,26 @@ def test_boxes_are_the_same_if_spark_hands_over_files(name, room, spark, tmp_pat
     monkeypatch.setattr("sfumato.engines.spark.file_pieces.FILE_ROWS", 100)
     case = big_case(7, *BIG_CASES[name])
     assert grown_on_spark(case, room, spark, tmp_path, HandedJobs) == grown_whole(case)
+
+
+@pytest.mark.parametrize("kind", [Jobs, HandedJobs])
+def test_statistics_of_a_group_that_no_task_can_load_are_gathered_by_tasks(kind, spark, tmp_path):
+    """The driver reads none of its rows: it may not even have the files."""
+    path = tmp_path / "rows.parquet"
+    age = np.arange(300) % 7
+    pq.write_table(pa.table({"age": age, "row": np.arange(300)}), path, row_group_size=50)
+    policy = Policy.parse(
+        "{attributes: {age: {role: quasi-identifier, type: number}, row: {role: other}}, "
+        "require: [k-anonymity: 200], output: {values: summary}}"
+    )
+    n_rows = 0
+    with Spill() as spill:
+        jobs = kind(spark, spill.folder)
+        source = jobs.with_slices(open_table(path, lazy=True))
+        encoded = scan_table(source, policy, Resources(spill=spill, memory=1 << 24, jobs=jobs))
+        engine = SparkEngine(jobs, encoded.layout, PLENTY, writer_bytes=1 << 12)
+        for chunk in find_chunks(TreeRun(engine, encoded, policy, random=seeded(1)), engine):
+            told = {name: cell.as_py() for name, cell in (chunk.statistics or {}).items()}
+            assert told == {"age_min": 0, "age_max": 6, "age_mean": age.mean()}
+            n_rows += len(chunk.groups.row_numbers)
+    assert n_rows == len(age)

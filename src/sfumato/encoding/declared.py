@@ -9,7 +9,8 @@ So no error depends on a cell, and a row's codes depend on no other row: to add 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,12 +148,27 @@ def _first_not_below(domain: OrderedDomain, values: NDArray[np.float64]) -> NDAr
 
 def encode_by_domains(source: Source, domains: Sequence[Domain]) -> Codes:
     """The codes (rows, domains) of all rows of a table."""
-    names = [domain.attribute.name for domain in domains]
-    parts = [np.empty((0, len(names)), dtype=np.uint32)]
-    for batch in source.batches(names, rows=BLOCK_ROWS):
-        columns = [_encode_cells(domain, batch.column(at)) for at, domain in enumerate(domains)]
-        parts.append(np.stack(columns, axis=1))
-    return np.concatenate(parts)
+    none = np.empty((0, len(domains)), dtype=np.uint32)
+    return np.concatenate([none, *_encode_batches(source, _encoded(domains))])
+
+
+EncodedColumn = tuple[str, Callable[[Any], Codes]]
+"""The name of a column, and what makes codes of its cells."""
+
+
+def _encoded(domains: Sequence[Domain]) -> list[EncodedColumn]:
+    return [(domain.attribute.name, partial(_encode_cells, domain)) for domain in domains]
+
+
+def _encode_batches(
+    source: Source, columns: Sequence[EncodedColumn], *, memory: int | None = None
+) -> Iterator[Codes]:
+    """One pass over a table: the codes (rows, columns) of some rows at a time."""
+    for batch in source.batches([name for name, _ in columns], rows=BLOCK_ROWS, memory=memory):
+        rows = np.empty((batch.num_rows, len(columns)), dtype=np.uint32)
+        for at, (_, encode) in enumerate(columns):
+            rows[:, at] = encode(batch.column(at))
+        yield rows
 
 
 class _Class:
@@ -186,16 +202,12 @@ class DeclaredRows:
         self.target = _Class(target)
         self.class_values = self.target.values
         self.n_rows = UNKNOWN
-        self._names = [*(domain.attribute.name for domain in self.domains), target.name]
 
     def blocks(self, *, payload: bool = False) -> Iterator[Block]:  # noqa: ARG002 - nothing raw comes along
         """One pass over the table; blocks have no payload."""
         n_rows, n_classes = 0, len(self.class_values)
-        for batch in self.source.batches(self._names, rows=BLOCK_ROWS, memory=self.memory):
-            rows = np.empty((batch.num_rows, len(self._names)), dtype=np.uint32)
-            for at, domain in enumerate(self.domains):
-                rows[:, at] = _encode_cells(domain, batch.column(at))
-            rows[:, -1] = self.target.codes(batch.column(len(self.domains)))
+        columns = [*_encoded(self.domains), (self.target.attribute.name, self.target.codes)]
+        for rows in _encode_batches(self.source, columns, memory=self.memory):
             is_declared = rows[:, -1] < n_classes
             kept = rows if is_declared.all() else rows[is_declared]
             n_rows += len(kept)

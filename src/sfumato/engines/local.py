@@ -55,7 +55,7 @@ class LocalEngine(ABC):
     def gather(self, rows: Rows, asked: Asked[A], *, stage: str = "") -> list[A]:
         """One pass: the answer of each plan."""
         gathering = Gathering(asked, self.room.count_bytes, self.spill)
-        for block in self.read(rows, stage, payload=False):
+        for block in self.read(rows, stage, payload=asked.payload):
             gathering.add(block)
         return gathering.answers()
 

@@ -117,10 +117,14 @@ class Places(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked(Generic[A]):
-    """What to gather in one pass: all rows go to every plan; with ``to`` each goes to one, or to none of them."""
+    """What to gather in one pass: all rows go to every plan; with ``to`` each goes to one, or to none of them.
+
+    ``payload`` if plans look at what is published as it is; without ``to``, and not while rows are divided.
+    """
 
     plans: Sequence[Plan[Any, A]]
     to: Places | None = None
+    payload: bool = False
 
 
 NOTHING: Asked[Any] = Asked(())

@@ -78,7 +78,7 @@ class Method(Protocol):
 
     @property
     def only_in_memory(self) -> bool:
-        """Must all rows fit in memory, because the method compares them with each other?"""
+        """Has it no engine on disk, so that without Spark all rows must fit in memory?"""
 
     def check(self, table: Any, policy: Policy, extras: Extras) -> None:
         """Raise if table, policy and extras do not fit together. The table is not opened yet."""

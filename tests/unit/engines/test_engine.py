@@ -65,7 +65,7 @@ def test_a_method_that_needs_all_rows_in_memory_gets_them_there():
     assert choose_engine(AUTO, MB, lambda: MB, only_in_memory="m") == EngineChoice(None, MB, "m")
     assert choose_engine(AUTO, MB, lambda: 1, is_endless=True, only_in_memory="m").budget is None
     with pytest.raises(
-        InputError, match=r"^m compares all rows with each other, in memory; leave out --engine\.$"
+        InputError, match=r"^m works in memory or on Spark, not on disk; leave out --engine\.$"
     ):
         choose_engine(DISK, MB, never, only_in_memory="m")
 
@@ -112,8 +112,8 @@ def test_an_engine_is_in_memory_unless_it_has_a_folder_for_rows():
 
 
 @given(st.integers(0, 10**9), st.integers(0, 1000))
-def test_publishing_takes_three_tables_of_codes_with_a_row_number_each(n_rows, n_columns):
-    assert bytes_needed(n_rows, n_columns) == 3 * 4 * n_rows * (n_columns + 1)
+def test_publishing_takes_four_tables_of_codes_with_a_row_number_each(n_rows, n_columns):
+    assert bytes_needed(n_rows, n_columns) == 4 * 4 * n_rows * (n_columns + 1)
 
 
 @pytest.mark.parametrize(

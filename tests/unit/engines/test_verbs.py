@@ -97,6 +97,32 @@ def test_a_row_goes_to_the_plan_of_its_place_or_to_none(kind):
         assert state.rows == [row for row in rows.rows.tolist() if row[0] % 3 == part]
 
 
+@dataclass
+class SeenCells:
+    """A state, and its own plan, that lists the cells which come with its rows."""
+
+    n_bytes: int = 0
+
+    def new(self, room: int, spill: Any) -> SeenCells:
+        self.cells: list[Any] = []
+        return self
+
+    def add(self, block: Block) -> None:
+        self.cells += [None] if block.payload is None else block.payload["row"].to_pylist()
+
+    def answer(self, state: SeenCells) -> list[Any]:
+        return state.cells
+
+
+def test_cells_come_with_the_rows_if_a_plan_asks_for_them():
+    rows = rows_of(40)
+    with engine_of("disk", rows) as (engine, held):
+        (part,) = engine.divide(held, ByRest(1)).parts
+        for each in (held, part):
+            assert engine.gather(each, Asked([SeenCells()], payload=True)) == [[*range(40)]]
+            assert {*engine.gather(each, Asked([SeenCells()]))[0]} == {None}
+
+
 @pytest.mark.parametrize(
     ("wanted", "room", "shares"), [([10, 30], 60, [20, 40]), ([10, 30], 20, [5, 15]), ([], 9, [])]
 )

@@ -81,7 +81,7 @@ class GatherSlice:
 
     def __call__(self, rows: Rows) -> Keyed:
         gathering = Gathering(self.asked, self.room, self.spill)
-        for block in rows.blocks(payload=False):
+        for block in rows.blocks(payload=self.asked.payload):
             gathering.add(block)
         return iter(enumerate(gathering.states))
 

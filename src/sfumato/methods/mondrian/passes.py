@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.protocol import Block
@@ -17,6 +19,8 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
 from sfumato.methods.mondrian.sample import LeafStatistics
 from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.policy.document import Policy
+from sfumato.recoding.statistics import OneGroup
 from sfumato.table.spill import Spill
 
 Codes = NDArray[np.uint32]
@@ -149,3 +153,35 @@ class CoverPlan:
     def answer(self, state: CodeEnds) -> Ints:
         """The covers."""
         return find_covers(self.axes, state.get())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SummaryPlan:
+    """Find the statistics that are published of a group, whose rows these are; it is asked for with their payload."""
+
+    policy: Policy
+    n_bytes: int = 0
+
+    def new(self, _room: int, _spill: Spill | None) -> Summary:
+        """No row yet."""
+        return Summary(OneGroup(self.policy))
+
+    def answer(self, state: Summary) -> Mapping[str, pa.Scalar]:
+        """The statistics."""
+        return state.group.cells()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """The state of a ``SummaryPlan``."""
+
+    group: OneGroup
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        assert block.payload is not None
+        self.group.add(block.payload)
+
+    def merge(self, other: Summary) -> None:
+        """Add the rows of another state."""
+        self.group.merge(other.group)

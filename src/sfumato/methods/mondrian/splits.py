@@ -41,7 +41,7 @@ from sfumato.methods.mondrian.kernels.counted import (
     cost_of_parts,
     fill_stretch_costs,
     find_active,
-    information_of_words,
+    is_gain_too_little,
     score_parts,
     score_stretch,
     take_in_stretch,
@@ -416,8 +416,13 @@ class Splitter:
         if criteria.features:
             first = criteria.axes.node_low[children.branch]
             return CellScores(counts, axis).score_groups(list(zip(first, children.last + 1, strict=True)))
-        scores = np.empty(len(children.at), dtype=criteria.score_type)
-        found = score_parts(children.words, self._node, criteria.targets, criteria.table, scores)
+        return self._score_words(children.words)
+
+    def _score_words(self, words: Ints) -> float:
+        """The score of the division into parts with these words (parts, words)."""
+        criteria, scores = self.criteria, np.empty(len(words), dtype=self.criteria.score_type)
+        found: tuple[float, int]  # with the largest part
+        found = score_parts(words, self._node, criteria.targets, criteria.table, scores)
         return found[0]
 
     def _take_parts(
@@ -524,17 +529,15 @@ class Splitter:
         assert targets is not None
         if targets.median_below_gain is None:
             return False
-        return self._gain(best.score, counts) < targets.median_below_gain
-
-    def _gain(self, score: float, counts: NodeCounts) -> float:
-        """How much uncertainty a split of this score takes away per row, see ``gain_of``."""
-        criteria = self.criteria
-        assert criteria.targets is not None
-        if criteria.features:
+        if self.criteria.features:
             unsplit = CellScores(counts, counts.plan.axes[0]).score_unsplit()
         else:
-            unsplit = information_of_words(self._node, criteria.targets, criteria.table)
-        return (score - unsplit) * criteria.targets.gain_scale / self.n_rows
+            unsplit = self._score_words(self._node[np.newaxis])
+        return bool(
+            is_gain_too_little(
+                best.score, unsplit, self.n_rows, targets.gain_scale, targets.median_below_gain
+            )
+        )
 
     def _split(self, best: BestSplit, counts: NodeCounts, *, stays: bool) -> None:
         axes, axis = self.criteria.axes, int(best.axis)

@@ -31,7 +31,7 @@ from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, TreePlaces
+from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.sample import (
@@ -268,14 +268,14 @@ class TreeRun:
         ]
 
     def _divide_rows(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Piece]:
-        """Write the rows of ``leaf`` to a file for each of its leaves, and go on with each."""
+        """Divide the rows of ``leaf`` over its leaves, and go on with each."""
         if len(leaves) == 1:
             yield from self._publish_large_group(leaves[0], rows)
             return
         nodes, numbers = self._top.take_below(leaf.node)
-        file_of = {one.node: at for at, one in enumerate(leaves)}
-        file_at_node = np.array([file_of.get(number, 0) for number in numbers], dtype=np.uint32)
-        places = TreePlaces(Descent(nodes, self.problem.axes), file_at_node, len(leaves))
+        part_of = {one.node: at for at, one in enumerate(leaves)}
+        part_of_node = np.array([part_of.get(number, 0) for number in numbers], dtype=np.uint32)
+        places = TreePlaces(Descent(nodes, self.problem.axes), part_of_node, len(leaves))
         parts = self._divide(rows, places)
         self._count_repartition(level + 1)
         for one, own_rows in zip(leaves, parts, strict=True):
@@ -410,12 +410,10 @@ class TreeRun:
             yield part, work
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
-        group = OneGroup(self.policy)
-        if group.columns:
-            for block in rows.blocks():
-                assert block.payload is not None
-                group.add(block.payload)
-        return group.cells()
+        if not OneGroup(self.policy).columns:
+            return {}
+        asked = Asked([SummaryPlan(self.policy)], payload=True)
+        return self.engine.gather(rows, asked, stage="counting")[0]
 
     def _plan_recoding(self) -> RecodingPlan:
         problem, policy = self.problem, self.policy

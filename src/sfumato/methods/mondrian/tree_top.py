@@ -1,4 +1,4 @@
-"""The top of a tree that is grown over files: the splits above the parts that fit in memory."""
+"""The top of a tree that is grown in parts: the splits above the parts that are loaded."""
 
 from __future__ import annotations
 

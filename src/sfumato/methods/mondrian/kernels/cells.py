@@ -356,17 +356,11 @@ def choose_children_by_cells(part, cover_of, best, grid, cells, rules, table, sc
     return best
 
 
-@inner
-def gain_by_cells(part, cells, table, scratch, score, gain_scale):
-    """``gain_of`` over the feature space."""
-    n = part.shape[0]
-    everyone = np.full(1, n)
+@inner(borrows=True)
+def score_unsplit_by_cells(part, cells, table, scratch):
+    """``score_unsplit`` over the feature space."""
+    n, everyone = part.shape[0], scratch.total[0, :1]
     for i in range(n):
         scratch.order[i] = i
-    worth = score
-    for t in range(cells.label.shape[0]):
-        target = cells.label[t]
-        worth -= target.weight * information_of_groups(
-            part, scratch.order, everyone, target.cell, target.value, cells.counts, table
-        )
-    return worth * gain_scale / n
+    everyone[0] = n
+    return score_groups(part, everyone, cells, table, scratch.order, scratch.score)

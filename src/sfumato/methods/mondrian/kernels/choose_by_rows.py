@@ -37,7 +37,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 )
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
-from sfumato.methods.mondrian.kernels.scores import score_of_children
+from sfumato.methods.mondrian.kernels.scores import as_score, score_of_children, score_of_node
 
 
 @inner(borrows=True)
@@ -86,6 +86,16 @@ def fill_children(part, axis, node, grid, scratch):
     return m
 
 
+@inner(borrows=True)
+def add_row_words(row, at, column, targets, several, out):
+    """Add one row to the line of words that starts at out[at]; ``column`` is that of a single target."""
+    if several is None:
+        out[at] += 1
+        out[at + np.uint64(1)] += row[column]
+    else:
+        add_row(row, at, targets.label, targets.number, out)
+
+
 @inner
 def score_children(part, m, targets, several, table, scratch):
     """``score_of_children`` of the groups that ``fill_children`` made."""
@@ -96,18 +106,25 @@ def score_children(part, m, targets, several, table, scratch):
     before = np.int64(0)
     for j in range(m):
         for i in range(before, rows_to[j]):
-            row = part[order[i]]
-            if several is None:
-                bins[2 * j] += 1
-                bins[2 * j + 1] += row[column]
-            else:
-                add_row(row, np.uint64(j * n_words), targets.label, targets.number, bins)
+            add_row_words(part[order[i]], np.uint64(j * n_words), column, targets, several, bins)
         before = rows_to[j]
         for w in range(n_words):
             node[w] += bins[j * n_words + w]
     score, largest = score_of_children(bins.reshape(m, n_words), node, targets, table, scratch.score)
     bins[:] = 0
     return score, largest
+
+
+@inner
+def score_unsplit(part, targets, several, table, scratch):
+    """``score_of_node`` of these rows."""
+    if targets.label.shape[0] == 0:
+        return as_score(0, scratch)  # what numbers score is the error that a split takes away
+    column = single_column(targets) if several is None else np.int64(0)
+    node = np.zeros(scratch.total.shape[0], dtype=np.int64)
+    for i in range(part.shape[0]):
+        add_row_words(part[i], np.uint64(0), column, targets, several, node)
+    return score_of_node(node, targets, several, table, scratch)
 
 
 @inner(borrows=True)

@@ -19,7 +19,12 @@ from sfumato.methods.mondrian.kernels.cells import (
     walk_squares,
 )
 from sfumato.methods.mondrian.kernels.choose import choose_axis, take_balanced, take_children, take_threshold
-from sfumato.methods.mondrian.kernels.scores import score_of_children, score_thresholds, within_limit
+from sfumato.methods.mondrian.kernels.scores import (
+    gains_too_little,
+    score_of_children,
+    score_thresholds,
+    within_limit,
+)
 from sfumato.methods.mondrian.kernels.select import add_ends, cost_of_children, fill_active, fill_costs
 
 NO_SHIFT = np.int64(0)
@@ -65,20 +70,9 @@ def score_parts(words, node, targets, table, scores):
 
 
 @kernel
-def information_of_words(node, targets, table):
-    """The score of a node as one part, given by its words: that of its labels."""
-    score, word = 0, 1
-    for t in range(targets.label.shape[0]):
-        label = targets.label[t]
-        bits = -information(node[0], table)
-        if targets.label.shape[0] == 1 and node.shape[0] == 2:
-            bits += information(node[0] - node[1], table) + information(node[1], table)
-        else:
-            for c in range(label.n_classes):
-                bits += information(node[word + c], table)
-        word += label.n_classes
-        score += label.weight * bits
-    return score
+def is_gain_too_little(score, unsplit, n, gain_scale, least_gain):
+    """``gains_too_little``."""
+    return gains_too_little(score, unsplit, n, gain_scale, least_gain)
 
 
 # ---- cells -----------------------------------------------------------------------------------------

@@ -9,21 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.cells import (
     choose_children_by_cells,
     choose_threshold_by_cells,
-    gain_by_cells,
+    score_unsplit_by_cells,
 )
 from sfumato.methods.mondrian.kernels.choose_by_rows import (
     choose_children,
     choose_median,
     choose_threshold,
     fill_children,
+    score_unsplit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
 from sfumato.methods.mondrian.kernels.problem import BLOCK, COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample
+from sfumato.methods.mondrian.kernels.scores import gains_too_little
 
 
 @inner(borrows=True)
@@ -133,26 +134,6 @@ def narrow_bounds(part, bounds, grid, narrow, marks):
             low[axis] = 0
 
 
-@inner
-def gain_of(part, targets, table, score):
-    """How much uncertainty a split of this score takes away per row, on the scale of ``median_below_gain``.
-
-    Labels: bits. Numbers: squared error over the target's variance in the whole table.
-    """
-    n = part.shape[0]
-    worth = score
-    for t in range(targets.label.shape[0]):
-        label = targets.label[t]
-        counts = np.zeros(label.n_classes, dtype=np.int64)
-        for i in range(n):
-            counts[part[i, label.column]] += 1
-        bits = -information(n, table)
-        for count in counts:
-            bits += information(count, table)
-        worth -= label.weight * bits
-    return worth * targets.gain_scale / n
-
-
 @inner(borrows=True)
 def restore_codes(part, codes, bounds, axis_table):
     """Give the rows of a node their own codes back: Median measures width in real values, not in ranks."""
@@ -260,10 +241,10 @@ def choose_by_score(part, codes, bounds, least_gain, grid, targets, cells, rules
     is_left = False
     if least_gain is not None and best.axis >= 0:
         if cells is None:
-            gain = gain_of(part, targets, table, best.score)
+            unsplit = score_unsplit(part, targets, targets.several, table, scratch)
         else:
-            gain = gain_by_cells(part, cells, table, scratch, best.score, targets.gain_scale)
-        is_left = not gain >= least_gain
+            unsplit = score_unsplit_by_cells(part, cells, table, scratch)
+        is_left = gains_too_little(best.score, unsplit, part.shape[0], targets.gain_scale, least_gain)
         if is_left:
             restore_codes(part, codes, bounds, grid.axis)
     return best.axis, best.code, is_left

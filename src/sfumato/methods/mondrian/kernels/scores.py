@@ -225,6 +225,25 @@ def score_of_children(words, node, targets, table, scores):
 
 
 @inner(borrows=True)
+def score_of_node(node, targets, several, table, scratch):
+    """The score of a node, given by its words, as one part: what a split of it is compared with."""
+    scratch.score[0] = 0
+    add_score_of_part(node, node, targets, several, table, 0, scratch.score)
+    return scratch.score[0]
+
+
+@inner(borrows=True)
+def gains_too_little(score, unsplit, n, gain_scale, least_gain):
+    """Does a split of this score take away too little uncertainty per row, compared with n rows that stay together?
+
+    On the scale of ``median_below_gain``. Labels: bits. Numbers: squared error over the target's variance in the whole
+    table.
+    """
+    gain = (score - unsplit) * gain_scale / n
+    return not gain >= least_gain
+
+
+@inner(borrows=True)
 def best_score(rows_to, n, score, first):
     """The best threshold by score, balance, then the lower one; ``score`` starts at threshold ``first``."""
     high = score[0]

@@ -15,12 +15,7 @@ from sfumato.encoding.targets import Label
 from sfumato.errors import PolicyError
 from sfumato.kernels.information import MOST_ROWS, information_of, information_table
 from sfumato.methods.mondrian.criteria import GREATEST_SCORE, compile_targets
-from sfumato.methods.mondrian.kernels.counted import (
-    choose_in_stretch,
-    information_of_words,
-    score_parts,
-    score_stretch,
-)
+from sfumato.methods.mondrian.kernels.counted import choose_in_stretch, score_parts, score_stretch
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Scratch, Targets
 from sfumato.methods.mondrian.kernels.scores import LOWEST
 from sfumato.methods.mondrian.memory import new_scratch
@@ -157,7 +152,7 @@ def test_scores_of_several_labels_are_exact_up_to_the_most_rows(lines, weight, s
     assert min(expected) >= -GREATEST_SCORE
     scores = np.empty(3, dtype=np.int64)
     assert score_parts(np.array(lines), node, targets, TABLE, scores)[0] == sum(map(exact, lines))
-    assert information_of_words(node, targets, TABLE) == exact(node) >= -GREATEST_SCORE
+    assert score_parts(node[np.newaxis], node, targets, TABLE, scores)[0] == exact(node) >= -GREATEST_SCORE
 
 
 @given(
