@@ -11,6 +11,7 @@ from spark_clients import python_path
 
 CLIENT = """
 import os, sys
+from pathlib import Path
 from broken_task import Dies, Talks
 from pyspark.sql.functions import udf
 import sfumato as sf
