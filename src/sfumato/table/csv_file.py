@@ -148,11 +148,13 @@ def _csv_source(
                 return source_of(schema.empty_table(), "csv", where)
             if how.lazy:
                 return _lazy_csv(open_bytes, layout, where, signature)
-            body = _Body(head[layout.offset :], rest, gauge=Gauge(where))
+            gauge = Gauge(where)
+            body = _Body(head[layout.offset :], rest, gauge=gauge)
             try:
                 table = _parse(body, layout)
             except pa.ArrowInvalid:
                 table = None
+            gauge.check()  # blocks may have been read ahead, before cells were made of them
         if table is None:
             raise _fault(open_bytes, layout, where)
     if table.num_rows:
