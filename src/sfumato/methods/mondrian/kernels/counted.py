@@ -22,11 +22,11 @@ from sfumato.methods.mondrian.kernels.choose import choose_axis, take_balanced, 
 from sfumato.methods.mondrian.kernels.loss import (
     first_step,
     last_step,
-    list_nodes,
-    list_thresholds,
     nothing_yet,
     step_of,
     take_all_children,
+    walk_nodes,
+    walk_thresholds,
 )
 from sfumato.methods.mondrian.kernels.scores import (
     gains_too_little,
@@ -89,21 +89,25 @@ def is_gain_too_little(score, unsplit, n, gain_scale, least_gain):
 
 @kernel
 def steps_of(axis, least, greatest, low, high, grid, loss, out):
-    """What ``list_thresholds`` must know of a node: the ends of its values and of its box are given by codes."""
+    """What ``walk_thresholds`` must know of a node: the ends of its values and of its box are given by codes."""
     out[0], out[1] = step_of(least, axis, grid, loss), step_of(greatest, axis, grid, loss)
     out[2], out[3] = first_step(low, axis, grid, loss), last_step(high, axis, grid, loss)
 
 
 @kernel
 def thresholds_by_loss(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch):
-    """``list_thresholds`` of a stretch, whose last code only says what comes next."""
-    return list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch)
+    """List the candidates of ``walk_thresholds`` of a stretch, whose last code only says what comes next."""
+    best = nothing_yet(n)
+    return walk_thresholds(
+        axis, m, n, facts, missing, node, True, grid, targets, rules, loss, table, scratch, best
+    )[0]
 
 
 @kernel
 def nodes_by_loss(axis, top, m, n, node, grid, targets, rules, loss, table, scratch):
-    """``list_nodes``."""
-    return list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch)
+    """List the candidates of ``walk_nodes``."""
+    best = nothing_yet(n)
+    return walk_nodes(axis, top, m, n, node, True, grid, targets, rules, loss, table, scratch, best)[0]
 
 
 @kernel

@@ -31,6 +31,7 @@ from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
 from sfumato.methods.mondrian.kernels.choose_by_rows import add_row_words, add_several
 from sfumato.methods.mondrian.kernels.frequency import (
+    add_counts,
     add_packed,
     add_sums,
     child_of,
@@ -48,6 +49,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 from sfumato.methods.mondrian.kernels.problem import (
     CHILDREN,
     COVER,
+    DIGIT,
     HIGH,
     LOW,
     ONE_NODE,
@@ -59,7 +61,7 @@ from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, le
 # ---- labels of numbers -----------------------------------------------------------------------------
 
 
-@inner(borrows=True)
+@inner(borrows=True, inlines=True)
 def step_of(code, axis, grid, loss):
     """Where the value of a code lies, in steps from the lower bound; of numbers without steps the next one above."""
     here, own = grid.axis[axis], loss.axis[axis]
@@ -94,8 +96,11 @@ def label_width(least, greatest, first, last, own):
 
 # ---- scores ----------------------------------------------------------------------------------------
 
+ALMOST = 1.0 - 1e-9
+"""Room for the roundoff of what is compared before the score itself."""
 
-@inner(borrows=True)
+
+@inner(borrows=True, inlines=True)
 def over_bits(value, bits):
     """A value for each bit to the power of 3/4."""
     root = math.sqrt(np.float64(bits))
@@ -164,73 +169,134 @@ def nothing_yet(n):
     return LossSplit(np.int64(-1), np.int64(-1), np.int64(-1), 0.0, np.int64(n))
 
 
-@inner(borrows=True)
-def score_two(first, n, gain, node, targets, loss, table, listed):
-    """The score of a division in two, the first part with so many rows; with targets ``listed.parts`` has its words."""
-    bits = information(n, table) - information(first, table) - information(n - first, table)
+@inner(borrows=True, inlines=True)
+def purpose_of_two(first, n, node, targets, several, loss, table, listed):
+    """``purpose_of`` a division in two; the words of the first part, which has so many rows, are in ``listed.parts``."""
+    parts = listed.parts
+    if several is None:
+        task, x, all_x, second = loss.task[0], parts[0, 1], node[1], n - first
+        if targets.label.shape[0] == 1:
+            bits = information(x, table) + information(first - x, table) - information(first, table)
+            bits += information(all_x - x, table) + information(second - all_x + x, table)
+            bits += information(n, table) - information(second, table)
+            bits -= information(all_x, table) + information(n - all_x, table)
+            return task.weight * max(0.0, np.float64(bits) - task.chance) / task.whole
+    for w in range(node.shape[0]):
+        parts[1, w] = node[w] - parts[0, w]
+    return purpose_of(parts, 2, node, targets, several, loss, table)
+
+
+@inner(borrows=True, inlines=True)
+def value_of_two(first, n, gain, node, targets, loss, table, listed):
+    """What a division in two is worth, before it is compared with its bits."""
+    purpose = 0.0
     if targets is not None:
-        for w in range(node.shape[0]):
-            listed.parts[1, w] = node[w] - listed.parts[0, w]
-    return score_parts(listed.parts, 2, gain, bits, node, targets, loss, table)
+        purpose = purpose_of_two(first, n, node, targets, targets.several, loss, table, listed)
+    return purpose + loss.weight * np.float64(gain) / loss.whole
+
+
+@inner(borrows=True)
+def limit_of(best):
+    """The best score to the power of 4, less some room for roundoff."""
+    square = best.score * best.score
+    return ALMOST * (square * square)
+
+
+@inner(borrows=True, inlines=True)
+def may_win(value, bits, limit):
+    """Can this value for so many bits beat the best score? Sooner said than the score itself, which has two roots."""
+    x, b = value * value, np.float64(bits)
+    return value > 0.0 and x * x >= limit * (b * b * b)
 
 
 # ---- candidates of one axis ------------------------------------------------------------------------
 
 
 @inner(borrows=True)
-def list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch):
-    """List the thresholds of an ordered axis that leave enough rows on both sides, with their scores; returns how many.
+def list_candidate(number, place, other, n_first, value, bits, n_listed, listed):
+    """Write down a candidate."""
+    listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = number, place, other
+    listed.n_first[n_listed], listed.score[n_listed] = n_first, over_bits(value, bits)
+
+
+@inner(borrows=True)
+def take_if_better(axis, kind, number, n_first, n, value, bits, best):
+    """A candidate if it is better than the best one, else that one."""
+    score, largest = over_bits(value, bits), max(n_first, n - n_first)
+    if score > 0.0 and wins(score, largest, axis, kind, number, best):
+        return LossSplit(axis, np.int64(kind), number, score, largest)
+    return best
+
+
+@inner(borrows=True)
+def walk_thresholds(axis, m, n, facts, missing, node, is_listed, grid, targets, rules, loss, table, scratch, best):
+    """The thresholds of an ordered axis that leave enough rows on both sides: list them, or find the best one.
 
     scratch.code[:m]       IN   the codes that occur, ascending; code 0 is missing where the axis has it. Or a stretch of
                                 them, of which the last one only says what comes next
     scratch.total[:, :m]   IN   running totals up to each, from the first code of the axis on
     facts    (4,) least and greatest step of the values, first and last step of the node's box           IN
     missing  (words,) of the rows that lack a value                                                       IN
-    scratch.listed         OUT  number: the last code that goes left; first: its place in scratch.code
+    scratch.listed_splits  OUT  number: the last code that goes left; first: its place in scratch.code; last: does
+                                missing go left?
+    Returns (how many are listed, the best one).
     """
     code, rows_to, own, listed = scratch.code, scratch.total[0], loss.axis[axis], scratch.listed_splits
     least, greatest, box_first, box_last = facts[0], facts[1], facts[2], facts[3]
     n_missing, least_rows = missing[0], least_rows_of(rules, 2)
     width = label_width(least, greatest, box_first, box_last, own)
+    low, high, size = box_first, box_last, own.slice  # ends of the label of all
+    if size > 0:
+        low, high = max(low, least // size * size), min(high, greatest // size * size + size - 1)
     has_missing = grid.axis[axis].least_code > 0
-    n_listed = 0
-    for t in range(m - 1):
+    whole = information(n, table)
+    n_listed, limit = 0, limit_of(best)
+    start = max(first_reaching(rows_to[:m], least_rows), 0)
+    after = step_of(code[start], axis, grid, loss) if start < m - 1 else np.int64(0)
+    for t in range(start, m - 1):
+        here = after
+        after = step_of(code[t + 1], axis, grid, loss)
         is_missing = has_missing and code[t] == 0
         left = rows_to[t] - n_missing
         right = n - n_missing - left
         goes_left = is_missing or left > right
         n_first = left + n_missing if goes_left else left
         if n_first < least_rows or n - n_first < least_rows:
+            if n - left < least_rows:
+                break  # so it will be from here on
             continue
         if is_missing:
             gain = n_missing * own.price * own.reach
         else:
-            here = step_of(code[t], axis, grid, loss)
-            after = step_of(code[t + 1], axis, grid, loss)
-            below = label_width(least, here, box_first, here, own)
-            above = label_width(after, greatest, here + 1, box_last, own)
-            gain = own.price * (left * (width - below) + right * (width - above))
+            begins = max(here + 1, after // size * size) if size > 0 else here + 1
+            gain = own.price * (left * (width - (here - low)) + right * (width - (high - begins)))
         if targets is not None:
             for w in range(node.shape[0]):
                 listed.parts[0, w] = scratch.total[w, t] - (0 if goes_left else missing[w])
-        score = score_two(n_first, n, gain, node, targets, loss, table, listed)
-        listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = code[t], t, goes_left
-        listed.n_first[n_listed], listed.score[n_listed] = n_first, score
-        n_listed += 1
-    return n_listed
+        value = value_of_two(n_first, n, gain, node, targets, loss, table, listed)
+        bits = whole - information(n_first, table) - information(n - n_first, table)
+        if is_listed:
+            list_candidate(code[t], t, np.int64(goes_left), n_first, value, bits, n_listed, listed)
+            n_listed += 1
+        elif may_win(value, bits, limit):
+            best = take_if_better(axis, THRESHOLD, code[t], n_first, n, value, bits, best)
+            limit = limit_of(best)
+    return n_listed, best
 
 
 @inner(borrows=True)
-def list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch):
-    """List the hierarchy nodes below ``top``, which covers the rows, that may be told apart; returns how many.
+def walk_nodes(axis, top, m, n, node, is_listed, grid, targets, rules, loss, table, scratch, best):
+    """The hierarchy nodes below ``top``, which covers the rows, that may be told apart: list them, or find the best.
 
-    scratch.code[:m], scratch.total[:, :m]   IN   as in ``list_thresholds``, all of the axis
+    scratch.code[:m], scratch.total[:, :m]   IN   as in ``walk_thresholds``, all of the axis
     scratch.listed_splits                    OUT  number: the node; first, last: the places of its codes
+    Returns (how many are listed, the best one).
     """
     code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
     least_rows = least_rows_of(rules, 2)
     width = grid.node[top].high - grid.node[top].low - 1
-    n_listed = 0
+    whole = information(n, table)
+    n_listed, limit = 0, limit_of(best)
     for i in range(m):
         here = top
         while grid.node[here].n_children > 0:
@@ -239,7 +305,7 @@ def list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch
             own_node = grid.node[here]
             if own_node.n_children == 1 or (i > 0 and own_node.low <= code[i - 1]):
                 continue  # its child has the same codes, or an earlier code has led to it
-            j = i + first_reaching(code[i:m], own_node.high)
+            j = i + first_reaching(code[i:m], own_node.high) if own_node.n_children > 0 else i + 1
             n_first = total[0, j - 1] - (total[0, i - 1] if i > 0 else 0)
             if n_first < least_rows:
                 break  # so have all nodes below
@@ -254,18 +320,22 @@ def list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch
             if targets is not None:
                 for w in range(node.shape[0]):
                     listed.parts[0, w] = total[w, j - 1] - (total[w, i - 1] if i > 0 else 0)
-            score = score_two(n_first, n, gain, node, targets, loss, table, listed)
-            listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = here, i, j
-            listed.n_first[n_listed], listed.score[n_listed] = n_first, score
-            n_listed += 1
-    return n_listed
+            value = value_of_two(n_first, n, gain, node, targets, loss, table, listed)
+            bits = whole - information(n_first, table) - information(n - n_first, table)
+            if is_listed:
+                list_candidate(here, i, j, n_first, value, bits, n_listed, listed)
+                n_listed += 1
+            elif may_win(value, bits, limit):
+                best = take_if_better(axis, ONE_NODE, here, n_first, n, value, bits, best)
+                limit = limit_of(best)
+    return n_listed, best
 
 
 @inner(borrows=True)
-def take_best(axis, kind, n_listed, n, is_checked, listed, best):
-    """The best one of the candidates that are listed, and with ``is_checked`` fine, if it beats ``best``."""
+def take_best(axis, kind, n_listed, n, listed, best):
+    """The best one of the candidates that are listed and fine, if it beats ``best``, else ``best``."""
     for c in range(n_listed):
-        if is_checked and not listed.is_fine[c]:
+        if not listed.is_fine[c]:
             continue
         score, n_first = listed.score[c], listed.n_first[c]
         largest = max(n_first, n - n_first)
@@ -440,6 +510,9 @@ def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
 
 # ---- the choice, where the rows are at hand ---------------------------------------------------------
 
+FEW = 96
+"""Keys that are sorted by comparing them."""
+
 
 @inner(borrows=True)
 def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss, table, scratch, best):
@@ -448,18 +521,18 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
     node, missing, facts = listed.node, listed.missing, listed.facts
     if not grid.axis[axis].is_tree:
         fill_facts(axis, m, bounds, missing[0], grid, loss, scratch.code, facts)
-        n_listed = list_thresholds(
-            axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch
+        _, found = walk_thresholds(
+            axis, m, n, facts, missing, node, False, grid, targets, rules, loss, table, scratch, best
         )
-        found = take_best(axis, THRESHOLD, n_listed, n, False, listed, best)
         if sensitive is None or found.axis != axis:
             return found
-        if two_parts_hold(
-            part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch
-        ):
+        if two_parts_hold(part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch):
             return found
+        n_listed, _ = walk_thresholds(
+            axis, m, n, facts, missing, node, True, grid, targets, rules, loss, table, scratch, best
+        )
         fill_fine_thresholds(part, axis, m, n_listed, missing[0], rules, scratch)
-        return take_best(axis, THRESHOLD, n_listed, n, True, listed, best)
+        return take_best(axis, THRESHOLD, n_listed, n, listed, best)
     top = bounds[COVER, axis]
     if not is_sample(rules):
         top = cover(grid, top, scratch.code[0], scratch.code[m - 1])
@@ -468,14 +541,14 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
         best = take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best)
     if not loss.has_rest:
         return best
-    n_listed = list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch)
-    found = take_best(axis, ONE_NODE, n_listed, n, False, listed, best)
+    _, found = walk_nodes(axis, top, m, n, node, False, grid, targets, rules, loss, table, scratch, best)
     if sensitive is None or found.axis != axis or found.kind != ONE_NODE:
         return found
     if two_parts_hold(part, found, True, grid, rules, scratch):
         return found
+    n_listed, _ = walk_nodes(axis, top, m, n, node, True, grid, targets, rules, loss, table, scratch, best)
     fill_fine_nodes(part, axis, n_listed, grid, rules, scratch)
-    return take_best(axis, ONE_NODE, n_listed, n, True, listed, best)
+    return take_best(axis, ONE_NODE, n_listed, n, listed, best)
 
 
 @inner(borrows=True)
@@ -497,7 +570,7 @@ def missing_goes_left(split, n_missing, m, scratch):
 
 @inner(borrows=True)
 def fill_facts(axis, m, bounds, n_missing, grid, loss, code, out):
-    """What ``list_thresholds`` must know of the node; code[:m] are all codes of the axis that occur."""
+    """What ``walk_thresholds`` must know of the node; code[:m] are all codes of the axis that occur."""
     first = 1 if n_missing > 0 else 0
     if first == m:  # no value at all
         out[0], out[1], out[2], out[3] = 0, 0, 0, 0
@@ -509,24 +582,60 @@ def fill_facts(axis, m, bounds, n_missing, grid, loss, code, out):
 
 
 @inner(borrows=True)
-def fill_axis_by_sorting(part, axis, targets, several, column, scratch):
-    """The codes of an axis that occur and running totals up to each, by sorting; returns how many codes there are."""
+def sort_by_digits(key, other, n_bits, counts):
+    """Sort keys by their bits from 32 on, so many of them; equal ones stay in their order. Few are sorted by comparing.
+
+    other    (n,) scratch
+    counts   (2^DIGIT,) all zero   IN, cleared
+    """
+    if key.shape[0] <= FEW:
+        sort(key)
+        return
+    n, size = key.shape[0], np.int64(1) << DIGIT
+    done = np.int64(0)
+    while done < n_bits:
+        by = 32 + done
+        for i in range(n):
+            counts[(key[i] >> by) & (size - 1)] += 1
+        before = np.int64(0)
+        for d in range(size):
+            here = counts[d]
+            counts[d] = before
+            before += here
+        for i in range(n):
+            d = (key[i] >> by) & (size - 1)
+            other[counts[d]] = key[i]
+            counts[d] += 1
+        for i in range(n):
+            key[i] = other[i]
+        counts[:size] = 0
+        done += DIGIT
+
+
+@inner(borrows=True)
+def fill_axis_by_sorting(part, axis, start, last, targets, several, column, scratch):
+    """The codes of an axis that occur, from ``start`` to ``last``, and running totals up to each, by sorting.
+
+    Returns how many codes there are.
+    """
     n, key, code, total = part.shape[0], scratch.key[: part.shape[0]], scratch.code, scratch.total
     for i in range(n):
-        key[i] = (np.int64(part[i, axis]) << 32) | i
-    sort(key)
+        key[i] = ((np.int64(part[i, axis]) - start) << 32) | i
+    n_bits = np.int64(1)
+    while (last - start) >> n_bits > 0:
+        n_bits += 1
+    sort_by_digits(key, scratch.order[:n], n_bits, scratch.listed_splits.digits)
     words, m = scratch.listed_splits.rest, np.int64(0)
     words[:] = 0
     for j in range(n):
-        here = key[j] >> 32
+        here = start + (key[j] >> 32)
         if m == 0 or code[m - 1] != here:
             code[m] = here
             m += 1
-        row = part[key[j] & 0xFFFFFFFF]
         if targets is None:
             words[0] += 1
         else:
-            add_row_words(row, np.uint64(0), column, targets, several, words)
+            add_row_words(part[key[j] & 0xFFFFFFFF], np.uint64(0), column, targets, several, words)
         for w in range(words.shape[0]):
             total[w, m - 1] = words[w]
     return m
@@ -570,16 +679,7 @@ def first_code(axis, bounds, axis_table):
 @inner(borrows=True)
 def has_gaps(axis, n, bounds, axis_table):
     """Has an axis so many codes that sorting n rows is sooner done than looking at them?"""
-    return bounds[HIGH, axis] - first_code(axis, bounds, axis_table) + 1 > 16 * n + 256
-
-
-@inner(borrows=True)
-def add_counts_of_rows(part, listed, base, out):
-    """Count the rows by code, several axes in one pass; out is (lines,) int64."""
-    for i in range(part.shape[0]):
-        row = part[i]
-        for j in range(listed.shape[0]):
-            out[base[j] + np.uint64(row[listed[j]])] += 1
+    return bounds[HIGH, axis] - first_code(axis, bounds, axis_table) + 1 > 4 * n + 64
 
 
 @inner(borrows=True)
@@ -597,7 +697,7 @@ def plan_words(n, targets, several):
 def count_codes(part, targets, several, column, shift, n_lines, listed, base, bins):
     """Count the words of every code of some axes."""
     if targets is None:
-        add_counts_of_rows(part, listed, base, bins)
+        add_counts(part, listed, base, bins)
     elif several is not None:
         add_several(part, targets, n_lines, listed, base, bins)
     elif shift > 0:
@@ -628,10 +728,11 @@ def choose_by_loss(part, bounds, grid, targets, several, rules, loss, table, scr
         for axis in range(done, after):
             if not may_open(axis, bounds, grid.axis):
                 continue
+            start = first_code(axis, bounds, grid.axis)
             if has_gaps(axis, n, bounds, grid.axis):
-                m = fill_axis_by_sorting(part, axis, targets, several, column, scratch)
+                last = bounds[HIGH, axis]
+                m = fill_axis_by_sorting(part, axis, start, last, targets, several, column, scratch)
             else:
-                start = first_code(axis, bounds, grid.axis)
                 width = bounds[HIGH, axis] - start + 1
                 line = np.int64(base[at]) + start
                 m = compact(bins, line, width, n_lines, n, start, targets, several, shift, scratch)

@@ -236,6 +236,9 @@ class Loss(NamedTuple):
 THRESHOLD, CHILDREN, ONE_NODE = range(3)
 """Kinds of splits by loss."""
 
+DIGIT = 10
+"""Bits that codes are sorted by at a time."""
+
 REST = -1
 """The branch of the rows that no other branch of a split along a hierarchy takes."""
 
@@ -266,7 +269,8 @@ class ListedSplits(NamedTuple):
     rest: NDArray[np.int64]  # (words,)
     node: NDArray[np.int64]  # (words,) of all rows
     missing: NDArray[np.int64]  # (words,) of the rows that lack a value
-    facts: NDArray[np.int64]  # (4,) see ``list_thresholds``
+    facts: NDArray[np.int64]  # (4,) see ``walk_thresholds``
+    digits: NDArray[np.int64]  # (2^DIGIT,) all zero between uses
 
 
 def new_listed_splits(n_candidates: int, n_parts: int, n_words: int) -> ListedSplits:
@@ -278,6 +282,7 @@ def new_listed_splits(n_candidates: int, n_parts: int, n_words: int) -> ListedSp
         score=np.empty(n_candidates), is_fine=np.empty(n_candidates, dtype=np.bool_),
         stands=np.empty(n_parts, dtype=np.bool_), parts=np.empty((n_parts, n_words), dtype=np.int64),
         rest=rest, node=node, missing=missing, facts=np.empty(4, dtype=np.int64),
+        digits=np.zeros(1 << DIGIT, dtype=np.int64),
     )  # fmt: skip
 
 
