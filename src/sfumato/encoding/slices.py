@@ -78,7 +78,7 @@ class Slices:
         return replace(domain, low=self.lower, high=self.upper) if self.in_slice else domain
 
     def _value(self, steps: NDArray[np.int64]) -> Floats:
-        found = self.lower + steps * self.step
+        found: Floats = np.asarray(self.lower + steps * self.step, dtype=np.float64)
         whole = float(self.step).is_integer() and float(self.lower).is_integer()
         return (
             found

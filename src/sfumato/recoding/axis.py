@@ -199,13 +199,18 @@ class BoxEnds(NamedTuple):
     high: Floats
     missing: Flags
 
+    @classmethod
+    def unlimited(cls, shape: tuple[int, ...]) -> BoxEnds:
+        """Ends that limit nothing, missing included."""
+        return cls(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
+
     def along(self, a: int) -> BoxEnds:
         """The ends along one axis."""
-        return BoxEnds(*(ends[:, a] for ends in self))
+        return BoxEnds(self.low[:, a], self.high[:, a], self.missing[:, a])
 
     def take(self, places: NDArray[Any]) -> BoxEnds:
         """The ends of these boxes."""
-        return BoxEnds(*(ends[places] for ends in self))
+        return BoxEnds(self.low[places], self.high[places], self.missing[places])
 
 
 class DistinctBoxes(NamedTuple):

@@ -153,7 +153,7 @@ class MappedNodes:
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
         labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
-        self.tree = Tree(*(nodes[name] for name in FIELDS), labels)
+        self.tree = Tree(*(nodes[name] for name in FIELDS), labels=labels)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
         self.router = Router(axes)
@@ -255,7 +255,7 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             records = np.zeros(tree.n_nodes, dtype=kind)
             for name in FIELDS:
                 records[name] = getattr(tree, name)
-            labels = tree.labels or BoxEnds(np.float64(-np.inf), np.float64(np.inf), np.bool_(1))
+            labels = tree.labels or BoxEnds.unlimited((tree.n_nodes, n_axes))
             for name, ends in zip(BoxEnds._fields, labels, strict=True):
                 records[f"label_{name}"] = ends
             with while_spilling(path.parent):

@@ -93,7 +93,7 @@ def join_trees(parts: Sequence[Tree]) -> Tree:
     """One tree of consecutive parts, whose children are numbered through already."""
     labels = [part.labels for part in parts if part.labels is not None]
     joined = BoxEnds(*(np.concatenate(ends) for ends in zip(*labels, strict=True))) if labels else None
-    return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS), joined)
+    return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS), labels=joined)
 
 
 def axis_above(
@@ -274,7 +274,7 @@ class Decoder:
     def _labels(self, is_leaf: NDArray[np.bool_], covers: Ints) -> BoxEnds:
         """The slices that leaves have rows in; unlimited elsewhere."""
         shape = (len(is_leaf), len(self.domains))
-        found = BoxEnds(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
+        found = BoxEnds.unlimited(shape)
         for a, (domain, slices) in enumerate(zip(self.domains, self.slices, strict=True)):
             if slices is None or not isinstance(domain, OrderedDomain):
                 continue
@@ -332,7 +332,9 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
         columns[f"cover_{a}"] = tree.cover[:, a]
     if tree.has_rests:
         columns["otherwise"] = tree.otherwise
-    for a in np.flatnonzero(is_ordered) if tree.labels is not None else ():
+    for a in np.flatnonzero(is_ordered).tolist():
+        if tree.labels is None:
+            continue
         low, high, missing = tree.labels.along(a)
         is_there = tree.is_leaf & (high > -np.inf)
         columns[f"low_{a}"] = pa.array(low, mask=~is_there | np.isneginf(low))
@@ -373,7 +375,7 @@ def _labels_from(nodes: pa.Table, n_axes: int) -> BoxEnds | None:
     if not ordered:
         return None
     shape = (nodes.num_rows, n_axes)
-    found = BoxEnds(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
+    found = BoxEnds.unlimited(shape)
     is_leaf = np.asarray(nodes.column("axis")) < 0
     for a in ordered:
         low, high = (nodes.column(f"{end}_{a}").cast(pa.float64()) for end in ("low", "high"))

@@ -21,8 +21,6 @@ TUNED, PAPER = "tuned", "paper"
 """Mondrian as it serves best, or as it was published."""
 AUTO, LIST, NO_LIST = "auto", "list", "none"
 """What is done with the groups of the tree: a list of cells is tried, or not."""
-MOST_ROWS_REFINED = 2**18
-"""Rows up to which ``refine: auto`` tries a list."""
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
 METHOD: Where = ("method", "mondrian")
 
@@ -63,7 +61,7 @@ class MondrianOptions(MethodOptions):
         str | None,
         ChoiceRule(
             "What splits are chosen by, whatever the workload: the information that they keep (loss), or the median of "
-            "the widest column (median). Without it the tasks of the workload decide, and loss where there are none.",
+            "the widest column (median). Without it the tasks of the workload decide, or else the median.",
             words=(str(Criterion.LOSS), str(Criterion.MEDIAN)),
         ),
     ] = None
@@ -71,7 +69,7 @@ class MondrianOptions(MethodOptions):
         bool | None,
         Flag(
             "Whether rows that are too few to form groups of their own may be left together when others are told apart; "
-            "true but for the median."
+            "with a workload it also weighs loss beside the tasks."
         ),
     ] = None
     loss_weight: Annotated[
@@ -87,8 +85,8 @@ class MondrianOptions(MethodOptions):
     refine: Annotated[
         str,
         ChoiceRule(
-            "Whether a list of cells takes the place of the tree's groups where it loses less: list, none, or auto, "
-            "which is list without a workload up to 262,144 rows.",
+            "Whether a list of cells takes the place of the tree's groups where it loses less. Lists are not built yet: "
+            "auto is none.",
             words=(AUTO, LIST, NO_LIST),
         ),
     ] = AUTO
@@ -186,28 +184,28 @@ class MondrianOptions(MethodOptions):
                 yield ("rest",), "the median leaves no rest; leave it out, or use criterion: loss."
             if given.get("refine") == LIST:
                 yield ("refine",), "a list refines what criterion: loss made; leave it out, or use that."
-        if "criterion" in given:
-            for key in _WITH_TASKS:
-                if key in given:
-                    yield (key,), "criterion decides in place of the tasks; leave out one of the two."
+        for key in _WITH_TASKS:
+            if key in given and "criterion" in given:
+                yield (key,), "criterion decides in place of the tasks; leave out one of the two."
+            elif key in given and given.get("rest") is not True:
+                yield (key,), "loss is weighed beside the tasks with rest: true; add that, or leave it out."
 
     def criterion_for(self, workload: Sequence[Task]) -> Criterion:
-        """What splits are chosen by, for these tasks.
+        """What splits are chosen by, for these tasks: as published, unless the policy asks for loss or for a rest.
 
-        >>> MondrianOptions().criterion_for(()), MondrianOptions(variant="paper").criterion_for(())
-        (<Criterion.LOSS: 'loss'>, <Criterion.MEDIAN: 'median'>)
-        >>> age = [Select("age >= 40")]
-        >>> MondrianOptions().criterion_for(age), MondrianOptions(variant="paper").criterion_for(age)
-        (<Criterion.MIXED: 'mixed'>, <Criterion.TASKS: 'tasks'>)
-        >>> MondrianOptions(criterion="median").criterion_for(age)
+        >>> MondrianOptions().criterion_for(()), MondrianOptions(criterion="loss").criterion_for(())
+        (<Criterion.MEDIAN: 'median'>, <Criterion.LOSS: 'loss'>)
+        >>> job = [Classify("job")]
+        >>> MondrianOptions().criterion_for(job), MondrianOptions(rest=True).criterion_for(job)
+        (<Criterion.TASKS: 'tasks'>, <Criterion.MIXED: 'mixed'>)
+        >>> MondrianOptions(criterion="median").criterion_for(job)
         <Criterion.MEDIAN: 'median'>
         """
         if self.criterion is not None:
             return Criterion(self.criterion)
-        is_paper = self.variant == PAPER
         if has_tasks(workload):
-            return Criterion.TASKS if is_paper else Criterion.MIXED
-        return Criterion.MEDIAN if is_paper else Criterion.LOSS
+            return Criterion.MIXED if self.rest else Criterion.TASKS
+        return Criterion.LOSS if self.rest else Criterion.MEDIAN
 
     def overrides(self, workload: Sequence[Task]) -> bool:
         """Does the criterion decide in place of these tasks?
@@ -220,7 +218,7 @@ class MondrianOptions(MethodOptions):
     def has_rest(self, workload: Sequence[Task]) -> bool:
         """May a split leave rows together that are too few to be told apart?
 
-        >>> MondrianOptions().has_rest(()), MondrianOptions(rest=False).has_rest(())
+        >>> MondrianOptions(criterion="loss").has_rest(()), MondrianOptions(criterion="loss", rest=False).has_rest(())
         (True, False)
         >>> MondrianOptions(criterion="median").has_rest(()), MondrianOptions(variant="paper").has_rest(())
         (False, False)
@@ -228,27 +226,14 @@ class MondrianOptions(MethodOptions):
         knows_rest = self.criterion_for(workload) in (Criterion.LOSS, Criterion.MIXED)
         return knows_rest and self.rest is not False
 
-    def refines(self, workload: Sequence[Task], n_rows: int) -> bool:
-        """Is a list of cells tried in place of the groups of the tree?
-
-        >>> MondrianOptions().refines((), 2**18), MondrianOptions().refines((), 2**18 + 1)
-        (True, False)
-        >>> MondrianOptions(refine="list").refines((), 10**9), MondrianOptions().refines([Classify("job")], 100)
-        (True, False)
-        """
-        if self.refine != AUTO:
-            return self.refine == LIST
-        is_loss = self.criterion_for(workload) is Criterion.LOSS and not has_tasks(workload)
-        return is_loss and n_rows <= MOST_ROWS_REFINED
-
     @property
     def numbers(self) -> Numbers:
         """What ranges of numbers are narrowed to where the policy does not say.
 
-        >>> MondrianOptions().numbers, MondrianOptions(variant="paper").numbers
+        >>> MondrianOptions(criterion="loss").numbers, MondrianOptions().numbers
         (Numbers(kind='grid', slices=32), Numbers(kind='boxes', slices=None))
         """
-        return Numbers(BOXES if self.variant == PAPER else GRID)
+        return Numbers(GRID if self.criterion == Criterion.LOSS or self.rest else BOXES)
 
     def object_to_weights(self) -> str | None:
         if self.variant == PAPER:
@@ -297,11 +282,8 @@ class MondrianOptions(MethodOptions):
                     "it needs a task to classify, such as classify: income; leave it out.",
                 )
         with mistakes.collect():
-            if self.refine == LIST and has_tasks(workload):
-                raise Misfit(
-                    (*METHOD, "refine"),
-                    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out.",
-                )
+            if self.refine == LIST:
+                raise Misfit((*METHOD, "refine"), "lists of cells are not built yet; leave it out.")
 
 
 _NOT_OF_PAPER = ("criterion", "rest", "loss-weight", "chance", "refine")

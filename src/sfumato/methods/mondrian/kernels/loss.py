@@ -229,7 +229,9 @@ def take_if_better(axis, kind, number, n_first, n, value, bits, best):
 
 
 @inner(borrows=True)
-def walk_thresholds(axis, m, n, facts, missing, node, is_listed, grid, targets, rules, loss, table, scratch, best):
+def walk_thresholds(
+    axis, m, n, facts, missing, node, is_listed, grid, targets, rules, loss, table, scratch, best
+):
     """The thresholds of an ordered axis that leave enough rows on both sides: list them, or find the best one.
 
     scratch.code[:m]       IN   the codes that occur, ascending; code 0 is missing where the axis has it. Or a stretch of
@@ -475,7 +477,7 @@ def fill_fine_nodes(part, axis, n_listed, grid, rules, scratch):
 
 @inner(borrows=True)
 def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
-    """Which children of ``top`` satisfy the requirement alone; returns whether the others do together, if any are left."""
+    """Which children of ``top`` satisfy the requirement alone; returns whether the others, if any, do together."""
     code, rows_to, listed, parent = scratch.code, scratch.total[0], scratch.listed_splits, grid.node[top]
     n_parts, i = np.int64(0), np.int64(0)
     while i < m:
@@ -526,7 +528,9 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
         )
         if sensitive is None or found.axis != axis:
             return found
-        if two_parts_hold(part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch):
+        if two_parts_hold(
+            part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch
+        ):
             return found
         n_listed, _ = walk_thresholds(
             axis, m, n, facts, missing, node, True, grid, targets, rules, loss, table, scratch, best
