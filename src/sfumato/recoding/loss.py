@@ -86,10 +86,10 @@ class WholeTree:
 
     def leaves_of(self, pruned: Hierarchy, nodes: Floats) -> tuple[Ints, Ints]:
         """The codes of the leaves below nodes of the pruned hierarchy: the first, and the one after the last."""
-        place = self._find_places(pruned)[nodes.astype(np.int64)]
+        place = self.find_places(pruned)[nodes.astype(np.int64)]
         return self.hierarchy.low[place].astype(np.int64), self.hierarchy.high[place].astype(np.int64)
 
-    def _find_places(self, pruned: Hierarchy) -> Ints:
+    def find_places(self, pruned: Hierarchy) -> Ints:
         """Where each node of the pruned hierarchy stands in the whole one."""
         whole = self.hierarchy
         if not self._child:
