@@ -272,10 +272,12 @@ class Asked:
         column = table.column(attribute.name)
         if attribute.kind is Kind.CATEGORY:
             cells = table_cells.texts(column, attribute)
-            labels = cells.dictionary.to_pylist()
+            texts = np.array([*cells.dictionary.to_pylist(), ""], dtype=object)
             at = cells.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            count = np.bincount(at[at >= 0], minlength=len(labels)).astype(np.int64)
-            return cls(attribute.name, np.arange(len(labels), dtype=np.float64), labels, count, at)
+            labels, place, count = np.unique(texts[at[at >= 0]], return_inverse=True, return_counts=True)
+            of_row = np.full(len(at), -1, dtype=np.int64)
+            of_row[at >= 0] = place
+            return cls(attribute.name, np.arange(len(labels), dtype=np.float64), labels.tolist(), count, of_row)
         cells = read_ordered(attribute, column)
         is_known = np.isfinite(cells)
         values, at, count = np.unique(cells[is_known], return_inverse=True, return_counts=True)

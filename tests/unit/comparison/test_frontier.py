@@ -214,7 +214,7 @@ def made(means, *, metric=ACCURACY, noise=0.01, nothing=0.5, word="k"):
             0.5 / float(k),
             10,
             (score(mean, RELEASE),),
-            {"normalized certainty penalty": 0.5},
+            {"ncp": 0.5},
         )
         for k, mean in means.items()
     ]

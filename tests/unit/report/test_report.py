@@ -872,7 +872,9 @@ def test_utility_stands_with_its_spread_and_what_it_is_measured_against(release)
     assert "decision tree 60.0 % ± 0.0 72.0 % ± 5.0 81.0 % ± 2.5 77.0 % 57 % p = .005 p = .004" in words
     assert "naive Bayes 60.0 % ± 0.0 60.0 % ± 0.0 – 65.0 % – p = .500 –" in words
     assert "discernibility 1,234.5" in words
-    assert "except what the certificate names under its figures: how well the release predicts." in words
+    assert (
+        "except what the certificate names under its figures: how well the release predicts, and what was lost."
+    ) in words
     assert not page.misnested
     assert [attrs for attrs in page.all("svg") if attrs["class"] == "scores"]
 
@@ -978,7 +980,7 @@ def test_conditions_stand_with_what_they_return():
     counts = " ".join(f"{figure[key]:,}" for key in ("true", "returned", "imprecision"))
     assert f"{where} {counts}" in page.words()
     assert f"to select the rows where {where} (weight 2)" in page.words()
-    assert "how many rows fulfil a condition." in page.words()
+    assert "how many rows fulfil a condition, and what was lost." in page.words()
     told = f"{figure['true']:,} of {figure['returned']:,} returned rows fulfil the condition"
     assert told in [attrs["aria-label"] for attrs in page.all("svg")]
 
