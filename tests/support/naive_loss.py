@@ -18,7 +18,9 @@ OR_MISSING = " or missing"
 
 def number_of(text: str) -> float:
     """A number, or the day of a date."""
-    return float(date.fromisoformat(text).toordinal()) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else float(text)
+    return (
+        float(date.fromisoformat(text).toordinal()) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else float(text)
+    )
 
 
 class NumberColumn:
@@ -57,7 +59,9 @@ class NumberColumn:
 class CategoryColumn:
     """Texts with the leaves below each label; missing is a leaf of its own where any cell is missing."""
 
-    def __init__(self, cells: Sequence[Cell], below: Mapping[str, frozenset[str]], values: frozenset[str]) -> None:
+    def __init__(
+        self, cells: Sequence[Cell], below: Mapping[str, frozenset[str]], values: frozenset[str]
+    ) -> None:
         self.cells = list(cells)
         self.values: frozenset[str | None] = values | {None} if None in self.cells else values
         self.below = below

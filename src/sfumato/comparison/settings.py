@@ -105,7 +105,9 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
         check_method(name)
     for word in OPTION_WORDS:
         if word in vary and not any(has_option(name, word) for name in methods):
-            raise InputError(f"--vary {word} is an option that none of these methods has: {', '.join(methods)}.")
+            raise InputError(
+                f"--vary {word} is an option that none of these methods has: {', '.join(methods)}."
+            )
     others = [name for name in methods if not OPTIONS[name].spends_epsilon]
     has_private = len(others) < len(methods)
     if "epsilon" in vary and not has_private:
@@ -133,7 +135,7 @@ def _epsilon_of(policy: Policy) -> str:
 
 def has_option(method: str, word: str) -> bool:
     """Has a method an option of this name in a policy?"""
-    return word.replace("-", "_") in {option.name for option in fields(OPTIONS[method])}
+    return word.replace("-", "_") in {option.name for option in fields(OPTIONS[method])}  # type: ignore[arg-type] # all of them are dataclasses
 
 
 # ---- policies --------------------------------------------------------------------------------------------

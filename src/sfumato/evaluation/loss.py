@@ -107,7 +107,8 @@ def order_columns(measures: Mapping[str, float]) -> dict[str, float]:
 # ---- labels and the values that they cover -------------------------------------------------------------
 
 
-class Coded(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
     """A column of the table in codes, and how many rows have each code."""
 
     domain: Domain
@@ -159,9 +160,7 @@ class GroupLabels:
             lost[name] = _sum_of_logs(size, covered) - known
             most[name] = _sum_of_logs(column.count, np.full_like(column.count, column.count.sum())) - known
         columns = {name: _share(lost[name], most[name]) for name in lost}
-        return _of_columns(
-            ENTROPY_LOSS, _share(math.fsum(lost.values()), math.fsum(most.values())), columns
-        )
+        return _of_columns(ENTROPY_LOSS, _share(math.fsum(lost.values()), math.fsum(most.values())), columns)
 
 
 def _sum_of_logs(weight: NDArray[Any], value: NDArray[Any]) -> float:
@@ -206,9 +205,7 @@ class QueryError(NamedTuple):
 def median_errors(errors: Sequence[QueryError]) -> tuple[float, dict[str, float]]:
     """The median of all errors, and of those that ask for each column."""
     names = dict.fromkeys(name for one in errors for name in one.names)
-    columns = {
-        name: float(np.median([one.error for one in errors if name in one.names])) for name in names
-    }
+    columns = {name: float(np.median([one.error for one in errors if name in one.names])) for name in names}
     return float(np.median([one.error for one in errors])), columns
 
 
@@ -277,7 +274,9 @@ class Asked:
             labels, place, count = np.unique(texts[at[at >= 0]], return_inverse=True, return_counts=True)
             of_row = np.full(len(at), -1, dtype=np.int64)
             of_row[at >= 0] = place
-            return cls(attribute.name, np.arange(len(labels), dtype=np.float64), labels.tolist(), count, of_row)
+            return cls(
+                attribute.name, np.arange(len(labels), dtype=np.float64), labels.tolist(), count, of_row
+            )
         cells = read_ordered(attribute, column)
         is_known = np.isfinite(cells)
         values, at, count = np.unique(cells[is_known], return_inverse=True, return_counts=True)

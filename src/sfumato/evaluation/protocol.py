@@ -113,7 +113,9 @@ def _release_data(
         {
             "average group size": measures.average_group_size(groups.size),
             "discernibility": measures.discernibility(groups.size),
-            **loss.measure_groups(groups, division.train, seeded_block(experiment.setup.seed, QUERY_BLOCKS + fold)),
+            **loss.measure_groups(
+                groups, division.train, seeded_block(experiment.setup.seed, QUERY_BLOCKS + fold)
+            ),
             **_measure_workload(groups, policy, division, experiment),
         }
     )

@@ -131,7 +131,7 @@ class MissingCells(NamedTuple):
     flags: Mapping[str, NDArray[np.bool_]]
     numbers: NDArray[np.uint32] | None
 
-    def count(self, groups: Partition) -> Missing:
+    def count_in(self, groups: Partition) -> Missing:
         """How many there are in each group of these rows."""
         rows: NDArray[Any] = groups.row_numbers
         if self.flags and self.numbers is not None:
@@ -173,7 +173,7 @@ class PublishGroups:
     def __call__(self, part: Loaded) -> Published[Told]:
         missing = self.meter.look_at(part)
         chunk, note = self.work(part)
-        counted = missing.count(chunk.groups) if chunk.missing is None else chunk.missing
+        counted = missing.count_in(chunk.groups) if chunk.missing is None else chunk.missing
         lost = self.meter.measure(chunk.groups, counted)
         give_back_memory()
         self.progress("publishing", 0, 1)

@@ -221,7 +221,9 @@ def test_an_evaluation_prints_the_columns_that_lost_most_first():
     found = sf.evaluate(people(120), policy_of(6, "workload: []\n"), folds=3)
     ncp = loss.by_column(found.measures, "ncp")
     assert sorted(ncp) == ["age", "dose", "sex", "town"]
-    assert [name for name in found.measures if name.startswith("ncp of")] == [f"ncp of {name}" for name in ncp]
+    assert [name for name in found.measures if name.startswith("ncp of")] == [
+        f"ncp of {name}" for name in ncp
+    ]
     lines = show.as_text(found).splitlines()
     at = lines.index("What each column lost, most first:")
     assert lines[at + 1].split("  ")[-1] == "query error"

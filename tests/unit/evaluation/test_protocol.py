@@ -305,7 +305,11 @@ def test_measures_are_of_the_training_release():
     assert set(found.measures) == {
         "average group size",
         "discernibility",
-        *(f"{what}{of}" for what in ("ncp", "entropy loss", "query error") for of in ("", " of age", " of town")),
+        *(
+            f"{what}{of}"
+            for what in ("ncp", "entropy loss", "query error")
+            for of in ("", " of age", " of town")
+        ),
         "conditional entropy of ill",
         "imprecision of age >= 40 and town = 'a'",
     }

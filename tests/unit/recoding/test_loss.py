@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.recoding.axis import DistinctBoxes, OrderedAxis, TreeAxis
-from sfumato.recoding.loss import UNIT, LostDetail, WholeTree, measure_loss
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind
-
+from sfumato.recoding.axis import DistinctBoxes, OrderedAxis, TreeAxis
+from sfumato.recoding.loss import UNIT, LostDetail, WholeTree, measure_loss
 
 NAN, INF = np.nan, np.inf
 
@@ -43,7 +42,7 @@ def test_ranges_cost_their_share_of_the_column_and_missing_beside_them_everythin
 def test_nodes_cost_their_share_of_all_leaves_and_leaves_nothing():
     """The recoding has lost the nodes that it does not use; the whole tree has 5 leaves."""
     whole = Hierarchy.from_tree({"*": {"North": ["a", "b"], "South": ["c", "d", "e"]}})
-    pruned, new = whole.prune([1, 4, 6])
+    pruned, _ = whole.prune([1, 4, 6])
     assert pruned.labels == ("*", "North", "South", "d")
     town = TreeAxis(Attribute("town", "quasi-identifier", Kind.CATEGORY), pruned, has_missing=False)
     boxes = boxes_of([0, 1, 2, 3])
@@ -104,7 +103,8 @@ def draw_case(seed: int):
     names = chance.sample(sorted(COLUMNS), chance.randrange(1, 5))
     n, share = chance.randrange(12, 90), chance.choice([0, 0.1, 0.4])
     cells = {
-        name: [None if chance.random() < share else COLUMNS[name][1](chance) for _ in range(n)] for name in names
+        name: [None if chance.random() < share else COLUMNS[name][1](chance) for _ in range(n)]
+        for name in names
     }
     method = chance.choice(["mondrian", "tds"])
     policy = sf.Policy.parse(

@@ -28,6 +28,7 @@ from sfumato.release.release import Release
 from sfumato.report import distributions, partition_plot, pictures, plot_axis, promises_of, render, utility
 from sfumato.report import groups as facts
 from sfumato.report import rows as view
+from sfumato.report.loss import loss_of, percent
 from sfumato.report.page import share
 from sfumato.table import stored as filed_rows
 from sfumato.table import write
@@ -968,6 +969,50 @@ def test_a_workload_that_was_not_measured_says_how_to():
     assert "Not measured for this release." in words
     assert "--evaluation evaluation.json" in words
     assert "How well the release predicts" not in Page(render(release_of())).words()
+
+
+def test_what_was_lost_stands_column_by_column_the_worst_first():
+    release = publish(people(), policy(), seed=1)
+    told = release.certificate.figures["loss"]
+    page = Page(render(release))
+    words = page.words()
+    assert f"On average, a published cell leaves open {percent(told['ncp'])} of its column" in words
+    names = list(told["columns"])
+    assert len(names) > 1
+    places = [
+        words.index(f"{name} {percent(told['columns'][name])}", words.index("Of the column"))
+        for name in names
+    ]
+    assert places == sorted(places)
+    bars = [
+        attributes["aria-label"]
+        for tag, attributes in page.elements
+        if tag == "svg" and "left open" in (attributes.get("aria-label") or "")
+    ]
+    assert bars == [f"{percent(told['columns'][name])} of the column is left open" for name in names]
+    assert "Entropy loss" not in words
+
+
+def test_a_measured_release_says_more_of_its_columns():
+    measures = {"entropy loss of age": 0.25, "query error of age": 1.5}
+    figures = {"loss": {"ncp": 0.5, "columns": {"sex": 0.4, "age": 0.6}}, "utility": {"measures": measures}}
+    found = loss_of(figures)
+    assert [(one.name, one.others) for one in found.columns] == [("age", (0.25, 1.5)), ("sex", (None, None))]
+    release = publish(people(), policy(), seed=1)
+    utility = {"format": 1, "protocol": {}, "scores": [], "measures": measures, "tests": []}
+    certificate = replace(release.certificate, figures={**release.certificate.figures, "utility": utility})
+    assert "25.0 % 150.0 %" in Page(render(replace(release, certificate=certificate))).words()
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [{}, {"loss": 1}, {"loss": {"ncp": "x", "columns": {"age": 1}}}, {"loss": {"ncp": 1, "columns": {}}}],
+)
+def test_a_certificate_that_does_not_say_what_was_lost_has_no_such_section(figures):
+    assert loss_of(figures) is None
+    release = publish(people(), policy(), seed=1)
+    page = render(replace(release, certificate=replace(release.certificate, figures=figures)))
+    assert "What was lost" not in page
 
 
 def test_conditions_stand_with_what_they_return():

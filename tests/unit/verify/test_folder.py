@@ -382,7 +382,12 @@ def test_a_certificate_that_says_nothing_of_loss_is_still_read(folder):
 @pytest.mark.parametrize("ncp", ["ncp", "normalized certainty penalty"])
 def test_measures_of_columns_are_figures_of_a_run(ncp, folder):
     found = scores([])
-    found["utility"]["measures"] = {ncp: 0.5, "ncp of age": 0.5, "entropy loss of age": 0.5, "query error": 9.0}
+    found["utility"]["measures"] = {
+        ncp: 0.5,
+        "ncp of age": 0.5,
+        "entropy loss of age": 0.5,
+        "query error": 9.0,
+    }
     edit_certificate(folder, lambda document: document["figures"].update(found))
     assert failed(folder) == []
 

@@ -105,7 +105,7 @@ class GridRun:
         groups_found = Partition(
             self._recode(grid, len(size)), places[order], size, part.number(rows[members])
         )
-        missing = LossMeter.of(domains).look_at(part).count(groups_found)
+        missing = LossMeter.of(domains).look_at(part).count_in(groups_found)
         return find_cells(groups_found, part.payload, missing)
 
     def _in_parts(self, k: int) -> Iterator[tuple[Rows, Work[Grouped]]]:
