@@ -284,7 +284,7 @@ def _draw_legend(drawing: Drawing, found: Comparison) -> float:
 
 def _utility_label(found: Comparison, target: str | None) -> str:
     if target is None:
-        return f"{MEASURE} (less is better)"
+        return "normalized certainty penalty (less is better)"
     metric = found.of_nothing(target).metric
     return f"{shorten(target, 24)}: {metric}" + (", %" if metric == ACCURACY else " (less is better)")
 

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import number_of
+from sfumato.evaluation.loss import NCP, OF_LOSS
 from sfumato.evaluation.result import ModelScore, PairedTest
 from sfumato.policy.kinds import read_exactly
 
 FORMAT = 1
 
-MEASURE = "normalized certainty penalty"
+MEASURE = NCP
 """What stands for utility where the workload has no target: the share of its range that a cell covers."""
 
 
@@ -56,6 +57,12 @@ class Setting:
         """What groups risk."""
         names = ("largest_risk", "mean_risk", "groups")
         return {} if self.is_private else {name: getattr(self, name) for name in names}
+
+    @property
+    def losses(self) -> dict[str, float]:
+        """What the labels lose over all columns, as far as it was measured."""
+        known = self.measures or {}
+        return {name: known[name] for name in OF_LOSS if name in known}
 
     def as_dict(self) -> dict[str, Any]:
         if self.problem is not None:
@@ -151,11 +158,11 @@ class Comparison:
             "train_mean",
             "raw_mean",
             "nothing_mean",
-            MEASURE,
+            *OF_LOSS,
         )
         order = (
             *self.varied, "largest_risk", "mean_risk", "groups", "target", "model", "metric", "mean", "half_width",
-            "train_mean", "raw_mean", "nothing_mean", MEASURE, "on_frontier", "problem",
+            "train_mean", "raw_mean", "nothing_mean", *OF_LOSS, "on_frontier", "problem",
         )  # fmt: skip
         kinds: dict[str, Any] = {"groups": pa.int64(), "on_frontier": pa.bool_()}
         kinds |= dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
@@ -166,7 +173,7 @@ class Comparison:
             if setting.problem is not None:
                 yield {**setting.choices, "problem": setting.problem}
                 continue
-            common = {**setting.choices, **setting.risks, MEASURE: (setting.measures or {})[MEASURE]}
+            common = {**setting.choices, **setting.risks, **setting.losses}
             if not setting.scores:
                 yield common
             for score in setting.scores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypeGuard
 
 from sfumato.errors import InputError, did_you_mean
@@ -22,6 +22,8 @@ METHODS = tuple(name for name, options in OPTIONS.items() if options.has_recodin
 """The methods that can be compared: their recoding says what held-out rows would have been published as."""
 OF_GROUPS = ("k", "l")
 """Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
+OPTION_WORDS = ("criterion",)
+"""Options of methods that can be varied, by their names in a policy; a method without one is tried as it is."""
 
 
 def parse_vary(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -83,7 +85,11 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
     found: dict[tuple[tuple[str, str], ...], None] = {}
     for chosen in itertools.product(*vary.values()):
         choices = dict(zip(vary, chosen, strict=True))
-        if OPTIONS[choices.get("method", policy.method.name)].spends_epsilon:
+        own = choices.get("method", policy.method.name)
+        for word in OPTION_WORDS:
+            if not has_option(own, word):
+                choices.pop(word, None)
+        if OPTIONS[own].spends_epsilon:
             choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
             choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
         else:
@@ -97,6 +103,11 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
     methods = vary.get("method", (policy.method.name,))
     for name in methods:
         check_method(name)
+    for word in OPTION_WORDS:
+        if word in vary and not any(has_option(name, word) for name in methods):
+            raise InputError(
+                f"--vary {word} is an option that none of these methods has: {', '.join(methods)}."
+            )
     others = [name for name in methods if not OPTIONS[name].spends_epsilon]
     has_private = len(others) < len(methods)
     if "epsilon" in vary and not has_private:
@@ -122,6 +133,11 @@ def _epsilon_of(policy: Policy) -> str:
     return str(policy.method.as_policy()[policy.method.name]["epsilon"])
 
 
+def has_option(method: str, word: str) -> bool:
+    """Has a method an option of this name in a policy?"""
+    return word.replace("-", "_") in {option.name for option in fields(OPTIONS[method])}  # type: ignore[arg-type] # all of them are dataclasses
+
+
 # ---- policies --------------------------------------------------------------------------------------------
 
 
@@ -133,7 +149,15 @@ def vary_policy(policy: Policy, choices: Mapping[str, str]) -> Policy:
     for word, choice in choices.items():
         if word in _CHANGES:
             policy = _CHANGES[word](policy, choice)
-    return policy
+    options = {word: choice for word, choice in choices.items() if word in OPTION_WORDS}
+    return _with_options(policy, options) if options else policy
+
+
+def _with_options(policy: Policy, options: Mapping[str, str]) -> Policy:
+    """The policy with these options of its method, as if they were written in it."""
+    name = policy.method.name
+    given = {**policy.method.as_policy().get(name, {}), **options}
+    return Policy.from_dict({**policy.as_dict(), "method": {name: given}}, None)
 
 
 def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
@@ -192,6 +216,7 @@ _EXAMPLES = {
     "method": "mondrian,tds",
     "workload": "on,off",
     "epsilon": "0.1,0.5,1",
+    "criterion": "loss,median",
 }
 
 
@@ -225,6 +250,11 @@ def _check_epsilon(choice: str) -> None:
         raise InputError("--vary epsilon needs numbers above 0, such as epsilon=0.1,0.5,1.")
 
 
+def _check_criterion(choice: str) -> None:
+    if not choice.replace("-", "").isalpha():
+        raise InputError("--vary criterion takes names of criteria, such as criterion=loss,median.")
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -238,4 +268,5 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     "method": _check_method,
     "workload": _check_workload,
     "epsilon": _check_epsilon,
+    "criterion": _check_criterion,
 }

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from sfumato import notebook
 from sfumato.comparison.advice import format_risk, guidance
 from sfumato.comparison.picture import drawing_of, svg_of
-from sfumato.comparison.result import MEASURE, Comparison, Setting
+from sfumato.comparison.result import Comparison, Setting
+from sfumato.evaluation.loss import NCP, OF_LOSS
 from sfumato.evaluation.result import format_with_interval
 from sfumato.evaluation.show import align
 
@@ -24,12 +25,18 @@ def as_html(found: Comparison) -> str:
     """The advice, the risk and the utility of each setting, and the picture, for a notebook."""
     models = [(score.target, score.model) for score in found.raw]
     lines = [
-        (setting.name, *_risks(setting), *(format_with_interval(setting.score(*names)) for names in models))
+        (
+            setting.name,
+            *_risks(setting),
+            *(format_with_interval(setting.score(*names)) for names in models),
+            *(_loss(setting, what) for what in OF_LOSS),
+        )
         for setting in found.met
     ]
     if found.met:
-        lines.append(("raw data", "", "", *(format_with_interval(score) for score in found.raw)))
-    heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models))
+        none = [""] * len(OF_LOSS)
+        lines.append(("raw data", "", "", *(format_with_interval(score) for score in found.raw), *none))
+    heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models), *OF_LOSS)
     return notebook.card(
         "A comparison",
         "For the owner's eyes: it was computed from raw rows, and none of it is in a release.",
@@ -56,22 +63,28 @@ def _tables(found: Comparison) -> Iterator[str]:
         models = [score.model for score in found.raw if score.target == target]
         nothing = found.of_nothing(target)
         shown = not all(setting.is_private for setting in found.met)
-        lines = [("", *(("largest risk", "mean risk") if shown else ()), *models)]
+        lines = [("", *(("largest risk", "mean risk") if shown else ()), *models, NCP)]
         lines += [
             (setting.name, *(_risks(setting) if shown else ()),
-             *(format_with_interval(setting.score(target, model)) for model in models))
+             *(format_with_interval(setting.score(target, model)) for model in models),
+             _loss(setting, NCP))
             for setting in found.met
         ]  # fmt: skip
         none = ("", "") if shown else ()
         lines.append(
-            ("raw data", *none, *(format_with_interval(found.of_raw(target, model)) for model in models))
+            ("raw data", *none, *(format_with_interval(found.of_raw(target, model)) for model in models), "")
         )
-        lines.append(("nothing", *none, *[format_with_interval(nothing)] * len(models)))
+        lines.append(("nothing", *none, *[format_with_interval(nothing)] * len(models), ""))
         yield "\n".join([f"{target}: {nothing.metric}", *align(lines, indent=2)])
     if not found.raw:
-        lines = [("", "largest risk", "mean risk", MEASURE)]
-        lines += [(s.name, *_risks(s), f"{(s.measures or {})[MEASURE]:.4f}") for s in found.met]
+        lines = [("", "largest risk", "mean risk", *OF_LOSS)]
+        lines += [(s.name, *_risks(s), *(_loss(s, what) for what in OF_LOSS)) for s in found.met]
         yield "\n".join(align(lines, indent=2))
+
+
+def _loss(setting: Setting, what: str) -> str:
+    """What the labels of a setting lose; nothing where it was not measured."""
+    return f"{setting.losses[what]:.4f}" if what in setting.losses else ""
 
 
 def _risks(setting: Setting) -> tuple[str, str]:

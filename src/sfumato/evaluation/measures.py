@@ -32,18 +32,6 @@ def discernibility(size: Ints) -> float:
     return math.fsum(size.astype(np.float64) ** 2)
 
 
-def certainty_penalty(widths: Floats) -> float:
-    """The share of a column's range that a published cell covers, averaged over all cells [XWP06].
-
-    0 where every cell is a single value, 1 where every cell could be any. ``widths`` has the share of each
-    cell, a line per row (:meth:`sfumato.evaluation.points.RowBoxes.widths`).
-
-    >>> certainty_penalty(np.array([[0.0, 1.0], [0.5, 0.5]]))
-    0.5
-    """
-    return float(widths.mean())
-
-
 def conditional_entropy(group: Ints, label: Ints) -> float:
     r"""The entropy of a class label that is left when the group is known, in bits [LDR08, equation 1].
 

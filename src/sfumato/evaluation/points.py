@@ -157,21 +157,6 @@ class RowBoxes:
     first: Floats
     last: Floats
 
-    def widths(self) -> Floats:
-        """The share of each axis that the box of each row covers: 0 for a single value, 1 for all of them.
-
-        The normalized certainty penalty of a cell [XWP06, section 2.2]: the length of an interval over the
-        range of the column, the leaves below a node over all leaves.
-        """
-        out = np.zeros_like(self.first)
-        for a, axis in enumerate(self.axes):
-            span = self.last[:, a] - self.first[:, a]
-            if isinstance(axis, TreeAxis):
-                out[:, a] = np.where(span > 0, (span + 1) / self.trees[axis.attribute.name].n_leaves, 0.0)
-            elif axis.high > axis.low:
-                out[:, a] = np.nan_to_num(span / (axis.high - axis.low))
-        return out
-
     def columns(self, learn_from: str, random: Random) -> dict[str, dict[str, Column]]:
         """Of each attribute, the columns that stand for it."""
         return {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluation import measures, points
+from sfumato.evaluation import loss, points
 from sfumato.evaluation.points import CategoryColumn, Column
 from sfumato.methods.specialization.diffgen.release import DrawnCounts, draw_release
 from sfumato.policy.document import Policy
@@ -29,7 +29,7 @@ class NoisyRows:
 
     drawn: DrawnCounts
     boxes: points.RowBoxes
-    n_train: int
+    train: Source
 
     @classmethod
     def of(cls, train: Source, test: Source, policy: Policy, *, seed: int) -> NoisyRows:
@@ -41,7 +41,7 @@ class NoisyRows:
             if isinstance(axis, TreeAxis)
         }
         ends = [cuts.box_ends(train), cuts.box_ends(test), cuts.ends(_list_cells(cuts))]
-        return cls(drawn, points.boxes_from_ends(cuts, ends, trees), train.n_rows)
+        return cls(drawn, points.boxes_from_ends(cuts, ends, trees), train)
 
     def rows(self, name: str, target: Column) -> tuple[Ints, Ints]:
         """The rows that the counts stand for: the cell of each, and its class as a code of the ``target`` of that name.
@@ -62,7 +62,7 @@ class NoisyRows:
         return {
             "cells": float(len(self.drawn.counts)),
             "rows that the counts stand for": float(self.drawn.counts.sum()),
-            "normalized certainty penalty": measures.certainty_penalty(self.boxes.widths()[: self.n_train]),
+            **loss.measure_rows(self.drawn.recoding, self.train, self.boxes.trees),
         }
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sfumato import methods
 from sfumato.errors import PromiseError, RequirementUnreachable
-from sfumato.evaluation import measures, points, private
+from sfumato.evaluation import loss, measures, points, private
 from sfumato.evaluation.experiment import Division, Experiment, Goal, Setup, check_method, points_of, prepare
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.intervals import make_score, paired_test
@@ -39,6 +39,9 @@ from sfumato.randomness import seeded_block
 from sfumato.recoding.recoder import Partition
 from sfumato.release.query import select
 from sfumato.table.reading import AS_USUAL, Reading
+
+QUERY_BLOCKS = 1 << 20
+"""The first of the blocks of randomness that draw queries, one for each fold; those below draw points."""
 
 # ---- learning and testing ---------------------------------------------------------------------------
 
@@ -90,7 +93,14 @@ def score_release(
     scores = _score_models(
         experiment, RELEASE, lambda fold, division: data_in(experiment, policy, fold, division, found), tick
     )
-    return scores, {name: math.fsum(one[name] for one in found) / len(found) for name in found[0]}
+    return scores, loss.order_columns(_mean_over_folds(found))
+
+
+def _mean_over_folds(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each measure over the folds that have it."""
+    names = dict.fromkeys(name for one in found for name in one)
+    by_name = {name: [one[name] for one in found if name in one] for name in names}
+    return {name: math.fsum(values) / len(values) for name, values in by_name.items()}
 
 
 def _release_data(
@@ -99,9 +109,15 @@ def _release_data(
     """The rows of a part as a release would show them; adds its measures to ``found``."""
     groups = _fit(division, policy, experiment)
     boxes = points.find_boxes(groups.recoding, division.train, [division.test])
-    widths = boxes.widths()[: division.train.n_rows]
     found.append(
-        {**_measure_boxes(groups, widths), **_measure_workload(groups, policy, division, experiment)}
+        {
+            "average group size": measures.average_group_size(groups.size),
+            "discernibility": measures.discernibility(groups.size),
+            **loss.measure_groups(
+                groups, division.train, seeded_block(experiment.setup.seed, QUERY_BLOCKS + fold)
+            ),
+            **_measure_workload(groups, policy, division, experiment),
+        }
     )
     columns = boxes.columns(
         points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
@@ -230,14 +246,6 @@ def _fit(division: Division, policy: Policy, experiment: Experiment) -> Partitio
             f"{which if folds else 'The training table'} cannot satisfy {error.requirement}: even one single group "
             f"of all its rows has only {error.best}; {way_out}."
         ) from None
-
-
-def _measure_boxes(groups: Partition, widths: NDArray[np.float64]) -> dict[str, float]:
-    return {
-        "average group size": measures.average_group_size(groups.size),
-        "discernibility": measures.discernibility(groups.size),
-        "normalized certainty penalty": measures.certainty_penalty(widths),
-    }
 
 
 def _measure_workload(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.evaluation.loss import NCP, OF_LOSS, by_column
 from sfumato.evaluation.result import (
     ACCURACY,
     NOTHING,
@@ -26,6 +27,8 @@ def as_text(found: Evaluation) -> str:
     blocks = [_heading(found)]
     blocks += ["\n".join(_target(found, target)) for target in found.targets]
     blocks.append("\n".join(["Of the training releases:", *align(_measures(found), indent=2)]))
+    if columns := lost_by_column(found.measures):
+        blocks.append("\n".join(["What each column lost, most first:", *align(columns, indent=2)]))
     blocks += [OUTSIDE_THE_BUDGET] if found.is_private else []
     return "\n\n".join(blocks)
 
@@ -96,7 +99,23 @@ def _beats(score: ModelScore, nothing: ModelScore, test: PairedTest | None) -> s
 
 
 def _measures(found: Evaluation) -> list[tuple[str, str]]:
-    return [(name, f"{value:,.6g}") for name, value in found.measures.items()]
+    """The measures that are not of a single column: those stand in a table of their own."""
+    of_columns = {f"{what} of {name}" for what in OF_LOSS for name in by_column(found.measures, what)}
+    return [(name, f"{value:,.6g}") for name, value in found.measures.items() if name not in of_columns]
+
+
+def lost_by_column(measures: Mapping[str, float]) -> list[tuple[str, ...]]:
+    """A line for each column with what it lost, the highest NCP first, under a line of names; none without any.
+
+    >>> lost_by_column({"ncp": 0.4, "ncp of age": 0.3, "ncp of sex": 0.5})
+    [('', 'ncp'), ('sex', '0.5000'), ('age', '0.3000')]
+    """
+    known = {what: found for what in OF_LOSS if (found := by_column(measures, what))}
+    lines = [
+        (name, *(f"{found[name]:.4f}" if name in found else "" for found in known.values()))
+        for name in by_column(measures, NCP)
+    ]
+    return [("", *known), *lines] if lines else []
 
 
 def align(lines: Sequence[Sequence[str]], *, indent: int = 0) -> list[str]:

@@ -6,14 +6,16 @@ elsewhere, so that memory never holds all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from sfumato.encoding.domain import Domain
 from sfumato.engines.protocol import UNLIMITED, Engine, Loaded, Published, Rows, Work
 from sfumato.engines.scan import Intake
 from sfumato.errors import InternalError
@@ -23,6 +25,8 @@ from sfumato.policy.document import Policy
 from sfumato.policy.workload import Select
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
+from sfumato.recoding import loss
+from sfumato.recoding.loss import LostDetail, Missing, WholeTree
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.tree import Recoding
@@ -42,6 +46,8 @@ class Chunk(NamedTuple):
     payload: pa.Table | None
     statistics: Mapping[str, pa.Scalar] | None = None
     """Statistics of the whole group, if these rows are only a part of it."""
+    missing: Missing | None = None
+    """How many rows of each group are missing in a column, if the work was not given the rows."""
 
 
 class Grouped(NamedTuple):
@@ -84,19 +90,62 @@ class Told(NamedTuple):
     """What is told of the groups of a work that were published.
 
     returned  how many of their rows each selection returns
+    lost      the detail that their labels lose
     groups    they themselves, if somebody wants to know
     """
 
     note: Any
     returned: list[int]
+    lost: LostDetail
     groups: Partition | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossMeter:
+    """What is needed of a table to say what the labels of its rows lose.
+
+    ``missing`` are the places among its quasi-identifiers of the numbers and dates that have missing cells, and
+    ``trees`` the whole hierarchies of the others.
+    """
+
+    missing: Mapping[str, int]
+    trees: Mapping[str, WholeTree]
+
+    @classmethod
+    def of(cls, domains: Sequence[Domain]) -> LossMeter:
+        return cls(loss.places_of_missing(domains), loss.whole_trees(domains))
+
+    def look_at(self, part: Loaded) -> MissingCells:
+        """The missing cells of rows, before somebody takes these away to find their groups."""
+        return MissingCells(loss.missing_cells(part.rows, self.missing), part.numbers)
+
+    def measure(self, groups: Partition, missing: Missing) -> LostDetail:
+        """What the labels of groups lose."""
+        axes, boxes = groups.recoding.axes, loss.boxes_along(groups.recoding.ends(groups.leaf))
+        return loss.measure_loss(axes, boxes, groups.size, missing, self.trees)
+
+
+class MissingCells(NamedTuple):
+    """The rows of a part that are missing in a column; ``numbers`` are those of ``Loaded``."""
+
+    flags: Mapping[str, NDArray[np.bool_]]
+    numbers: NDArray[np.uint32] | None
+
+    def count_in(self, groups: Partition) -> Missing:
+        """How many there are in each group of these rows."""
+        rows: NDArray[Any] = groups.row_numbers
+        if self.flags and self.numbers is not None:
+            order = np.argsort(self.numbers)
+            rows = order[np.searchsorted(self.numbers, rows, sorter=order)]
+        return loss.count_in_groups(self.flags, rows, groups.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishGroups:
     """Publish the groups that a work finds; ``random`` is for the order of their rows.
 
-    ``source`` has the columns that are published as they are, unless these come with the groups.
+    ``source`` has the columns that are published as they are, unless these come with the groups. ``meter`` says what is
+    lost.
     """
 
     work: Work[Grouped]
@@ -105,6 +154,7 @@ class PublishGroups:
     statistic_types: Mapping[str, pa.DataType]
     random: Random
     keeps_groups: bool
+    meter: LossMeter
     progress: Progress = no_progress
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,10 +167,14 @@ class PublishGroups:
             self.statistic_types,
             self.random,
             self.keeps_groups,
+            self.meter,
         )
 
     def __call__(self, part: Loaded) -> Published[Told]:
+        missing = self.meter.look_at(part)
         chunk, note = self.work(part)
+        counted = missing.count_in(chunk.groups) if chunk.missing is None else chunk.missing
+        lost = self.meter.measure(chunk.groups, counted)
         give_back_memory()
         self.progress("publishing", 0, 1)
         rows = self._recode(chunk)
@@ -129,7 +183,7 @@ class PublishGroups:
             int(select.select_rows(condition, rows, chunk.groups.recoding, self.policy).sum())
             for condition in conditions
         ]
-        return Published(rows, Told(note, returned, chunk.groups if self.keeps_groups else None))
+        return Published(rows, Told(note, returned, lost, chunk.groups if self.keeps_groups else None))
 
     def _recode(self, chunk: Chunk) -> pa.Table:
         """The published rows; statistics have the type that they have in the whole table."""
@@ -166,6 +220,7 @@ def draft_groups(
         policy=policy,
         statistic_types=table.statistic_types,
         keeps_groups=engine.room.rows == UNLIMITED,  # all rows are at hand
+        meter=LossMeter.of(table.domains),
         progress=progress,
     )
     works = (
@@ -173,14 +228,16 @@ def draft_groups(
         for number, (rows, work) in enumerate(run.works())
     )
     returned = [0] * len(policy.selections)
+    lost = LostDetail(0, dict.fromkeys([axis.name for axis in policy.schema.quasi_identifiers], 0))
     groups: list[Partition | None] = []
     with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
         for told in engine.publish(works, sink):
             run.note(told.note)
             returned = [sum(both) for both in zip(returned, told.returned, strict=True)]
+            lost += told.lost
             groups.append(told.groups)
             table.let_go()
-    figures: dict[str, Any] = {"splits": run.n_splits()}
+    figures: dict[str, Any] = {"splits": run.n_splits(), "loss": lost.as_dict()}
     if returned:
         each = zip(policy.selections, returned, table.true_counts, strict=True)
         figures["imprecision"] = [_describe_imprecision(task, found, true) for task, found, true in each]

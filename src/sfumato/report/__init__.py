@@ -30,6 +30,7 @@ from sfumato.report.groups import (
     details_of,
     groups_of,
 )
+from sfumato.report.loss import draw_loss, loss_of, percent
 from sfumato.report.page import (
     ReportedRelease,
     ReportSummary,
@@ -102,6 +103,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         painting=paint(plane) if plane else None,
         caption=caption(plane, groups, release.policy.schema) if plane else "",
         utility=utility_of(release.certificate.figures),
+        loss=loss_of(release.certificate.figures),
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),
         distributions=distributions_of(release.policy, view, groups),
@@ -123,6 +125,8 @@ def _template() -> jinja2.Template:
         detail=detail,
         scores=draw_scores,
         selection_bar=draw_selection,
+        loss_bar=draw_loss,
+        percent=percent,
         model=name_of,
         significance=significance,
         draw=draw_distribution,

@@ -33,6 +33,10 @@ def is_number(value: Any) -> bool:
     return type(value) is float or is_whole(value)
 
 
+def is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= 1
+
+
 def is_whole(value: Any) -> bool:
     return type(value) is int and abs(value) < LARGEST
 
@@ -96,13 +100,20 @@ COUNTED = (
 )  # fmt: skip
 """What a run on disk counts; not every version counts all of it."""
 
-MEASURES = ("average group size", "discernibility", "normalized certainty penalty")
-MEASURES_OF = ("conditional entropy of", "weighted mean squared error of", "imprecision of")
-"""What an evaluation measures beside scores; the latter each of a target or a condition."""
+MEASURES = (
+    "average group size", "discernibility", "ncp", "entropy loss", "query error", "normalized certainty penalty",
+)  # fmt: skip
+MEASURES_OF = (
+    "conditional entropy of", "weighted mean squared error of", "imprecision of",
+    "ncp of", "entropy loss of", "query error of",
+)  # fmt: skip
+"""What an evaluation measures beside scores; the latter each of a column or a condition. The last of the former is what
+older versions called ncp."""
 
 
 def _shapes(policy: Policy) -> dict[str, Fits]:
     names = {attribute.name for attribute in policy.schema}
+    quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
     conditions = {task.where for task in policy.selections}
 
     def is_condition(value: Any) -> bool:
@@ -131,6 +142,7 @@ def _shapes(policy: Policy) -> dict[str, Fits]:
     )  # fmt: skip
     return {
         "splits": by_name(names.__contains__, is_whole),
+        "loss": mapping(ncp=is_share, columns=by_name(quasi.__contains__, is_share)),
         "imprecision": items(
             mapping(where=is_condition, true=is_whole, returned=is_whole, imprecision=is_whole)
         ),

@@ -15,7 +15,17 @@ import pyarrow as pa
 import pytest
 
 from sfumato import evaluate, methods
-from sfumato.comparison import Comparison, Setting, advice, as_text, compare, guidance, parse_vary, picture
+from sfumato.comparison import (
+    Comparison,
+    Setting,
+    advice,
+    as_text,
+    compare,
+    guidance,
+    parse_vary,
+    picture,
+    settings,
+)
 from sfumato.comparison.settings import vary_policy
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
@@ -108,6 +118,7 @@ def test_k_is_asked_for_even_where_the_policy_does_not():
         (["method=mondrain"], "Did you mean 'mondrian'?"),
         (["workload=yes"], "workload=on,off"),
         (["method=difgen"], "Did you mean 'diffgen'?"),
+        (["criterion=7"], "--vary criterion takes names of criteria, such as criterion=loss,median."),
         (["epsilon=0"], "--vary epsilon needs numbers above 0, such as epsilon=0.1,0.5,1."),
         (["epsilon=-1"], "numbers above 0"),
         (["epsilon=inf"], "numbers above 0"),
@@ -137,6 +148,55 @@ def test_l_needs_a_diversity_to_vary():
 
 
 # ---- what is found ---------------------------------------------------------------------------------------
+
+
+def test_an_option_of_a_method_is_varied_by_its_name_in_the_policy(monkeypatch):
+    """Here by one that Mondrian has had all along; other methods are tried as they are."""
+    monkeypatch.setattr(settings, "OPTION_WORDS", ("fallback",))
+    varied = vary_policy(POLICY, {"k": "7", "fallback": "none"})
+    assert varied.method == replace(POLICY.method, fallback="none")
+    assert varied.requirements == (KAnonymity(7),)
+    assert replace(varied, method=POLICY.method, requirements=POLICY.requirements) == POLICY
+    chosen = settings.combinations(POLICY, {"method": ("mondrian", "tds"), "fallback": ("none", "rothko-t")})
+    assert chosen == [
+        {"method": "mondrian", "fallback": "none"},
+        {"method": "mondrian", "fallback": "rothko-t"},
+        {"method": "tds"},
+    ]
+    with pytest.raises(InputError, match="--vary fallback is an option that none of these methods has: tds"):
+        settings.combinations(POLICY, {"method": ("tds",), "fallback": ("none",)})
+
+
+def test_criteria_are_compared_where_mondrian_has_them():
+    """Until it has the option, comparing it is refused in a sentence; from then on both are measured."""
+    vary, policy = ["criterion=loss,median"], replace(POLICY, workload=())
+    if not settings.has_option("mondrian", "criterion"):
+        with pytest.raises(InputError, match="--vary criterion is an option that none of these methods has"):
+            compare(people(), policy, vary)
+        return
+    loss, median = compare(people(), policy, vary).settings
+    assert (loss.problem, median.problem) == (None, None)
+    assert loss.losses["ncp"] < median.losses["ncp"]
+
+
+def test_a_criterion_that_nobody_knows_is_no_setting():
+    if settings.has_option("mondrian", "criterion"):
+        (setting,) = compare(people(), replace(POLICY, workload=()), ["criterion=whim"]).settings
+        assert "criterion" in setting.problem
+    else:
+        with pytest.raises(InputError, match="--vary criterion"):
+            compare(people(), POLICY, ["criterion=whim"])
+
+
+def test_what_is_lost_stands_in_every_line(found):
+    for setting in found.met:
+        assert set(setting.losses) == {"ncp", "entropy loss", "query error"}
+        assert all(0 <= value <= 1 for name, value in setting.losses.items() if name != "query error")
+    lines = [line for line in found.to_table().to_pylist() if line["problem"] is None]
+    assert all(line[name] is not None for line in lines for name in ("ncp", "entropy loss", "query error"))
+    first = found.met[0]
+    assert f"{first.losses['ncp']:.4f}" in as_text(found)
+    assert any(name.startswith("ncp of ") for name in first.as_dict()["measures"])
 
 
 def test_every_combination_is_tried_on_the_same_folds_as_evaluate(found):
@@ -208,14 +268,7 @@ def made(means, *, metric=ACCURACY, noise=0.01, nothing=0.5, word="k"):
         return make_score("ill", "tree", data, metric, (mean - noise, mean, mean + noise), (mean,) * 3)
 
     settings = [
-        Setting(
-            {word: k},
-            1 / float(k),
-            0.5 / float(k),
-            10,
-            (score(mean, RELEASE),),
-            {"normalized certainty penalty": 0.5},
-        )
+        Setting({word: k}, 1 / float(k), 0.5 / float(k), 10, (score(mean, RELEASE),), {"ncp": 0.5})
         for k, mean in means.items()
     ]
     return Comparison({}, {}, (word,), tuple(settings), (score(0.95, RAW),), (score(nothing, NOTHING),), ())

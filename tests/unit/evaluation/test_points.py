@@ -160,16 +160,6 @@ def test_samples_are_uniform_over_the_values_of_a_box(lines):
         assert doses.min() >= 0.25 and doses.max() <= 1.25  # noqa: PT018
 
 
-def test_widths_are_shares_of_the_column():
-    boxes = boxes_of_few()
-    first, last = ends(boxes, 0)
-    assert boxes.widths()[:, 0].tolist() == ((last - first) / 11).tolist()
-    first, last = ends(boxes, 3)
-    expected = [0.0 if low == high else (high - low + 1) / 6 for low, high in zip(first, last, strict=True)]
-    assert boxes.widths()[:, 3].tolist() == expected
-    assert boxes.widths()[:, 1].tolist() == [0.0] * len(FEW)  # one value only
-
-
 def test_shared_cuts_are_learned_from_as_one_category_each():
     source = source_of([(i % 12, 0.5, "2024-02-01", "af"[i % 12 > 5], "xy"[i % 12 > 5]) for i in range(120)])
     policy = Policy.from_dict({**POLICY.as_dict(), "method": "tds"})

@@ -28,6 +28,7 @@ from sfumato.release.release import Release
 from sfumato.report import distributions, partition_plot, pictures, plot_axis, promises_of, render, utility
 from sfumato.report import groups as facts
 from sfumato.report import rows as view
+from sfumato.report.loss import loss_of, percent
 from sfumato.report.page import share
 from sfumato.table import stored as filed_rows
 from sfumato.table import write
@@ -872,7 +873,9 @@ def test_utility_stands_with_its_spread_and_what_it_is_measured_against(release)
     assert "decision tree 60.0 % ± 0.0 72.0 % ± 5.0 81.0 % ± 2.5 77.0 % 57 % p = .005 p = .004" in words
     assert "naive Bayes 60.0 % ± 0.0 60.0 % ± 0.0 – 65.0 % – p = .500 –" in words
     assert "discernibility 1,234.5" in words
-    assert "except what the certificate names under its figures: how well the release predicts." in words
+    assert (
+        "except what the certificate names under its figures: how well the release predicts, and what was lost."
+    ) in words
     assert not page.misnested
     assert [attrs for attrs in page.all("svg") if attrs["class"] == "scores"]
 
@@ -968,6 +971,50 @@ def test_a_workload_that_was_not_measured_says_how_to():
     assert "How well the release predicts" not in Page(render(release_of())).words()
 
 
+def test_what_was_lost_stands_column_by_column_the_worst_first():
+    release = publish(people(), policy(), seed=1)
+    told = release.certificate.figures["loss"]
+    page = Page(render(release))
+    words = page.words()
+    assert f"On average, a published cell leaves open {percent(told['ncp'])} of its column" in words
+    names = list(told["columns"])
+    assert len(names) > 1
+    places = [
+        words.index(f"{name} {percent(told['columns'][name])}", words.index("Of the column"))
+        for name in names
+    ]
+    assert places == sorted(places)
+    bars = [
+        attributes["aria-label"]
+        for tag, attributes in page.elements
+        if tag == "svg" and "left open" in (attributes.get("aria-label") or "")
+    ]
+    assert bars == [f"{percent(told['columns'][name])} of the column is left open" for name in names]
+    assert "Entropy loss" not in words
+
+
+def test_a_measured_release_says_more_of_its_columns():
+    measures = {"entropy loss of age": 0.25, "query error of age": 1.5}
+    figures = {"loss": {"ncp": 0.5, "columns": {"sex": 0.4, "age": 0.6}}, "utility": {"measures": measures}}
+    found = loss_of(figures)
+    assert [(one.name, one.others) for one in found.columns] == [("age", (0.25, 1.5)), ("sex", (None, None))]
+    release = publish(people(), policy(), seed=1)
+    utility = {"format": 1, "protocol": {}, "scores": [], "measures": measures, "tests": []}
+    certificate = replace(release.certificate, figures={**release.certificate.figures, "utility": utility})
+    assert "25.0 % 150.0 %" in Page(render(replace(release, certificate=certificate))).words()
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [{}, {"loss": 1}, {"loss": {"ncp": "x", "columns": {"age": 1}}}, {"loss": {"ncp": 1, "columns": {}}}],
+)
+def test_a_certificate_that_does_not_say_what_was_lost_has_no_such_section(figures):
+    assert loss_of(figures) is None
+    release = publish(people(), policy(), seed=1)
+    page = render(replace(release, certificate=replace(release.certificate, figures=figures)))
+    assert "What was lost" not in page
+
+
 def test_conditions_stand_with_what_they_return():
     where = "age >= 40 and sex = 'f'"
     document = policy().as_dict() | {"workload": [{"select": {"where": where, "weight": 2}}]}
@@ -978,7 +1025,7 @@ def test_conditions_stand_with_what_they_return():
     counts = " ".join(f"{figure[key]:,}" for key in ("true", "returned", "imprecision"))
     assert f"{where} {counts}" in page.words()
     assert f"to select the rows where {where} (weight 2)" in page.words()
-    assert "how many rows fulfil a condition." in page.words()
+    assert "how many rows fulfil a condition, and what was lost." in page.words()
     told = f"{figure['true']:,} of {figure['returned']:,} returned rows fulfil the condition"
     assert told in [attrs["aria-label"] for attrs in page.all("svg")]
 

@@ -374,6 +374,24 @@ def test_scores_of_each_fold_are_figures_of_a_run(folder):
     assert failed(folder) == []
 
 
+def test_a_certificate_that_says_nothing_of_loss_is_still_read(folder):
+    edit_certificate(folder, lambda document: document["figures"].pop("loss"))
+    assert failed(folder) == []
+
+
+@pytest.mark.parametrize("ncp", ["ncp", "normalized certainty penalty"])
+def test_measures_of_columns_are_figures_of_a_run(ncp, folder):
+    found = scores([])
+    found["utility"]["measures"] = {
+        ncp: 0.5,
+        "ncp of age": 0.5,
+        "entropy loss of age": 0.5,
+        "query error": 9.0,
+    }
+    edit_certificate(folder, lambda document: document["figures"].update(found))
+    assert failed(folder) == []
+
+
 @pytest.mark.parametrize(
     "figures",
     [
@@ -386,6 +404,11 @@ def test_scores_of_each_fold_are_figures_of_a_run(folder):
         {"utility": {"format": 1, "protocol": {}, "scores": [], "measures": {RAW: 1.0}, "tests": []}},
         {"tradeoff": {"optimizer": RAW}},
         {"splits": {"age": 10**40}},
+        {"loss": {"ncp": 23.0, "columns": {}}},
+        {"loss": {"ncp": 0.5, "columns": {"age": -0.1}}},
+        {"loss": {"ncp": 0.5, "columns": {"disease": 0.5}}},
+        {"loss": {"ncp": 0.5, "columns": {"age": 0.5}, "rows": 23}},
+        {"loss": {"columns": {"age": 0.5}}},
         scores([23.0, 25.0] * 50),
         scores([0.5] * 10, n_models=200),
     ],

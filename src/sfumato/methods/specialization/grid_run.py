@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.targets import Joint, Label, Number, targets_of
 from sfumato.engines.protocol import Asked, EncodedTable, Engine, Loaded, Rows, Work
 from sfumato.errors import InputError, RequirementUnreachable
-from sfumato.methods.groups import Chunk, Grouped, Ready
+from sfumato.methods.groups import Chunk, Grouped, LossMeter, Ready
 from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.column_counts import ColumnPlan
 from sfumato.methods.specialization.gains import Gains
@@ -30,6 +30,7 @@ from sfumato.policy.workload import Classify
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.cuts import Cuts
+from sfumato.recoding.loss import Missing
 from sfumato.recoding.recoder import Partition
 
 NO_ROWS = Loaded(np.empty((0, 0), dtype=np.uint32))
@@ -104,7 +105,8 @@ class GridRun:
         groups_found = Partition(
             self._recode(grid, len(size)), places[order], size, part.number(rows[members])
         )
-        return find_cells(groups_found, part.payload)
+        missing = LossMeter.of(domains).look_at(part).count_in(groups_found)
+        return find_cells(groups_found, part.payload, missing)
 
     def _in_parts(self, k: int) -> Iterator[tuple[Rows, Work[Grouped]]]:
         """Rows that are counted in passes, and then brought in order."""
@@ -152,10 +154,10 @@ class CellEnds(NamedTuple):
     last: tuple[int, ...]
 
 
-def find_cells(groups: Partition, payload: pa.Table | None) -> Grouped:
+def find_cells(groups: Partition, payload: pa.Table | None, missing: Missing | None = None) -> Grouped:
     """The groups of some cells that follow each other."""
     first, last = (tuple(groups.leaf[at].tolist()) for at in (0, -1))
-    return Grouped(Chunk(groups, payload), CellEnds(first, last))
+    return Grouped(Chunk(groups, payload, missing=missing), CellEnds(first, last))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
