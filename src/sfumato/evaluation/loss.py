@@ -185,7 +185,8 @@ def rows_covered(axis: Axis, boxes: DistinctBoxes, column: Coded, tree: WholeTre
     assert isinstance(domain, OrderedDomain)
     least = int(domain.has_missing)
     values = np.asarray(domain.value(np.arange(least, domain.n_codes)))
-    first = np.where(np.isnan(boxes.low), 0, np.searchsorted(values, boxes.low, side="right"))
+    side: Literal["left", "right"] = "left" if axis.shows_least else "right"
+    first = np.where(np.isnan(boxes.low), 0, np.searchsorted(values, boxes.low, side=side))
     end = np.searchsorted(values, boxes.high, side="right")
     inside = np.asarray(total[least + np.maximum(end, first)] - total[least + first])
     has_missing = np.isneginf(boxes.high) | loss.shares_of(axis, boxes, None).is_mixed
@@ -238,7 +239,7 @@ def published_boxes(released: GroupLabels) -> AlikeRows:
     cells = {}
     for axis, along in zip(released.axes, released.boxes, strict=True):
         name, every = axis.attribute.name, np.arange(len(along.low))
-        boxes = make_boxes(axis, along.low, along.high)
+        boxes = make_boxes(axis, along.ends)
         if isinstance(boxes, NodeBoxes):
             boxes = _with_all_values(boxes, released.trees[name])
         cells[name] = PublishedCells(boxes, every, along.which.astype(np.int64))

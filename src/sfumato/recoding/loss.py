@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.recoding.axis import Axis, DistinctBoxes, OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.recoding.axis import Axis, BoxEnds, DistinctBoxes, OrderedAxis, TreeAxis, distinct_boxes
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -46,10 +46,9 @@ class Shares(NamedTuple):
     is_mixed: Flags
 
 
-def boxes_along(ends: tuple[Floats, Floats]) -> list[DistinctBoxes]:
+def boxes_along(ends: BoxEnds) -> list[DistinctBoxes]:
     """The distinct boxes along each axis, of ends as ``Recoder.ends`` and ``Recoder.box_ends`` give them."""
-    low, high = ends
-    return [distinct_boxes(low[:, a], high[:, a]) for a in range(low.shape[1])]
+    return [distinct_boxes(*ends.along(a)) for a in range(ends.low.shape[1])]
 
 
 def shares_of(axis: Axis, boxes: DistinctBoxes, tree: WholeTree | None) -> Shares:
@@ -61,12 +60,13 @@ def shares_of(axis: Axis, boxes: DistinctBoxes, tree: WholeTree | None) -> Share
         return Shares(
             np.where(n > 1, n / tree.hierarchy.n_leaves, 0.0), np.zeros(len(boxes.low), dtype=np.bool_)
         )
-    return _shares_of_ranges(axis, boxes.low, boxes.high)
+    return _shares_of_ranges(axis, boxes.ends)
 
 
-def _shares_of_ranges(axis: OrderedAxis, low: Floats, high: Floats) -> Shares:
+def _shares_of_ranges(axis: OrderedAxis, ends: BoxEnds) -> Shares:
+    low, high, missing = ends
     is_missing = np.isneginf(high) | (axis.low > axis.high)
-    is_mixed = np.isnan(low) & axis.has_missing & ~is_missing
+    is_mixed = missing & ~is_missing
     if not axis.high > axis.low:
         return Shares(np.zeros(len(low)), is_mixed)
     first, last = axis.ends(np.where(is_missing, np.nan, low), np.where(is_missing, axis.low, high))

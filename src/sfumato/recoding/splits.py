@@ -332,7 +332,8 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
         columns[f"cover_{a}"] = tree.cover[:, a]
     if tree.has_rests:
         columns["otherwise"] = tree.otherwise
-    for a in np.flatnonzero(is_ordered).tolist():
+    for own in np.flatnonzero(is_ordered):
+        a = int(own)
         if tree.labels is None:
             continue
         low, high, missing = tree.labels.along(a)
