@@ -12,7 +12,7 @@ from sfumato.errors import InputError, did_you_mean
 from sfumato.evaluation.experiment import check_method
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import read_exactly
-from sfumato.policy.options import OPTIONS
+from sfumato.policy.options import OPTIONS, MethodOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
@@ -172,11 +172,13 @@ def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
     kept = {name for task in policy.predictions for name in task.targets}
     return replace(
         policy,
-        schema=Schema(tuple(_drop_unless(attribute, kept) for attribute in policy.schema)),
+        schema=Schema(tuple(_drop_unless(attribute, kept) for attribute in _schema_for(options, policy))),
         requirements=(),
         workload=tuple(task for task in policy.workload if not isinstance(task, Select | Aggregate)),
         method=options,
         output=Output.LABELS if policy.output is Output.SUMMARY else policy.output,
+        numbers=None,
+        rest_labels=None,
     )
 
 
@@ -189,7 +191,16 @@ def _drop_unless(attribute: Attribute, kept: set[str]) -> Attribute:
 def _as_groups(policy: Policy, name: str) -> Policy:
     if policy.method.name == name:
         return policy
-    return replace(policy, method=OPTIONS[name].of({}, policy.schema, None), rows="counts")
+    options = OPTIONS[name].of({}, policy.schema, None)
+    schema = _schema_for(options, policy)
+    return replace(policy, schema=schema, method=options, rows="counts", numbers=None, rest_labels=None)
+
+
+def _schema_for(options: MethodOptions, policy: Policy) -> Schema:
+    """The columns, without weights where the method does not look at them."""
+    if options.object_to_weights() is None:
+        return policy.schema
+    return Schema(tuple(replace(attribute, weight=1) for attribute in policy.schema))
 
 
 def _with_k(policy: Policy, choice: str) -> Policy:

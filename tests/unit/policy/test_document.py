@@ -55,7 +55,7 @@ workload:
   - classify: {targets: [income, outcome], joint: true}
   - regress: hours
   - regress: {targets: [hours, age], weight: 0.5}
-method: {mondrian: {split-only: [age, zip], median-below-gain: 0.01, standardize: true}}
+method: {mondrian: {variant: paper, split-only: [age, zip], median-below-gain: 0.01, standardize: true}}
 output: {values: both}
 missing: own-value
 """
@@ -198,7 +198,9 @@ def test_top_down_specialization_is_written_in_any_way(method):
 
 
 def test_method_and_output_are_read(everything):
-    assert everything.method == MondrianOptions(("age", "zip"), 0.01, standardize=True)
+    assert everything.method == MondrianOptions(
+        variant="paper", split_only=("age", "zip"), median_below_gain=0.01, standardize=True
+    )
     assert everything.output is Output.BOTH
 
 
@@ -520,8 +522,8 @@ def test_a_hierarchy_too_deep_for_the_policy_of_a_release_is_refused(folder):
         ("require: []\nmethod: {mondrian: {split-only: age}}", "line 11: method mondrian split-only: must be a list of columns"),
         ("require: []\nmethod: {mondrian: {split-only: [agee]}}", "line 11: method mondrian split-only: column 'agee' does not stand under attributes. Did you mean 'age'?"),
         ("require: []\nmethod: {mondrian: {split-only: [job]}}", "line 11: method mondrian split-only: column 'job' has the role other, and only quasi-identifiers are split; leave it out."),
-        ("require: []\nmethod: {mondrian: {median-below-gain: -0.1}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9, such as 0.01."),
-        ("require: []\nmethod: {mondrian: {median-below-gain: 1.1e9}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9"),
+        ("require: []\nmethod: {mondrian: {variant: paper, median-below-gain: -0.1}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9, such as 0.01."),
+        ("require: []\nmethod: {mondrian: {variant: paper, median-below-gain: 1.1e9}}", "line 11: method mondrian median-below-gain: must be a number from 0 to 1e9"),
         ("require: []\nmethod: {mondrian: {standardize: yes}}", "line 11: method mondrian standardize: must be true or false."),
         ("require: []\noutput: {rows: expanded}", "line 11: output rows: only diffgen publishes counts or expanded rows; leave it out."),
         ("require: []\noutput: {rows: counts}", "line 11: output rows: only diffgen publishes counts or expanded rows; leave it out."),
@@ -770,7 +772,7 @@ def test_a_policy_is_put_together_in_code():
         (lambda: Policy(Schema((AGE, JOB)), output="ranges"), "Policy: output values: 'ranges' is not one of labels, bounds, both, summary."),
         (lambda: Policy(Schema((AGE, JOB)), formulas="drop"), "Policy: output formulas: 'drop' is not one of keep, escape."),
         (lambda: Policy(Schema((AGE, JOB)), workload=(Regress("job"),)), "Policy: task 1, regress: column 'job' is not"),
-        (lambda: Policy(Schema((AGE, JOB)), method=MondrianOptions(median_below_gain=-1.0)),
+        (lambda: Policy(Schema((AGE, JOB)), method=MondrianOptions(variant="paper", median_below_gain=-1.0)),
          "Policy: method mondrian median-below-gain: must be a number from 0 to 1e9"),
     ],
 )  # fmt: skip
@@ -820,7 +822,12 @@ def test_the_dictionary_is_normalized_and_needs_no_file(everything):
     assert plain["require"][0] == {"k-anonymity": 10}
     assert plain["workload"][0] == {"classify": {"targets": ["income"], "joint": False, "weight": 1.0}}
     assert plain["method"] == {
-        "mondrian": {"split-only": ["age", "zip"], "median-below-gain": 0.01, "standardize": True}
+        "mondrian": {
+            "variant": "paper",
+            "split-only": ["age", "zip"],
+            "median-below-gain": 0.01,
+            "standardize": True,
+        }
     }
     assert plain["output"] == {"values": "both"}
     assert plain["missing"] == "own-value"
@@ -893,7 +900,7 @@ def test_any_policy_survives_its_dictionary_and_its_yaml(names, values, missing,
         Schema((replace(AGE, bounds=bounds), *columns)),
         (EntropyDiversity(l, of=names[0]),),
         (Classify(names), Regress("age", weight=l)),
-        MondrianOptions(median_below_gain=gain),
+        MondrianOptions(variant="paper", median_below_gain=gain),
     )
     assert Policy.parse(policy.to_yaml()) == policy
     assert Policy.from_dict(json.loads(json.dumps(policy.as_dict()))) == policy

@@ -16,7 +16,7 @@ from sfumato.methods.mondrian.estimator_input import EstimatorError, add_targets
 from sfumato.methods.mondrian.method import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import Output
+from sfumato.policy.output import Numbers, Output
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
@@ -29,6 +29,8 @@ DEFAULTS: Mapping[str, Any] = {
     "workload": (),
     "options": None,
     "output": "labels",
+    "numbers": None,
+    "rest_labels": None,
     "threads": None,
 }
 """The parameters that may be left out."""
@@ -43,7 +45,7 @@ class Mondrian:
 
     Without a ``schema`` each column is a quasi-identifier: a number, a date or a category by its dtype. ``y`` is the
     target of the ``workload``; without a workload its labels stay predictable as by :class:`Classify`, and its floats as
-    by :class:`Regress`. No target is ever among the columns that ``transform`` gives, not even one that is in ``X``.
+    by :class:`Regress`. ``numbers`` and ``rest_labels`` are what a policy says of its output. No target is ever among the columns that ``transform`` gives, not even one that is in ``X``.
 
     >>> from sfumato.policy.requirements import KAnonymity
     >>> model = Mondrian(requirement=KAnonymity(2)).fit(pa.table({"age": [20, 25, 40, 41]}))
@@ -59,6 +61,8 @@ class Mondrian:
         workload: Sequence[Task] = (),
         options: MondrianOptions | None = None,
         output: str = "labels",
+        numbers: Numbers | str | Mapping[str, int] | None = None,
+        rest_labels: str | None = None,
         threads: int | None = None,
     ) -> None:
         self.requirement = requirement
@@ -66,6 +70,8 @@ class Mondrian:
         self.workload = workload
         self.options = options
         self.output = output
+        self.numbers = numbers
+        self.rest_labels = rest_labels
         self.threads = threads
 
     def __repr__(self) -> str:
@@ -95,6 +101,8 @@ class Mondrian:
             workload,
             options,
             Output(self.output),
+            numbers=self.numbers,  # type: ignore[arg-type]  # a policy takes it as it is written, too
+            rest_labels=self.rest_labels,
         ).expand(table.names)
         policy.check_columns(table.names)
         self.recoding_ = partition(table, policy, threads=self.threads).recoding
