@@ -267,7 +267,7 @@ def test_every_piece_of_a_grid_has_a_name_of_its_own(case):
     _, _, grid = case
     cuts = grid.recoding(1, Output.LABELS, frozenset())
     for a in range(len(cuts.axes)):
-        labels, _, _ = cuts.pieces(a)
+        labels, _ = cuts.pieces(a)
         assert len(labels) == len(grid.ends[a])
         assert len(set(labels.to_pylist())) == len(labels)
 

@@ -61,7 +61,7 @@ def test_the_leaves_of_a_piece_have_their_labels_before_there_is_a_tree(given, o
 def streamed(
     tree: Grown, parts: Cut, folder: Path, *, output: Output = Output.LABELS, memory: int | None = None
 ) -> Any:
-    writer = TreeWriter(folder, len(tree.domains), memory=memory)
+    writer = TreeWriter(folder, tree.plan().is_tree, memory=memory)
     numbers = [writer.piece(piece.nodes, piece.covers) for piece in parts.pieces]
     hung = {leaf: numbers[number] for leaf, number in parts.hung.items()}
     return writer.finish(parts.top.nodes, hung, parts.leaf_covers, tree.plan(output))

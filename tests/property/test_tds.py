@@ -95,8 +95,8 @@ def test_apply_gives_the_fitted_rows_what_the_groups_publish(case: Case):
     applied = found.recoding.apply_to(source).take(order)
     for name in published.column_names:
         assert applied.column(name).to_pylist() == published.column(name).to_pylist()
-    low, high = found.recoding.box_ends(source)
-    for ends, given_ends in zip(found.recoding.ends(found.leaf), (low, high), strict=True):
+    low, high, missing = found.recoding.box_ends(source)
+    for ends, given_ends in zip(found.recoding.ends(found.leaf), (low, high, missing), strict=True):
         assert np.array_equal(
             np.repeat(ends, found.size, axis=0), given_ends[found.row_numbers], equal_nan=True
         )
@@ -128,7 +128,7 @@ def test_cuts_read_back_from_disk_recode_any_rows_as_before(case: Case, other: C
 def test_pieces_are_the_labels_that_are_published_with_their_ends(case: Case):
     found = case.partition()
     for a, axis in enumerate(found.recoding.axes):
-        labels, low, high = found.recoding.pieces(a)
+        labels, (low, high, _) = found.recoding.pieces(a)
         if isinstance(axis, OrderedAxis):
             assert len(labels) == len(low) == len(high) == len(cuts_of(found).thresholds[a]) + 1
         if case.output is not Output.BOUNDS or not isinstance(axis, OrderedAxis):

@@ -71,7 +71,7 @@ def part_of(tree: Grown, root: int, stops: Sequence[int]) -> Part:
         columns["threshold"].append(-1 if is_leaf else int(nodes.threshold[node]))
         columns["first_child"].append(-1 if is_leaf else len(old))
         columns["n_children"].append(0 if is_leaf else n)
-        for name in ("branch", "start", "end"):
+        for name in ("branch", "start", "end", "otherwise"):
             columns[name].append(int(getattr(nodes, name)[node]))
         old += [] if is_leaf else range(first, first + n)
     made = Nodes(*(np.array(columns[name], dtype=getattr(nodes, name).dtype) for name in Nodes._fields))

@@ -107,6 +107,7 @@ class Building:
             np.array(self.branch, dtype=np.int64),
             np.array(start, dtype=np.int64),
             np.array(end, dtype=np.int64),
+            np.full(len(end), -1, dtype=np.int32),
         )
 
     def append(self, parent: int, branch: int, members: np.ndarray) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from sfumato.encoding.batches import Rows
 from sfumato.engines.engine import DISK
 from sfumato.engines.local import Gathering, LocalEngine
-from sfumato.engines.protocol import NOTHING, A, Asked, Divided, EncodedTable, Loaded, Places, Room
+from sfumato.engines.protocol import NOTHING, A, Asked, Divided, EncodedTable, Flags, Loaded, Places, Room
 from sfumato.engines.rows import KeptRows, PartWriter, RowLayout, StoredRows, load_rows
 from sfumato.engines.sinks import FileSink
 from sfumato.progress import Progress, no_progress
@@ -78,8 +78,8 @@ class DiskEngine(LocalEngine):
         row_group = min(ROW_GROUP, max(self.room.rows, LEAST_ROW_GROUP))  # the writer holds one
         return FileSink(self.spill, file_format, row_group=row_group, escapes=escapes)
 
-    def grow_tree(self, n_axes: int, *, is_kept: bool) -> TreeWriter | NoTree:
-        return TreeWriter(self.spill.folder, n_axes, memory=self.tree_bytes) if is_kept else NoTree()
+    def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> TreeWriter | NoTree:
+        return TreeWriter(self.spill.folder, is_tree, memory=self.tree_bytes) if is_kept else NoTree()
 
     def describe(self, method: str) -> dict[str, Any]:
         told = self.counters.as_figures()

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.encoding.batches import Rows
 from sfumato.engines.engine import MEMORY
 from sfumato.engines.local import Gathering, LocalEngine
-from sfumato.engines.protocol import NOTHING, A, Asked, Divided, EncodedTable, Loaded, Places, Room
+from sfumato.engines.protocol import NOTHING, A, Asked, Divided, EncodedTable, Flags, Loaded, Places, Room
 from sfumato.engines.sinks import MemorySink
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding.tree_file import HeldTree
@@ -78,7 +78,7 @@ class MemoryEngine(LocalEngine):
     def sink(self, file_format: str, *, escapes: bool) -> MemorySink:  # noqa: ARG002 - there is no file yet
         return MemorySink()
 
-    def grow_tree(self, n_axes: int, *, is_kept: bool) -> HeldTree:  # noqa: ARG002 - it costs nothing to keep it
+    def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> HeldTree:  # noqa: ARG002 - it costs nothing to keep it
         return HeldTree()
 
     def describe(self, method: str) -> dict[str, Any]:

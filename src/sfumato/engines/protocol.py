@@ -32,6 +32,8 @@ A_co = TypeVar("A_co", covariant=True)
 D_co = TypeVar("D_co", covariant=True)
 D = TypeVar("D")
 
+Flags = NDArray[np.bool_]
+
 UNLIMITED = 1 << 62
 
 
@@ -245,7 +247,7 @@ class Engine(Protocol):
     def sink(self, file_format: str, *, escapes: bool) -> Sink:
         """For published rows; if they go to a file, it has this format, and cells like formulas are escaped if asked."""
 
-    def grow_tree(self, n_axes: int, *, is_kept: bool) -> AnyTree:
+    def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> AnyTree:
         """For the pieces of a tree that becomes a recoding, if one ``is_kept``."""
 
     def describe(self, method: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sfumato.evaluation.features import Features
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.randomness import Random
-from sfumato.recoding.axis import OrderedAxis, TreeAxis, distinct_boxes
+from sfumato.recoding.axis import BoxEnds, OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
@@ -208,7 +208,7 @@ class RowBoxes:
 
 def _as_values(first: Floats, last: Floats) -> CategoryColumn:
     """The distinct boxes of one axis as categories, in the order of their ends."""
-    codes, distinct, _ = distinct_boxes(first, last)
+    codes, distinct, *_ = distinct_boxes(first, last, np.zeros(len(first), dtype=np.bool_))
     return CategoryColumn(codes.astype(np.int64), len(distinct), np.zeros(len(codes), dtype=np.bool_))
 
 
@@ -221,10 +221,10 @@ def find_boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> 
 
 
 def boxes_from_ends(
-    recoding: Any, ends: Sequence[tuple[Floats, Floats]], trees: Mapping[str, Hierarchy]
+    recoding: Any, ends: Sequence[BoxEnds], trees: Mapping[str, Hierarchy]
 ) -> RowBoxes:
     """Boxes from their ends in a recoding; ``trees`` are the whole hierarchies."""
-    low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
+    low, high, _ = (np.concatenate(side) for side in zip(*ends, strict=True))
     first, last = np.empty_like(low), np.empty_like(high)
     for a, axis in enumerate(recoding.axes):
         if isinstance(axis, TreeAxis):

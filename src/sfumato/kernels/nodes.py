@@ -15,7 +15,10 @@ class Nodes(NamedTuple):
     threshold                 ordered attribute: the last code (of the whole table) that goes left; tree attribute: the
                               hierarchy node whose children the split leads to
     first_child, n_children   its children
-    branch                    which child of its parent it is: 0 left, 1 right, or the hierarchy node
+    branch                    which child of its parent it is: 0 left, 1 right, or the hierarchy node; the rest, which has
+                              all rows that no other child takes, is the last child and has -1
+    otherwise                 which of its children takes missing numbers, and values that no child is for; -1: none does,
+                              and missing is the lowest number
     start, end                its rows, in the order of the leaves
     """
 
@@ -26,3 +29,4 @@ class Nodes(NamedTuple):
     branch: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    otherwise: NDArray[np.int32]

@@ -12,8 +12,8 @@ from sfumato.kernels.late import Late
 
 @Late
 def fill_places(
-    values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, first_branch, branch, last,
-    end, out,
+    values, tree_nodes, column, is_tree, axis, threshold, first_child, n_children, first_branch, branch, otherwise,
+    last, end, out,
 ):  # fmt: skip
     """Send each row down from the node that it is at, to a leaf or as far as the tree knows its values.
 
@@ -24,6 +24,8 @@ def fill_places(
     tree_nodes    (n, trees) int64: the row's hierarchy node, all axes numbered in one sequence IN
     column        (axes,) column of ``values`` or ``tree_nodes``                                IN
     first_branch  (nodes,) where the branches of a node's children begin in ``branch``          IN
+    branch        (children,) hierarchy nodes, numbered as in ``tree_nodes``, -1 for the rest       IN
+    otherwise     (nodes,) which child takes missing numbers and values that no branch names, -1: none   IN
     last          (hierarchy nodes,) the last descendant of each                                IN
     out           (n,) int64: the node that the row is at                                       IN+OUT
     """
@@ -36,30 +38,41 @@ def fill_places(
                 wanted = tree_nodes[i, column[a]]
                 at = np.int64(first_branch[node])
                 low, high = np.int64(0), n - 1
+                if branch[at + high] < 0:  # the rest is asked last
+                    high -= 1
                 while low < high:
                     middle = (low + high + 1) // 2
                     if branch[at + middle] <= wanted:
                         low = middle
                     else:
                         high = middle - 1
-                if not branch[at + low] <= wanted <= last[branch[at + low]]:
+                if branch[at + low] <= wanted <= last[branch[at + low]]:
+                    node = first + low
+                elif otherwise[node] >= 0:
+                    node = first + otherwise[node]
+                else:
                     break
-                node = first + low
             else:
                 x = values[i, column[a]]
-                if np.isnan(x):
+                if otherwise[node] >= 0 and not x > -np.inf:
+                    node = first + otherwise[node]
+                elif np.isnan(x):
                     break
-                node = first if x <= threshold[node] else first + 1
+                else:
+                    node = first if x <= threshold[node] else first + 1
         out[i] = node
 
 
 @Late
-def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, start, end, low, high):
+def fill_boxes(
+    is_tree, axis, threshold, first_child, n_children, branch, otherwise, start, end, low, high, missing
+):
     """The boxes of the children of the nodes from ``start`` up to ``end``; parents come before children.
 
-    Ordered axes: low < x <= high, a low of NaN meaning that nothing limits it (missing included).
-    Tree axes: ``low`` is the hierarchy node.
+    Ordered axes: low < x <= high, or with ``missing`` no value at all; a low of NaN means that nothing limits it, and a
+    high of -inf that missing stands alone. Tree axes: ``low`` is the hierarchy node.
     low, high   (nodes, axes) float64, the lines of these nodes filled in   IN+OUT
+    missing     (nodes, axes) bool                                           IN+OUT
     """
     for node in range(start, end):
         a = axis[node]
@@ -72,9 +85,14 @@ def fill_boxes(is_tree, axis, threshold, first_child, n_children, branch, start,
             ):  # low[child] = low[node] would take seconds to compile, for its errors
                 low[child, b] = low[node, b]
                 high[child, b] = high[node, b]
+                missing[child, b] = missing[node, b]
             if is_tree[a]:
-                low[child, a] = branch[child]
-            elif j == 0:
+                if branch[child] >= 0:
+                    low[child, a] = branch[child]
+                continue
+            is_with = j == max(otherwise[node], 0)  # missing is the lowest number, unless a child takes it
+            missing[child, a] = missing[node, a] and is_with
+            if j == 0:
                 high[child, a] = threshold[node]
-            else:
+            elif threshold[node] > -np.inf or np.isnan(low[node, a]):
                 low[child, a] = threshold[node]

@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError, nearest, short
+from sfumato.errors import PolicyError, nearest, number_of, short
 from sfumato.policy import model, predicate
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.method import RestOfPolicy
-from sfumato.policy.output import OutputForm
+from sfumato.policy.output import EXCLUDING, OutputForm, count_exclusions
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.rules import is_number
-from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Schema, declared_column
-from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WORKLOAD
+from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
+from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WEIGHT, WORKLOAD
 from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
 from sfumato.policy.yaml import Where
 
@@ -62,7 +62,9 @@ def find_wrong_types(policy: UncheckedPolicy) -> Iterator[Mistake]:
                 yield Mistake((key, position), item.says)
     if not isinstance(policy.method, MethodOptions):
         yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
-    output = OutputForm(policy.output, policy.rows, policy.keeps_recoding, policy.formulas)
+    output = OutputForm(
+        policy.output, policy.rows, policy.keeps_recoding, policy.formulas, policy.numbers, policy.rest_labels
+    )
     yield from model.check(output, ("output",))
 
 
@@ -72,6 +74,11 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
     for attribute in schema:
         if not isinstance(attribute, BrokenAttribute):
             _check_attribute(attribute, mistakes)
+            with mistakes.collect():
+                _check_weight(attribute, policy.method)
+            if policy.rest_labels == EXCLUDING:
+                with mistakes.collect():
+                    _check_labels(attribute)
     for name, count in Counter(schema.names()).items():
         if count > 1:
             mistakes.found.append(Mistake(("attributes", name), "the column is declared twice."))
@@ -86,6 +93,10 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
             _check_task(task, schema, ("workload", position, task.word))
     with mistakes.collect():
         _check_output(policy)
+    for word, given in (("numbers", policy.numbers), ("rest-labels", policy.rest_labels)):
+        if given is not None and not policy.method.narrows_cells:
+            sentence = f"only mondrian has it, and {policy.method.name} publishes its own cuts; leave it out."
+            mistakes.found.append(Mistake(("output", word), sentence))
     if not TITLE.fits(policy.title):
         mistakes.found.append(Mistake(("title",), TITLE.says))
     of_method = Mistakes()
@@ -108,6 +119,36 @@ def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
         check_values(attribute, path)
     with mistakes.collect():
         check_tree(attribute, (*path, "hierarchy"))
+
+
+def _check_weight(attribute: Attribute, method: MethodOptions) -> None:
+    """A weight is a price of what a quasi-identifier loses, for a method that looks at it."""
+    if attribute.weight == 1:
+        return
+    path: Where = ("attributes", attribute.name, "weight")
+    if not WEIGHT.fits(attribute.weight):
+        raise Misfit(path, WEIGHT.says)
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        raise Misfit(
+            path, "only a quasi-identifier loses anything; leave it out, or give the column that role."
+        )
+    if objection := method.object_to_weights():
+        raise Misfit(path, objection)
+
+
+def _check_labels(attribute: Attribute) -> None:
+    """No declared label looks like one of a rest that says what it excludes."""
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        return
+    tree = attribute.hierarchy.tree.labels if isinstance(attribute.hierarchy, Given) else ()
+    for word, labels in (("hierarchy", tree), ("values", attribute.values or ())):
+        found = count_exclusions(labels)
+        if found:
+            raise Misfit(
+                ("attributes", attribute.name, word),
+                f"{number_of(found, 'label')} of the form X (not Y), which rest-labels: excluding writes itself; "
+                "rename them, or use covering.",
+            )
 
 
 def check_bounds(attribute: Attribute, path: Where) -> None:

@@ -27,7 +27,7 @@ from sfumato.policy.kinds import as_date, read_day
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import DEFAULT_METHOD, OPTIONS, MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import COUNTS, ESCAPE, KEEP, Output
+from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Numbers, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
@@ -67,6 +67,10 @@ class Policy:
     """What the report is headed with."""
     formulas: str = KEEP
     """Text cells that spreadsheets would run as formulas: kept, or escaped in every file (``ESCAPE``)."""
+    numbers: Numbers | None = None
+    """Mondrian: what ranges of numbers are narrowed to, also as a policy writes it; None leaves it to the method."""
+    rest_labels: str | None = None
+    """Mondrian: whether labels of rests cover (``COVERING``, also if None) or say what they exclude (``EXCLUDING``)."""
     origin: Origin = field(default_factory=Origin, compare=False, repr=False)
     """The file, and the lines of its columns, so that what a table lacks is told with its line."""
 
@@ -75,6 +79,8 @@ class Policy:
             object.__setattr__(self, "output", Output(self.output))
         mistakes = Mistakes(checks.find_wrong_types(self))
         if not mistakes.found:
+            if self.numbers is not None:
+                object.__setattr__(self, "numbers", Numbers.of(self.numbers))
             if self.output is Output.LABELS and self._aggregates:
                 object.__setattr__(self, "output", Output.SUMMARY)
             checks.collect_mistakes(self, mistakes)
@@ -126,6 +132,16 @@ class Policy:
     def has_counts(self) -> bool:
         """Does a published row stand for as many rows as its count says?"""
         return self.method.publishes_counts and self.rows == COUNTS
+
+    @property
+    def published_numbers(self) -> Numbers:
+        """What ranges of numbers are narrowed to: as the policy says, or else the method."""
+        return self.numbers or self.method.numbers
+
+    @property
+    def excludes_in_labels(self) -> bool:
+        """Does the label of a rest say what was told apart from it?"""
+        return self.rest_labels == EXCLUDING
 
     @property
     def _aggregates(self) -> tuple[Aggregate, ...]:
@@ -197,6 +213,8 @@ class Policy:
                 **({"rows": self.rows} if self.method.publishes_counts else {}),
                 **({} if self.keeps_recoding else {"recoding": False}),
                 **({} if self.formulas == KEEP else {"formulas": self.formulas}),
+                **({} if self.numbers is None else {"numbers": self.numbers.as_policy()}),
+                **({} if self.rest_labels is None else {"rest-labels": self.rest_labels}),
             },
             "missing": MISSING,
         }
@@ -233,6 +251,8 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
         plain["values"] = list(attribute.values)
     if attribute.missing_values:
         plain["missing-values"] = list(attribute.missing_values)
+    if attribute.weight != 1:
+        plain["weight"] = attribute.weight
     if attribute.hierarchy is not None:
         plain["hierarchy"] = attribute.hierarchy.as_policy()
     return plain
@@ -258,8 +278,8 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
         method = _read_method(_keep_sound_method(document), schema, folder)
     requirements = _read_items(document, "require", _read_requirement)
     tasks = _read_items(document, "workload", _read_task_at)
-    if mistakes.is_broken("workload") and method.reads_workload:
-        method = MondrianOptions()  # what the method asks of its tasks cannot be checked
+    if mistakes.is_broken("workload"):  # what the method asks of its tasks cannot be checked
+        method = method.without_workload() or MondrianOptions()
     output = {} if mistakes.is_broken("output") else data.get("output", {})
     rows = COUNTS
     if not mistakes.is_broken("method"):
@@ -276,6 +296,8 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
             rows=rows,
             title=None if mistakes.is_broken("title") else data.get("title"),
             formulas=output.get("formulas", KEEP),
+            numbers=output.get("numbers"),
+            rest_labels=output.get("rest-labels"),
             origin=document.origin.of_columns(),
         )
     except (Misfit, PolicyMistakes) as error:
@@ -342,6 +364,7 @@ def _declare(name: str, given: Mapping[str, Any], folder: Path | None, mistakes:
         step=given.get("step"),
         values=tuple(given["values"]) if "values" in given else None,
         missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
+        weight=given.get("weight", 1),
     )
     with mistakes.collect():
         bounds = _read_bounds(given.get("bounds"), kind, (*path, "bounds"))

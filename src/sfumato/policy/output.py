@@ -8,18 +8,28 @@ A number or a date may be published by its bounds, and a group by statistics of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from sfumato.policy.model import Part
-from sfumato.policy.rules import ChoiceRule, Flag
+from sfumato.errors import PolicyError
+from sfumato.policy.model import OneOf, Part
+from sfumato.policy.rules import ChoiceRule, Either, Flag, Whole, refuse
 
 COUNTS, EXPANDED = "counts", "expanded"
 """Rows of DiffGen: one per cell and class with its count, or as many as were counted."""
 KEEP, ESCAPE = "keep", "escape"
 """Text cells that spreadsheets would run as formulas: kept, or escaped in every file."""
+
+
+GRID, BOXES, RANGE = "grid", "boxes", "range"
+"""Numbers of Mondrian: narrowed to public slices, the box of the tree, or from the least to the greatest value."""
+SLICES = 32
+"""Slices of the bounds that numbers are narrowed to where a policy gives no other number."""
+COVERING, EXCLUDING = "covering", "excluding"
+"""Labels of a rest: the node that covers its values, or that node with the nodes that were told apart from it."""
 
 
 class Output(StrEnum):
@@ -40,6 +50,73 @@ class Output(StrEnum):
     @property
     def has_bounds(self) -> bool:
         return self in (Output.BOUNDS, Output.BOTH)
+
+
+_SLICES = Whole(
+    "How many slices of the bounds.",
+    least=1,
+    says="must be how many slices the bounds have, a whole number of at least 1, such as 64.",
+)
+_NUMBERS = "must be grid, boxes or range, or a grid with its number of slices, such as {grid: 64}."
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a published range of numbers is narrowed to; only a grid has ``slices``.
+
+    >>> Numbers.of("grid"), Numbers.of({"grid": 64}), Numbers.of("boxes").slices
+    (Numbers(kind='grid', slices=32), Numbers(kind='grid', slices=64), None)
+    >>> Numbers("grid").as_policy(), Numbers("grid", 64).as_policy()
+    ('grid', {'grid': 64})
+    """
+
+    kind: str
+    slices: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == GRID and self.slices is None:
+            object.__setattr__(self, "slices", SLICES)
+        fits = _SLICES.fits(self.slices) if self.kind == GRID else self.slices is None
+        if self.kind not in (GRID, BOXES, RANGE) or not fits:
+            raise PolicyError(f"Numbers {_NUMBERS}")
+
+    @classmethod
+    def of(cls, given: Numbers | str | Mapping[str, int]) -> Numbers:
+        """From what a policy says."""
+        if isinstance(given, Numbers):
+            return given
+        if isinstance(given, str):
+            return cls(given)
+        ((kind, slices),) = given.items()
+        return cls(kind, int(slices))
+
+    def as_policy(self) -> str | dict[str, int]:
+        """How a policy writes it."""
+        return self.kind if self.slices in (None, SLICES) else {self.kind: self.slices}
+
+
+@dataclass(frozen=True, eq=False)
+class _NumbersRule(Either):
+    """A word, or a grid with its number of slices."""
+
+    def read(self, given: Any, read_other: Callable[[Any], Any]) -> Any:
+        if isinstance(given, Numbers):
+            return given
+        if isinstance(given, list | tuple):
+            refuse(self.says)
+        return Numbers.of(Either.read(self, given, read_other))
+
+
+_EXCLUSION = re.compile(r".+ \(not .+\)", re.DOTALL)
+
+
+def count_exclusions(labels: Iterable[str | None]) -> int:
+    """How many of these labels look like those of a rest that says what it excludes.
+
+    >>> count_exclusions(["*", "* (not US)", "Not stated (other)", None])
+    1
+    """
+    return sum(label is not None and _EXCLUSION.fullmatch(label) is not None for label in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +148,24 @@ class OutputForm(Part):
             words=(KEEP, ESCAPE),
         ),
     ] = KEEP
+    numbers: Annotated[
+        Numbers | None,
+        _NumbersRule(
+            "Mondrian: what ranges of numbers are narrowed to. grid: 32 public slices of the bounds, or as many as "
+            "{grid: 64} says; boxes: the box of the tree; range: the least and the greatest value of the group.",
+            says=_NUMBERS,
+            one=ChoiceRule(words=(GRID, BOXES, RANGE)),
+            other=OneOf(says=_NUMBERS, keys={GRID: _SLICES}),
+        ),
+    ] = None
+    rest_labels: Annotated[
+        str | None,
+        ChoiceRule(
+            "Mondrian: the label of rows that are left where others are told apart. covering: the node that covers them, "
+            "such as *; excluding: it says what is not among them, such as * (not US).",
+            words=(COVERING, EXCLUDING),
+        ),
+    ] = None
     meaning: ClassVar[str] = "What the published cells look like."
     says: ClassVar[str] = "must say what to publish, such as {values: bounds}."
 

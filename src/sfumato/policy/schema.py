@@ -82,6 +82,8 @@ class Attribute:
     values: tuple[str, ...] | None = None
     missing_values: tuple[str, ...] = ()
     hierarchy: Declaration | None = None
+    weight: float = 1
+    """The price of what the column loses, beside that of the others."""
     type: InitVar[Kind | str | None] = None
     """The word of a policy for ``kind``, which is what counts if both are given."""
 
@@ -238,7 +240,7 @@ class Schema:
         return tuple(a for a in self.attributes if a.role.is_published)
 
 
-_WORDS = ("role", "type", "bounds", "step", "values", "missing-values", "hierarchy")
+_WORDS = ("role", "type", "bounds", "step", "values", "missing-values", "hierarchy", "weight")
 
 
 def _attribute_of(name: str, given: str | Mapping[str, Any]) -> Attribute:

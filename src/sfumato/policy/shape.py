@@ -123,6 +123,11 @@ STEP = NumberRule(
     above=0,
     says="must be a number above 0.",
 )
+WEIGHT = NumberRule(
+    "Mondrian: the price of what this quasi-identifier loses, beside that of the others.",
+    above=0,
+    says="must be a number above 0, such as 2.",
+)
 VALUES = ListOf(
     "All categories that may stand in the column. Another one is an error.",
     says="must be a list of at least one category, such as [Male, Female].",
@@ -171,6 +176,7 @@ class ColumnForm(Part):
         ),
     ] = ()
     hierarchy: Annotated[Any, HIERARCHY] = None
+    weight: Annotated[float, WEIGHT] = 1
     meaning: ClassVar[str] = "One column of the table."
     says: ClassVar[str] = "must be a mapping with a role, such as {role: quasi-identifier}."
 

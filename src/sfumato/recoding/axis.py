@@ -20,6 +20,7 @@ from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.table.combinations import number_combinations
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 SUPPRESSED = "*"
 
@@ -28,7 +29,8 @@ SUPPRESSED = "*"
 class OrderedAxis:
     """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
 
-    On an axis that ``is_declared`` any cell that is no number or date is missing.
+    On an axis that ``is_declared`` any cell that is no number or date is missing. If it ``shows_least``, the low end of a
+    group's box is the least value of its rows, and belongs to it.
     """
 
     attribute: Attribute
@@ -37,11 +39,12 @@ class OrderedAxis:
     grid: float | None
     has_missing: bool
     is_declared: bool = False
+    shows_least: bool = False
 
     def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
         is_outer = np.isnan(low) | np.isneginf(low)
-        first = np.where(is_outer, self.low, self._next(low))
+        first = np.where(is_outer, self.low, low if self.shows_least else self._next(low))
         return first, np.where(np.isposinf(high), self.high, high)
 
     def _next(self, values: Floats) -> Floats:
@@ -51,22 +54,23 @@ class OrderedAxis:
         step = Decimal(repr(float(self.grid)))
         return np.array([float(Decimal(repr(value)) + step) for value in values.tolist()], dtype=np.float64)
 
-    def labels(self, low: Floats, high: Floats) -> pa.Array:
+    def labels(self, low: Floats, high: Floats, missing: Flags) -> pa.Array:
         """Text of each box; null (an empty cell) for missing alone.
 
         >>> age = OrderedAxis(Attribute("age", "quasi-identifier", Kind.NUMBER), 0, 110, 1.0, True)
-        >>> age.labels(np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf])).to_pylist()
-        ['[0, 24] or missing', '[25, 49]', '25', '[50, 110]']
+        >>> low, high = np.array([np.nan, 24, 24, 49]), np.array([24, 49, 25, np.inf])
+        >>> age.labels(low, high, np.array([True, False, False, True])).to_pylist()
+        ['[0, 24] or missing', '[25, 49]', '25', '[50, 110] or missing']
         """
         is_missing = np.isneginf(high)
         first, last = self.ends(low, np.where(is_missing, 0.0, high))
-        is_closed = np.isnan(low) | np.isneginf(low) | (self.grid is not None)
+        is_closed = np.isnan(low) | np.isneginf(low) | (self.grid is not None) | self.shows_least
         opening = pc.if_else(pa.array(is_closed), "[", "(")
         one, other = self.texts(first), self.texts(last)
         interval = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
         label = pc.if_else(pa.array(first == last), other, interval)
         with_missing = pc.binary_join_element_wise(label, OR_MISSING, "")
-        label = pc.if_else(pa.array(np.isnan(low) & self.has_missing), with_missing, label)
+        label = pc.if_else(pa.array(missing), with_missing, label)
         return pc.if_else(pa.array(is_missing), None, label)
 
     def texts(self, values: Floats) -> pa.Array:
@@ -81,11 +85,11 @@ class OrderedAxis:
             else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
         )
 
-    def bounds(self, low: Floats, high: Floats) -> tuple[pa.Array, pa.Array]:
+    def bounds(self, low: Floats, high: Floats, missing: Flags) -> tuple[pa.Array, pa.Array]:
         """The ends as columns; no low one where missing belongs to the box, none where it is missing alone."""
         first, last = self.ends(low, high)
         is_missing = np.isneginf(high)
-        no_low = is_missing | (np.isnan(low) & self.has_missing)
+        no_low = is_missing | missing
         return _bound(first, no_low, self), _bound(last, is_missing, self)
 
     @property
@@ -113,6 +117,11 @@ class TreeAxis:
 
 
 Axis = OrderedAxis | TreeAxis
+
+
+def labels_of(axis: Axis, ends: BoxEnds) -> pa.Array:
+    """What boxes along an axis are called; null for missing alone."""
+    return axis.labels(ends.low) if isinstance(axis, TreeAxis) else axis.labels(*ends)
 
 
 def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArray[np.int32]]:
@@ -183,19 +192,40 @@ def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> ND
     return box
 
 
+class BoxEnds(NamedTuple):
+    """Ends of boxes as ``fill_boxes`` has them, (boxes, axes), or along one axis (boxes,)."""
+
+    low: Floats
+    high: Floats
+    missing: Flags
+
+    def along(self, a: int) -> BoxEnds:
+        """The ends along one axis."""
+        return BoxEnds(*(ends[:, a] for ends in self))
+
+    def take(self, places: NDArray[Any]) -> BoxEnds:
+        """The ends of these boxes."""
+        return BoxEnds(*(ends[places] for ends in self))
+
+
 class DistinctBoxes(NamedTuple):
     """The distinct boxes along one axis: ``which`` of them each place has, and their ends."""
 
     which: NDArray[np.int32]
     low: Floats
     high: Floats
+    missing: Flags
+
+    @property
+    def ends(self) -> BoxEnds:
+        return BoxEnds(self.low, self.high, self.missing)
 
 
-def distinct_boxes(low: Floats, high: Floats) -> DistinctBoxes:
-    """Number the distinct (low, high) pairs, in ascending order, NaN at the end."""
-    found = number_combinations([low, high])
+def distinct_boxes(low: Floats, high: Floats, missing: Flags) -> DistinctBoxes:
+    """Number the distinct boxes, in ascending order of their ends, NaN at the end."""
+    found = number_combinations([low, high, missing.astype(np.int64)])
     first = found.first_rows()
-    return DistinctBoxes(found.number.astype(np.int32), low[first], high[first])
+    return DistinctBoxes(found.number.astype(np.int32), low[first], high[first], missing[first])
 
 
 def _bound(values: NDArray[np.float64], is_null: NDArray[np.bool_], axis: OrderedAxis) -> pa.Array:

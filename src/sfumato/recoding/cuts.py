@@ -22,12 +22,14 @@ from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import (
     Axis,
+    BoxEnds,
     Floats,
     OrderedAxis,
     TreeAxis,
     axis_as_dict,
     axis_from_dict,
     distinct_boxes,
+    labels_of,
 )
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.table.files import replace_atomically
@@ -74,7 +76,7 @@ class Cuts(Recoder):
             for axis, thresholds in zip(self.axes, self.thresholds, strict=True)
         }
 
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
+    def ends(self, places: Places) -> BoxEnds:
         """The ends (places, axes) of the boxes of these places."""
         low = np.asarray(places).astype(np.float64)
         high = np.full(low.shape, np.inf)
@@ -85,19 +87,21 @@ class Cuts(Recoder):
                     np.append(lows, np.nan)[places[:, a]],  # NO_PIECE is the last
                     np.append(highs, axis.top)[places[:, a]],
                 )
-        return low, high
+        has_missing = np.array([axis.has_missing for axis in self.axes])
+        return BoxEnds(low, high, (np.isnan(low) & has_missing) | np.isneginf(high))
 
     def _ordered_pieces(self, a: int) -> tuple[Floats, Floats]:
         axis, thresholds = self.axes[a], self.thresholds[a]
         assert isinstance(axis, OrderedAxis)
         return np.append([np.nan], thresholds), np.append(thresholds, axis.top)
 
-    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+    def _group_ends(self, a: int) -> BoxEnds:
         axis = self.axes[a]
         if isinstance(axis, OrderedAxis):
-            return self._ordered_pieces(a)
+            low, high = self._ordered_pieces(a)
+            return BoxEnds(low, high, (np.isnan(low) & axis.has_missing) | np.isneginf(high))
         nodes = axis.nodes.leaf_nodes.astype(np.float64)
-        return nodes, np.full(len(nodes), np.inf)
+        return BoxEnds(nodes, np.full(len(nodes), np.inf), np.zeros(len(nodes), dtype=np.bool_))
 
     def piece_columns(self, a: int) -> dict[str, pa.Array]:
         """The published columns of the pieces of axis ``a``, a line each, in the order of their codes."""
@@ -105,8 +109,7 @@ class Cuts(Recoder):
 
     def piece_labels(self, a: int) -> pa.Array:
         """What the pieces of axis ``a`` are called; null is missing alone."""
-        axis, (low, high) = self.axes[a], self._group_ends(a)
-        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high)
+        return labels_of(self.axes[a], self._group_ends(a))
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], Any]:
         places = np.empty((cells.n_rows, len(self.axes)), dtype=np.int64)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
-from sfumato.recoding.axis import Axis, Floats, axis_from_dict, distinct_boxes
+from sfumato.recoding.axis import Axis, BoxEnds, Floats, axis_from_dict, distinct_boxes
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
 from sfumato.table.distinct import let_go
@@ -95,7 +95,9 @@ class LargeRecoding(Recoder):
                 os.link(self.path, temporary)
             except OSError:  # on another disk, or one that knows no links
                 shutil.copyfile(self.path, temporary)
-        write_document(folder, self.axes, self.output, NODES)
+        with _reading(self.path) as file:
+            has_rests = "otherwise" in file.schema_arrow.names
+        write_document(folder, self.axes, self.output, NODES, has_rests=has_rests)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class LargeRecoding(Recoder):
         with Spill(self.beside) as spill:
             return MappedNodes(self.path, self.axes, self.memory, spill.path("tree"))
 
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
+    def ends(self, places: Places) -> BoxEnds:
         """The ends (places, axes) of the boxes of these nodes of the tree."""
         return self.nodes.ends(places)
 
@@ -113,7 +115,7 @@ class LargeRecoding(Recoder):
         places, at = np.unique(self.nodes.place(cells.matrix(self.axes)), return_inverse=True)
         return places, at
 
-    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+    def _group_ends(self, a: int) -> BoxEnds:
         return self.nodes.group_ends(a)
 
 
@@ -136,8 +138,13 @@ class MappedNodes:
                     np.int64,
                 ),  # those of all splits in the order of the splits, as ``Branches``
                 ("cover", np.int32, (n_axes,)),
+                ("otherwise", np.int32),
                 ("low", np.float64, (n_axes,)),
                 ("high", np.float64, (n_axes,)),
+                ("missing", np.bool_, (n_axes,)),
+                ("label_low", np.float64, (n_axes,)),
+                ("label_high", np.float64, (n_axes,)),
+                ("label_missing", np.bool_, (n_axes,)),
             ],
             align=True,
         )
@@ -145,9 +152,10 @@ class MappedNodes:
         _copy(published, path, kind, min(BATCH_NODES, self.window))
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
-        self.tree = Tree(*(nodes[name] for name in FIELDS))
+        labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
+        self.tree = Tree(*(nodes[name] for name in FIELDS), labels)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
-        self.low, self.high = nodes["low"], nodes["high"]
+        self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
         self.router = Router(axes)
         self._fill_in()
 
@@ -162,27 +170,28 @@ class MappedNodes:
                 out[here] = found
         return out
 
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
+    def ends(self, places: Places) -> BoxEnds:
         """The ends (places, axes) of the boxes of these nodes."""
-        low, high = np.empty((2, len(places), self.low.shape[1]))
+        shape = (len(places), self.boxes.low.shape[1])
+        found = BoxEnds(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.bool_))
         for start, end in self._windows():
             here = np.flatnonzero((places >= start) & (places < end))
-            low[here], high[here] = self._narrow(places[here])
-        return low, high
+            for of_all, own in zip(found, self._narrow(places[here]), strict=True):
+                of_all[here] = own
+        return found
 
-    def group_ends(self, a: int) -> tuple[Floats, Floats]:
+    def group_ends(self, a: int) -> BoxEnds:
         """The distinct boxes of groups along axis ``a``."""
-        low, high = np.zeros(0), np.zeros(0)
+        found = BoxEnds(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.bool_))
         for start, end in self._windows():
             leaves = start + np.flatnonzero(self.tree.axis[start:end] < 0)
-            more_low, more_high = self._narrow(leaves)
-            _, low, high = distinct_boxes(np.append(low, more_low[:, a]), np.append(high, more_high[:, a]))
-        return low, high
+            both = zip(found, self._narrow(leaves).along(a), strict=True)
+            found = distinct_boxes(*(np.append(known, more) for known, more in both)).ends
+        return found
 
-    def _narrow(self, nodes: Places) -> tuple[Floats, Floats]:
-        """The ends of the boxes of nodes, narrowed to their covers."""
-        cover = self.tree.cover[nodes]
-        return np.where(cover >= 0, cover, self.low[nodes]), self.high[nodes]
+    def _narrow(self, nodes: Places) -> BoxEnds:
+        """The ends of the boxes of nodes, narrowed to what is published."""
+        return self.tree.narrow(self.boxes.take(nodes), nodes)
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         """The first node and the end of each window; its memory is given back when the next is asked for."""
@@ -194,20 +203,21 @@ class MappedNodes:
 
     def _fill_in(self) -> None:
         """Check the tree, fill in its boxes, and put the branches of all children next to each other."""
-        self.low[0], self.high[0] = self.router.everything()
+        for of_all, of_root in zip(self.boxes, self.router.everything(), strict=True):
+            of_all[0] = of_root
         n_before = 0
         for start, end in self._windows():
             self._check(start, end, n_before)
             for part in self._parts(start, end):
                 n_before += self._number_branches(*part, n_before)
-                self.router.fill_boxes(self.tree, self.low, self.high, start=part[0], end=part[1])
+                self.router.fill_boxes(self.tree, self.boxes, start=part[0], end=part[1])
                 let_go(self._mapped)
 
     def _check(self, start: int, end: int, n_before: int) -> None:
         """A damaged file must not send rows back, or out of it. ``n_before`` nodes are children of earlier ones."""
         own = start + np.flatnonzero(self.tree.axis[start:end] >= 0)
         axis, first, n = self.tree.axis[own], self.tree.first_child[own], self.tree.n_children[own]
-        is_fine = (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.low.shape[1])
+        is_fine = (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.boxes.low.shape[1])
         if not is_fine.all() or n_before + n.sum() >= self.tree.n_nodes:
             raise InputError("The nodes of a recoding are not those of a tree; its file is damaged.")
 
@@ -228,9 +238,9 @@ class MappedNodes:
         before, total = np.cumsum(n) - n, int(n.sum())
         children = np.repeat(self.tree.first_child[start:end] - before, n) + np.arange(total)
         self.branches.first[start:end] = n_before + before
-        self.branches.node[n_before : n_before + total] = self.tree.branch[children] + np.repeat(
-            self.router.shift[axis], n
-        )
+        branch = self.tree.branch[children]
+        shift = np.where(branch >= 0, np.repeat(self.router.shift[axis], n), 0)  # the rest is no node
+        self.branches.node[n_before : n_before + total] = branch + shift
         return total
 
 
@@ -243,6 +253,9 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             records = np.zeros(tree.n_nodes, dtype=kind)
             for name in FIELDS:
                 records[name] = getattr(tree, name)
+            labels = tree.labels or BoxEnds(np.float64(-np.inf), np.float64(np.inf), np.bool_(1))
+            for name, ends in zip(BoxEnds._fields, labels, strict=True):
+                records[f"label_{name}"] = ends
             with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
 

@@ -30,6 +30,7 @@ from sfumato.policy.schema import Attribute, Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,
     Axis,
+    BoxEnds,
     DistinctBoxes,
     LabelDescent,
     OrderedAxis,
@@ -37,6 +38,7 @@ from sfumato.recoding.axis import (
     distinct_boxes,
     join,
     known_nodes,
+    labels_of,
 )
 from sfumato.table import cells as table_cells
 from sfumato.table import opening
@@ -104,8 +106,9 @@ class Recoder(ABC):
     ``apply`` recodes any rows and promises nothing.
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
-    of NaN means that nothing limits it, missing included, and a high end of -inf that it is missing alone. On
-    a tree axis ``low`` is the node of ``axis.nodes``, and ``high`` means nothing.
+    of NaN or -inf means that nothing limits it, and a high end of -inf that it is missing alone; ``missing`` says
+    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, and the others
+    mean nothing.
     """
 
     __slots__ = ()
@@ -127,7 +130,7 @@ class Recoder(ABC):
         """Write the files of the recoding into a release folder."""
 
     @abstractmethod
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
+    def ends(self, places: Places) -> BoxEnds:
         """The ends (places, axes) of the boxes of these places."""
 
     @abstractmethod
@@ -135,28 +138,26 @@ class Recoder(ABC):
         """Places, and which of them each row has."""
 
     @abstractmethod
-    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
+    def _group_ends(self, a: int) -> BoxEnds:
         """The ends along axis ``a`` of all boxes that groups have."""
 
-    def pieces(self, a: int) -> tuple[pa.Array, Floats, Floats]:
-        """The distinct boxes of groups along axis ``a``: published label, low and high end.
+    def pieces(self, a: int) -> tuple[pa.Array, BoxEnds]:
+        """The distinct boxes of groups along axis ``a``: published label, and ends.
 
         A null label is missing alone. Nodes of a hierarchy that stand in several places may share a label.
         """
-        _, low, high = distinct_boxes(*self._group_ends(a))
-        ascending = np.lexsort((np.nan_to_num(low, nan=-np.inf), high))
-        low, high = low[ascending], high[ascending]
-        axis = self.axes[a]
-        return axis.labels(low) if isinstance(axis, TreeAxis) else axis.labels(low, high), low, high
+        ends = distinct_boxes(*self._group_ends(a)).ends
+        ends = ends.take(np.lexsort((ends.missing, np.nan_to_num(ends.low, nan=-np.inf), ends.high)))
+        return labels_of(self.axes[a], ends), ends
 
     def columns_of(
-        self, low: Floats, high: Floats, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+        self, ends: BoxEnds, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
     ) -> dict[str, pa.Array]:
         """The published quasi-identifier columns of boxes with these ends.
 
         ``expand`` makes an array over the rows of one over the boxes.
         """
-        boxes = [distinct_boxes(low[:, a], high[:, a]) for a in range(len(self.axes))]
+        boxes = [distinct_boxes(*ends.along(a)) for a in range(len(self.axes))]
         return self.columns_of_distinct(boxes, expand)
 
     def columns_of_distinct(
@@ -221,34 +222,33 @@ class Recoder(ABC):
     def _ordered_columns(
         self, axis: OrderedAxis, boxes: DistinctBoxes, expand: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> dict[str, pa.Array]:
-        which, low, high = boxes
-        name = axis.attribute.name
+        which, name = boxes.which, axis.attribute.name
         out: dict[str, pa.Array] = {}
         if self.output.has_labels:
-            out[name] = _label_cells(which, axis.labels(low, high), expand)
+            out[name] = _label_cells(which, axis.labels(*boxes.ends), expand)
         if self.output.has_bounds:
             at = expand(which)
-            for own, ends in zip(bound_names(name), axis.bounds(low, high), strict=True):
+            for own, ends in zip(bound_names(name), axis.bounds(*boxes.ends), strict=True):
                 out[own] = ends.take(pa.array(at))
         return out
 
     # -- any rows ----------------------------------------------------------------------------------
 
-    def box_ends(self, source: Source) -> tuple[Floats, Floats]:
+    def box_ends(self, source: Source) -> BoxEnds:
         """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
 
         A missing number where the recoding knows no missing has an unlimited box.
         """
         cells = RowCells.read(source, self.axes)
         places, at = self._locate(cells)
-        low, high = (ends[at] for ends in self.ends(places))
+        low, high, missing = self.ends(places).take(np.arange(len(places))[at])
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name
             if isinstance(axis, TreeAxis):
                 low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
             else:
                 low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
-        return low, high
+        return BoxEnds(low, high, missing)
 
     def columns(
         self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
@@ -257,19 +257,19 @@ class Recoder(ABC):
 
         ``expand`` makes an array over the rows of one over the places.
         """
-        return self.columns_of(*self.ends(places), expand)
+        return self.columns_of(self.ends(places), expand)
 
     def recode_columns(self, source: Source, known: Known | None = None) -> dict[str, Any]:
         """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
         cells = RowCells.read(source, self.axes, known)
         places, at = self._locate(cells)
-        low, high = self.ends(places)
-        found = self.columns_of(low, high, lambda values: values[at])
+        ends = self.ends(places)
+        found = self.columns_of(ends, lambda values: values[at])
         for a, axis in enumerate(self.axes):
             if isinstance(axis, TreeAxis):
                 name = axis.attribute.name
                 found |= tree_column(
-                    axis, join(axis.nodes, low[:, a].astype(np.int64)[at], cells.nodes[name])
+                    axis, join(axis.nodes, ends.low[:, a].astype(np.int64)[at], cells.nodes[name])
                 )
         return self.hide_strange(found, cells.strange)
 

@@ -16,7 +16,9 @@ from sfumato.encoding.domain import MISSING, Domain, OrderedDomain
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
 from sfumato.policy.output import Output
-from sfumato.recoding.axis import Axis, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
+from sfumato.encoding.slices import Slices
+from sfumato.kernels.spans import Spans, unpack_spans
+from sfumato.recoding.axis import Axis, BoxEnds, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.table.files import replace_atomically
 
 Ints = NDArray[np.int64]
@@ -27,8 +29,11 @@ class Tree:
     """The splits, one entry per node: children stand next to each other, after their parent.
 
     threshold  ordered axis: values up to it go to the first child (-inf: missing alone does)
-    branch     the hierarchy node (of the axis of the parent's split) that this node stands for
+    branch     the hierarchy node (of the axis of the parent's split) that this node stands for; -1 for the rest
     cover      (nodes, axes) the hierarchy node that covers the rows of a leaf, or that a split divides; else -1
+    otherwise  which child takes missing numbers and values that no branch names; -1: none does, and missing is the lowest
+               number
+    labels     ends (nodes, axes) of what is published of leaves along ordered axes; None: their boxes
     """
 
     axis: NDArray[np.int32]
@@ -37,6 +42,8 @@ class Tree:
     n_children: NDArray[np.int32]
     branch: NDArray[np.int32]
     cover: NDArray[np.int32]
+    otherwise: NDArray[np.int32]
+    labels: BoxEnds | None = None
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -46,19 +53,34 @@ class Tree:
     def n_nodes(self) -> int:
         return len(self.axis)
 
+    @property
+    def has_rests(self) -> bool:
+        """Does every split say where all other values go?"""
+        return bool((self.otherwise >= 0).any()) or self.labels is not None
+
+    def narrow(self, ends: BoxEnds, nodes: Any = slice(None)) -> BoxEnds:
+        """The boxes of nodes as they are published, from the boxes of their paths: narrowed to covers and labels."""
+        low = np.where(self.cover[nodes] >= 0, self.cover[nodes], ends.low)
+        if self.labels is None:
+            return BoxEnds(low, ends.high, ends.missing)
+        own = self.labels.take(nodes)
+        return BoxEnds(np.fmax(low, own.low), np.minimum(ends.high, own.high), ends.missing & own.missing)
+
     def above(self) -> NDArray[np.int32]:
         """The axis that made each node, -1 for the root."""
         return axis_above(self.axis, self.first_child, self.n_children)
 
 
-FORMAT = 1
+FORMAT, FORMAT_OF_RESTS = 1, 2
+"""Trees as published [LDR08], and those whose splits say where all other values go."""
+
 NODES = "recoding.parquet"
 """Where the nodes of a large tree are written."""
 
 FEW_NODES = 20_000
 """The boxes of so many nodes are worked out sooner than numba is loaded."""
 
-FIELDS = ("axis", "threshold", "first_child", "n_children", "branch", "cover")
+FIELDS = ("axis", "threshold", "first_child", "n_children", "branch", "cover", "otherwise")
 
 
 def bytes_per_node(n_axes: int) -> int:
@@ -68,7 +90,9 @@ def bytes_per_node(n_axes: int) -> int:
 
 def join_trees(parts: Sequence[Tree]) -> Tree:
     """One tree of consecutive parts, whose children are numbered through already."""
-    return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS))
+    labels = [part.labels for part in parts if part.labels is not None]
+    joined = BoxEnds(*(np.concatenate(ends) for ends in zip(*labels, strict=True))) if labels else None
+    return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS), joined)
 
 
 def axis_above(
@@ -102,6 +126,7 @@ class Router:
         trees = [axis.nodes for axis in axes if isinstance(axis, TreeAxis)]
         offsets = np.cumsum([0, *(tree.n_nodes for tree in trees)])
         self.top = np.array([axis.top if isinstance(axis, OrderedAxis) else np.inf for axis in axes])
+        self.has_missing = ~self.is_tree & np.array([axis.has_missing for axis in axes], dtype=np.bool_)
         self.column = np.where(
             self.is_tree, np.cumsum(self.is_tree) - 1, np.cumsum(~self.is_tree) - 1
         ).astype(np.int64)
@@ -114,8 +139,8 @@ class Router:
     def branches(self, tree: Tree) -> Branches:
         """The branch of every node in that one sequence, in the order of the nodes."""
         above = tree.above()
-        numbered = np.asarray(tree.branch + np.where(above >= 0, self.shift[above], 0), dtype=np.int64)
-        return Branches(tree.first_child, numbered)
+        shift = np.where((above >= 0) & (tree.branch >= 0), self.shift[above], 0)  # the rest is no node
+        return Branches(tree.first_child, np.asarray(tree.branch + shift, dtype=np.int64))
 
     def fill_places(
         self, cells: Floats, tree: Tree, branches: Branches, out: Ints, *, end: int | None = None
@@ -131,13 +156,11 @@ class Router:
         nodes = cells[:, self.is_tree].astype(np.int64, order="C") + self.shift[self.is_tree]
         fill_places(
             np.ascontiguousarray(cells[:, ~self.is_tree]), np.ascontiguousarray(nodes), self.column, self.is_tree,
-            tree.axis, tree.threshold, tree.first_child, tree.n_children, branches.first, branches.node, self.last,
-            tree.n_nodes if end is None else end, out,
+            tree.axis, tree.threshold, tree.first_child, tree.n_children, branches.first, branches.node,
+            tree.otherwise, self.last, tree.n_nodes if end is None else end, out,
         )  # fmt: skip
 
-    def fill_boxes(
-        self, tree: Tree, low: Floats, high: Floats, *, start: int = 0, end: int | None = None
-    ) -> None:
+    def fill_boxes(self, tree: Tree, ends: BoxEnds, *, start: int = 0, end: int | None = None) -> None:
         """Ends (nodes, axes) of the boxes of children, where their parents' ends are filled in.
 
         The parents are the nodes from ``start`` up to ``end``.
@@ -145,13 +168,13 @@ class Router:
         fill = fill_boxes.for_few if tree.n_nodes <= FEW_NODES else fill_boxes
         end = tree.n_nodes if end is None else end
         fill(
-            self.is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, start, end,
-            low, high,
+            self.is_tree, tree.axis, tree.threshold, tree.first_child, tree.n_children, tree.branch, tree.otherwise,
+            start, end, *ends,
         )  # fmt: skip
 
-    def everything(self) -> tuple[Floats, Floats]:
+    def everything(self) -> BoxEnds:
         """The ends (axes,) of the root's box."""
-        return np.where(self.is_tree, 0.0, np.nan), self.top
+        return BoxEnds(np.where(self.is_tree, 0.0, np.nan), self.top, self.has_missing)
 
 
 # ---- codes become values ---------------------------------------------------------------------------
@@ -165,7 +188,11 @@ def nodes_in_use(
     return [
         np.unique(
             np.concatenate(
-                [nodes.branch[above == a], nodes.threshold[nodes.axis == a], covers[covers[:, a] >= 0, a]]
+                [
+                    nodes.branch[(above == a) & (nodes.branch >= 0)],
+                    nodes.threshold[nodes.axis == a],
+                    covers[covers[:, a] >= 0, a],
+                ]
             )
         )
         if is_tree[a]
@@ -180,12 +207,14 @@ class RecodingPlan:
 
     roots      (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
     left_out   columns that a release never has: identifiers and dropped ones
+    slices     public slices of each ordered axis, that labels are narrowed to; none: labels are boxes
     """
 
     domains: Sequence[Domain]
     roots: Ints
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
+    slices: Sequence[Slices | None] = ()
 
     @property
     def is_tree(self) -> NDArray[np.bool_]:
@@ -200,6 +229,7 @@ class Decoder:
     roots: Ints
     axes: tuple[Axis, ...]
     new: tuple[NDArray[np.int32], ...]
+    slices: Sequence[Slices | None] = ()
 
     @classmethod
     def of(cls, used: Sequence[Ints], plan: RecodingPlan) -> Decoder:
@@ -209,15 +239,16 @@ class Decoder:
             for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
         axes, new = zip(*made, strict=True)
-        return cls(plan.domains, plan.roots, axes, new)
+        return cls(plan.domains, plan.roots, axes, new, plan.slices)
 
     def tree(self, nodes: Nodes, covers: Ints, above: NDArray[np.int32]) -> Tree:
         """The same tree in values and in the nodes of pruned hierarchies.
 
-        covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, -1 where none does
+        covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none
         above    (nodes,) the axis that made each node, -1 for the root
         """
         is_leaf = nodes.axis < 0
+        labels = self._labels(is_leaf, covers) if self.slices else None
         n_nodes = len(nodes.axis)
         threshold = np.full(n_nodes, np.nan)
         branch = np.full(n_nodes, -1, dtype=np.int32)
@@ -229,19 +260,45 @@ class Decoder:
                 branch[below] = nodes.branch[below]
                 continue
             root, new = self.roots[a], self.new[a]
-            branch[below] = new[nodes.branch[below] - root]
+            named = below & (nodes.branch >= 0)
+            branch[named] = new[nodes.branch[named] - root]
             cover[here, a] = new[nodes.threshold[here] - root]
             cover[is_leaf, a] = np.where(covers[:, a] < 0, -1, new[np.maximum(covers[:, a] - root, 0)])
-        return Tree(nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover)
+        otherwise = nodes.otherwise.astype(np.int32)
+        return Tree(
+            nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover, otherwise, labels
+        )
+
+    def _labels(self, is_leaf: NDArray[np.bool_], covers: Ints) -> BoxEnds:
+        """The slices that leaves have rows in; unlimited elsewhere."""
+        shape = (len(is_leaf), len(self.domains))
+        found = BoxEnds(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
+        for a, (domain, slices) in enumerate(zip(self.domains, self.slices, strict=True)):
+            if slices is None or not isinstance(domain, OrderedDomain):
+                continue
+            ends = narrow_spans(domain, slices, unpack_spans(np.maximum(covers[:, a], 0)))
+            for of_all, own in zip(found, ends, strict=True):
+                of_all[is_leaf, a] = np.where(covers[:, a] >= 0, own, of_all[is_leaf, a])
+        return found
+
+
+def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds:
+    """The ends of the slices from the least to the greatest value; -inf as a high end where there is no value."""
+    has_value = spans.least <= spans.greatest
+    known = np.where(has_value, spans.least, spans.greatest)
+    least, greatest = domain.value(known), domain.value(np.where(has_value, spans.greatest, known))
+    least, greatest = (np.where(has_value, ends, slices.lower) for ends in (least, greatest))
+    low, high = slices.narrow(least, greatest)
+    return BoxEnds(np.where(has_value, low, -np.inf), np.where(has_value, high, -np.inf), spans.missing)
 
 
 # ---- on disk ---------------------------------------------------------------------------------------
 
 
-def write_document(folder: Path, axes: Sequence[Axis], output: Output, nodes: Any) -> None:
+def write_document(folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool) -> None:
     """Write ``recoding.json``: everything but the nodes, and these or where they are."""
     document = {
-        "format": FORMAT,
+        "format": FORMAT_OF_RESTS if has_rests else FORMAT,
         "output": str(output),
         "attributes": [axis_as_dict(axis) for axis in axes],
         "nodes": nodes,
@@ -263,6 +320,15 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
     }
     for a in np.flatnonzero(~is_ordered):
         columns[f"cover_{a}"] = tree.cover[:, a]
+    if tree.has_rests:
+        columns["otherwise"] = tree.otherwise
+    for a in np.flatnonzero(is_ordered) if tree.labels is not None else ():
+        low, high, missing = tree.labels.along(a)
+        is_there = tree.is_leaf & (high > -np.inf)
+        columns[f"low_{a}"] = pa.array(low, mask=~is_there | np.isneginf(low))
+        columns[f"high_{a}"] = pa.array(high, mask=~is_there | np.isposinf(high))
+        columns[f"missing_{a}"] = pa.array(missing & tree.is_leaf)
+        columns[f"value_{a}"] = pa.array(is_there)
     return pa.table(columns)
 
 
@@ -284,4 +350,25 @@ def tree_from(nodes: pa.Table, n_axes: int) -> Tree:
         column("n_children", np.int32),
         column("branch", np.int32),
         cover,
+        column("otherwise", np.int32)
+        if "otherwise" in nodes.column_names
+        else np.full(nodes.num_rows, -1, dtype=np.int32),
+        _labels_from(nodes, n_axes),
     )
+
+
+def _labels_from(nodes: pa.Table, n_axes: int) -> BoxEnds | None:
+    """The labels that ``table_of`` stored, None if there are none."""
+    ordered = [a for a in range(n_axes) if f"value_{a}" in nodes.column_names]
+    if not ordered:
+        return None
+    shape = (nodes.num_rows, n_axes)
+    found = BoxEnds(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
+    is_leaf = np.asarray(nodes.column("axis")) < 0
+    for a in ordered:
+        low, high = (nodes.column(f"{end}_{a}").cast(pa.float64()) for end in ("low", "high"))
+        missing, is_there = (np.asarray(nodes.column(f"{name}_{a}")) for name in ("missing", "value"))
+        found.low[:, a] = np.asarray(low.fill_null(-np.inf))
+        found.high[:, a] = np.where(is_leaf & ~is_there, -np.inf, np.asarray(high.fill_null(np.inf)))
+        found.missing[:, a] = missing | ~is_leaf
+    return found

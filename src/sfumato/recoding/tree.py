@@ -27,8 +27,8 @@ from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import (
     Axis,
+    BoxEnds,
     DistinctBoxes,
-    Floats,
     OrderedAxis,
     TreeAxis,
     axis_from_dict,
@@ -82,20 +82,20 @@ class Recoding(Recoder):
         counts = np.bincount(self.tree.axis[~self.tree.is_leaf], minlength=len(self.axes))
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
-    def boxes(self) -> tuple[Floats, Floats]:
-        """Ends (nodes, axes) of the box of every node, narrowed to its cover."""
-        router = Router(self.axes)
-        low = np.empty((self.tree.n_nodes, len(self.axes)))
-        high = np.empty((self.tree.n_nodes, len(self.axes)))
-        low[0], high[0] = router.everything()
-        router.fill_boxes(self.tree, low, high)
-        return np.where(self.tree.cover >= 0, self.tree.cover, low), high
+    def boxes(self) -> BoxEnds:
+        """Ends (nodes, axes) of the box of every node, narrowed to its cover and its label."""
+        router, shape = Router(self.axes), (self.tree.n_nodes, len(self.axes))
+        ends = BoxEnds(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.bool_))
+        for of_all, of_root in zip(ends, router.everything(), strict=True):
+            of_all[0] = of_root
+        router.fill_boxes(self.tree, ends)
+        return self.tree.narrow(ends)
 
     def leaf_boxes(self) -> Sequence[DistinctBoxes]:
         """The distinct boxes of the leaves along each axis, worked out once: rows and report both begin with them."""
         if not self._along:
-            low, high = self.ends(np.flatnonzero(self.tree.is_leaf))
-            self._along.extend(distinct_boxes(low[:, a], high[:, a]) for a in range(len(self.axes)))
+            ends = self.ends(np.flatnonzero(self.tree.is_leaf))
+            self._along.extend(distinct_boxes(*ends.along(a)) for a in range(len(self.axes)))
         return self._along
 
     def columns(
@@ -109,14 +109,12 @@ class Recoding(Recoder):
         boxes = [own._replace(which=own.which[number]) for own in self.leaf_boxes()]
         return self.columns_of_distinct(boxes, expand)
 
-    def ends(self, places: Places) -> tuple[Floats, Floats]:
+    def ends(self, places: Places) -> BoxEnds:
         """The ends (places, axes) of the boxes of these nodes of the tree."""
-        low, high = self.boxes()
-        return low[places], high[places]
+        return self.boxes().take(places)
 
-    def _group_ends(self, a: int) -> tuple[Floats, Floats]:
-        low, high = self.boxes()
-        return low[self.tree.is_leaf, a], high[self.tree.is_leaf, a]
+    def _group_ends(self, a: int) -> BoxEnds:
+        return self.boxes().take(self.tree.is_leaf).along(a)
 
     # -- any rows ----------------------------------------------------------------------------------
 
@@ -160,7 +158,8 @@ class Recoding(Recoder):
         if nodes.num_rows > LARGE:
             with replace_atomically(folder / NODES) as temporary:
                 pq.write_table(nodes, temporary, write_statistics=False)
-        write_document(folder, self.axes, self.output, NODES if nodes.num_rows > LARGE else nodes.to_pydict())
+        stored = NODES if nodes.num_rows > LARGE else nodes.to_pydict()
+        write_document(folder, self.axes, self.output, stored, has_rests=self.tree.has_rests)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, folder: Path) -> Recoding:
@@ -182,10 +181,10 @@ class Recoding(Recoder):
 class _PreparedRecoding(Recoding):
     """A recoding whose boxes were worked out once, for many parts of rows."""
 
-    all_boxes: tuple[Floats, Floats] | None = None
+    all_boxes: BoxEnds | None = None
     router: tuple[Router, Branches] | None = None
 
-    def boxes(self) -> tuple[Floats, Floats]:
+    def boxes(self) -> BoxEnds:
         assert self.all_boxes is not None
         return self.all_boxes
 
@@ -225,7 +224,7 @@ def read(
 def recoding_of(nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
 
-    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, -1 where none does
+    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none
     """
     above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
     decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan)

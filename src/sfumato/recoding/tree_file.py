@@ -57,6 +57,7 @@ _STORED = {
     "first_child": np.int32,
     "n_children": np.int32,
     "branch": np.int64,
+    "otherwise": np.int32,
 }
 """What of a node is stored, and how; its rows are nobody's business any more."""
 
@@ -135,6 +136,7 @@ class _Piece(NamedTuple):
     axis: int
     threshold: int
     n_children: int
+    otherwise: int
     cover: NDArray[np.int64] | None  # of a piece that is a leaf
     offset: int
     n_nodes: int
@@ -148,8 +150,8 @@ class TreeWriter:
     one stays in ``folder``, from where it is written into a release before the folder is removed.
     """
 
-    def __init__(self, folder: Path, n_axes: int, *, memory: int | None = None) -> None:
-        self.folder, self.n_axes, self.memory = folder, n_axes, memory
+    def __init__(self, folder: Path, is_tree: NDArray[np.bool_], *, memory: int | None = None) -> None:
+        self.folder, self.is_tree, self.n_axes, self.memory = folder, is_tree, len(is_tree), memory
         self.pieces: list[_Piece] = []
         self.used = np.zeros(0, dtype=np.bool_)
         """Is a hierarchy node in use? All hierarchies are numbered in one sequence."""
@@ -158,14 +160,16 @@ class TreeWriter:
     def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
         """Write a subtree in codes, as ``TreeGrower`` gives it, and return its number."""
         above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
-        self._note(nodes_in_use(nodes, covers, above, covers[0] >= 0))  # only a hierarchy covers
+        self._note(nodes_in_use(nodes, covers, above, self.is_tree))
         with while_spilling(self.folder), self.path.open("ab") as file:
             offset = file.tell()
             for name, kind in _STORED.items():
                 file.write(np.ascontiguousarray(getattr(nodes, name), dtype=kind).data)
             file.write(np.ascontiguousarray(covers, dtype=np.int64).data)
         one_leaf = covers[0].copy() if nodes.axis[0] < 0 else None
-        root = (int(nodes.axis[0]), int(nodes.threshold[0]), int(nodes.n_children[0]), one_leaf)
+        root = (
+            int(nodes.axis[0]), int(nodes.threshold[0]), int(nodes.n_children[0]), int(nodes.otherwise[0]), one_leaf,
+        )  # fmt: skip
         self.pieces.append(_Piece(*root, offset, len(nodes.axis), len(covers)))
         return len(self.pieces) - 1
 
@@ -232,6 +236,7 @@ class TreeWriter:
                 continue
             whole.axis[leaf], whole.threshold[leaf] = piece.axis, piece.threshold
             whole.first_child[leaf], whole.n_children[leaf] = behind, piece.n_children
+            whole.otherwise[leaf] = piece.otherwise
             behind += piece.n_nodes - 1
         return whole, np.array(covers, dtype=np.int64).reshape(len(covers), self.n_axes)
 
@@ -298,6 +303,7 @@ class PathStep(NamedTuple):
     threshold: int
     branches: Sequence[int]  # of all children
     taken: int  # which of them leads to the piece
+    otherwise: int = -1  # see ``Nodes``
 
 
 def recode_piece(
@@ -323,23 +329,24 @@ def _path_nodes(path: Sequence[PathStep], domains: Sequence[Domain]) -> tuple[No
 
     The box below a split of a hierarchy is the branch taken; that below a threshold is one of its two sides.
     """
-    axis, threshold, first_child, n_children, branch = [-1], [0], [-1], [0], [-1]
+    axis, threshold, first_child, n_children, branch, otherwise = [-1], [0], [-1], [0], [-1], [-1]
     at = 0
     for step in path:
         is_ordered = isinstance(domains[step.axis], OrderedDomain)
         kept = [int(x) for x in step.branches] if is_ordered else [int(step.branches[step.taken])]
         axis[at], threshold[at] = step.axis, step.threshold
-        first_child[at], n_children[at] = len(axis), len(kept)
+        first_child[at], n_children[at], otherwise[at] = len(axis), len(kept), step.otherwise
         at = len(axis) + (step.taken if is_ordered else 0)
         axis += [-1] * len(kept)
         threshold += [0] * len(kept)
         first_child += [-1] * len(kept)
         n_children += [0] * len(kept)
         branch += kept
-    small = [np.array(column, dtype=np.int32) for column in (axis, first_child, n_children)]
+        otherwise += [-1] * len(kept)
+    small = [np.array(column, dtype=np.int32) for column in (axis, first_child, n_children, otherwise)]
     wide = [np.array(column, dtype=np.int64) for column in (threshold, branch)]
     no_rows = np.zeros(len(axis), dtype=np.int64)
-    return Nodes(small[0], wide[0], small[1], small[2], wide[1], no_rows, no_rows), at
+    return Nodes(small[0], wide[0], small[1], small[2], wide[1], no_rows, no_rows, small[3]), at
 
 
 def _hang(piece: Nodes, top: Nodes, at: int) -> Nodes:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.domain import EXACT_LIMIT
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.recoding.axis import OrderedAxis, TreeAxis
+from sfumato.recoding.axis import BoxEnds, OrderedAxis, TreeAxis
 from sfumato.report.groups import Leaves, PublishedGroups
 from sfumato.report.plot_axis import PlotAxis, divisor, line_of, stretches, ticks_of, value_text
 from sfumato.report.rows import View
@@ -115,13 +115,13 @@ def _axis(attribute: Attribute, leaves: Leaves | None) -> int | None:
 def _count_boxes(leaves: Leaves, a: int) -> Density | LabelCounts:
     axis = leaves.recoding.axes[a]
     assert isinstance(axis, OrderedAxis)
-    which, low, high = leaves.boxes[a]
+    which, low, high, missing = leaves.boxes[a]
     rows = np.bincount(which, weights=leaves.rows, minlength=len(low)).astype(np.float64)
     has_value = ~np.isneginf(high)
     n_missing = round(rows[~has_value].sum())
     if not has_value.any():
         return LabelCounts(((None, n_missing),))
-    first, last = stretches(axis, low[has_value], high[has_value])
+    first, last = stretches(axis, BoxEnds(low, high, missing).take(has_value))
     first = np.maximum(first, line_of(axis)[0])  # the strip of missing values is not drawn
     density = _spread(replace(axis, has_missing=False), first, last, rows[has_value])
     return replace(density, n_missing=n_missing)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.policy.document import Policy
 from sfumato.policy.output import bound_names
 from sfumato.policy.schema import Attribute, Role
-from sfumato.recoding.axis import Axis, DistinctBoxes, TreeAxis, distinct_boxes
+from sfumato.recoding.axis import Axis, BoxEnds, DistinctBoxes, TreeAxis, distinct_boxes
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.table import cells as table_cells
@@ -107,8 +107,7 @@ def _with_rows(boxes: Sequence[DistinctBoxes], recoding: AnyRecoding, rows: Ints
     """Those of the boxes that have rows."""
     has_rows = rows > 0
     if not has_rows.all():
-        kept = [(low[which[has_rows]], high[which[has_rows]]) for which, low, high in boxes]
-        boxes = [distinct_boxes(*ends) for ends in kept]
+        boxes = [distinct_boxes(*own.ends.take(own.which[has_rows])) for own in boxes]
     return Leaves(recoding, rows[has_rows], boxes)
 
 
@@ -119,8 +118,8 @@ def _boxes(recoding: AnyRecoding, runs: Mapping[str, pa.DictionaryArray]) -> Seq
     places = _cells_of_grid(recoding, {name: _as_text(column) for name, column in runs.items()})
     if places is None:
         return None
-    low, high = recoding.ends(places)
-    return [distinct_boxes(low[:, a], high[:, a]) for a in range(len(recoding.axes))]
+    ends = recoding.ends(places)
+    return [distinct_boxes(*ends.along(a)) for a in range(len(recoding.axes))]
 
 
 def _cells_of_grid(cuts: Cuts, texts: Mapping[str, pa.Array]) -> Ints | None:
@@ -277,15 +276,15 @@ def _with_recoding(fact: AttributeFacts, leaves: Leaves) -> AttributeFacts:
     """What the recoding tells beside the cells."""
     recoding, name = leaves.recoding, fact.attribute.name
     a = [axis.attribute.name for axis in recoding.axes].index(name)
-    which, low, high = leaves.boxes[a]
-    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], low, high)[which]].sum())
+    own = leaves.boxes[a]
+    n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], own.ends)[own.which]].sum())
     return replace(fact, n_hidden=n_hidden, n_splits=recoding.n_splits()[name])
 
 
-def _hides_missing(axis: Axis, low: Floats, high: Floats) -> NDArray[np.bool_]:
+def _hides_missing(axis: Axis, ends: BoxEnds) -> NDArray[np.bool_]:
     """Boxes that a missing value may stand in, among others."""
     if not axis.has_missing:
-        return np.zeros(len(low), dtype=np.bool_)
+        return np.zeros(len(ends.low), dtype=np.bool_)
     if isinstance(axis, TreeAxis):
-        return np.asarray((low == 0) & (axis.nodes.labels[0] is not None))
-    return np.asarray(np.isnan(low) & ~np.isneginf(high))
+        return np.asarray((ends.low == 0) & (axis.nodes.labels[0] is not None))
+    return np.asarray(ends.missing & ~np.isneginf(ends.high))

@@ -123,7 +123,7 @@ class _Side:
 
     @classmethod
     def of(cls, axis: Axis, boxes: DistinctBoxes, rows: Ints) -> _Side:
-        first, last = stretches(axis, boxes.low, boxes.high)
+        first, last = stretches(axis, boxes.ends)
         start, end = line_of(axis)
         edges = np.unique(np.concatenate([first, last, [start - missing_strip(axis), start, end]]))
         low, high = (np.searchsorted(edges, ends)[boxes.which] for ends in (first, last))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.policy.hierarchy.declared import OR_MISSING
 from sfumato.policy.schema import Kind
-from sfumato.recoding.axis import Axis, OrderedAxis, TreeAxis
+from sfumato.recoding.axis import Axis, BoxEnds, OrderedAxis, TreeAxis
 from sfumato.report.svg import nice_step
 
 Floats = NDArray[np.float64]
@@ -81,14 +81,15 @@ def missing_strip(axis: Axis) -> float:
     return min(MISSING_STRIP * 2 * (high / 2 - low / 2), low + LARGEST)
 
 
-def stretches(axis: Axis, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Where each box begins and ends on the attribute's line."""
+def stretches(axis: Axis, ends: BoxEnds) -> tuple[Floats, Floats]:
+    """Where each box begins and ends on the attribute's line; one that missing belongs to begins with its strip."""
+    low, high, missing = ends
     if isinstance(axis, TreeAxis):
         node = low.astype(np.int64)
         return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
     half = (axis.grid or 0.0) / 2
     start, end = line_of(axis)
-    first = np.where(np.isnan(low), start - missing_strip(axis), np.clip(low + half, start, end))
+    first = np.where(missing, start - missing_strip(axis), np.clip(np.nan_to_num(low, nan=start) + half, start, end))
     return first, np.clip(high + half, start, end)
 
 

@@ -69,11 +69,11 @@ def test_missing_is_a_piece_of_its_own_or_part_of_the_lowest():
 
 
 def test_pieces_are_all_pieces_of_the_cut_in_ascending_order():
-    labels, low, high = cuts(-np.inf, 30).pieces(0)
+    labels, (low, high, _) = cuts(-np.inf, 30).pieces(0)
     assert labels.to_pylist() == [None, "[20, 30]", "[31, 60]"]
     assert np.array_equal(low, [np.nan, -np.inf, 30], equal_nan=True)
     assert high.tolist() == [-np.inf, 30, np.inf]
-    labels, low, _ = cuts().pieces(1)
+    labels, (low, _, _) = cuts().pieces(1)
     assert labels.to_pylist() == ["a", "b", "South"]
     assert [PLACES.labels[int(node)] for node in low] == ["a", "b", "South"]
 
@@ -122,7 +122,7 @@ def test_a_missing_number_where_none_was_could_be_anything_and_hides_nothing_els
         {"age": "*", "place": "b"},
         {"age": "[31, 60]", "place": "b"},
     ]
-    low, high = given.box_ends(open_table(pa.table({"age": pa.array([None], pa.int64()), "place": ["b"]})))
+    low, high, _ = given.box_ends(open_table(pa.table({"age": pa.array([None], pa.int64()), "place": ["b"]})))
     assert np.isnan(low[0, 0])
     assert np.isposinf(high[0, 0])
 

@@ -244,7 +244,7 @@ def test_numbers_beyond_the_bounds_of_intervals_belong_to_the_last_interval_of_t
 
 
 def test_pieces_are_the_labels_of_the_groups_with_their_ends_in_ascending_order():
-    labels, low, high = fitted([None, None, 30, 30, 40, 40], NUMBER).pieces(0)
+    labels, (low, high, _) = fitted([None, None, 30, 30, 40, 40], NUMBER).pieces(0)
     assert labels.to_pylist() == [None, "30", "[31, 40]"]
     assert np.array_equal(low, [np.nan, -np.inf, 30], equal_nan=True)
     assert high.tolist() == [-np.inf, 30, np.inf]
@@ -252,7 +252,7 @@ def test_pieces_are_the_labels_of_the_groups_with_their_ends_in_ascending_order(
 
 def test_pieces_of_a_hierarchy_are_its_nodes_in_use():
     recoding = fitted(["a", "b", "c", "d"], {"role": QUASI, "hierarchy": {"tree": PLACES}})
-    labels, low, _ = recoding.pieces(0)
+    labels, (low, _, _) = recoding.pieces(0)
     assert labels.to_pylist() == ["North", "South"]
     assert [recoding.axes[0].nodes.labels[int(node)] for node in low] == ["North", "South"]
 
@@ -269,7 +269,7 @@ def test_box_ends_are_the_ends_of_what_apply_publishes():
     schema = Schema.of(age=NUMBER, place={"role": QUASI, "hierarchy": {"tree": PLACES}})
     recoding = partition(open_table(table), schema, [KAnonymity(2)]).recoding
     rows = pa.table({"age": pa.array([20, 99, None], pa.int64()), "place": ["c", "d", "a"]})
-    low, high = recoding.box_ends(open_table(rows))
+    low, high, _ = recoding.box_ends(open_table(rows))
     assert recoding.apply(rows).to_pylist() == [
         {"age": "[20, 24]", "place": "*"},
         {"age": "[25, 30]", "place": "d"},

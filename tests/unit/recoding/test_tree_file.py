@@ -53,7 +53,7 @@ def large(tree: Grown, folder: Path, *, memory: int = 1) -> LargeRecoding:
     size = tree.nodes.end - tree.nodes.start
     parts = cut(tree, np.flatnonzero((size > 10) & (size < 90)).tolist())
     assert len(parts.pieces) > 5
-    writer = TreeWriter(folder, len(tree.domains), memory=1)
+    writer = TreeWriter(folder, tree.plan().is_tree, memory=1)
     for piece in parts.pieces:
         writer.piece(piece.nodes, piece.covers)
     found = writer.finish(parts.top.nodes, parts.hung, parts.leaf_covers, tree.plan(Output.BOTH))
@@ -298,7 +298,7 @@ def halves(depth, low, span):
     number = np.where(is_inner, 2, 0).astype(np.int32)
     rows = np.zeros(len(i), dtype=np.int64)
     axis = np.where(is_inner, 0, -1).astype(np.int32)
-    return Nodes(axis, threshold, child, number, (i + 1) % 2, rows, rows), np.tile([-1, 0], (1 << depth, 1))
+    return Nodes(axis, threshold, child, number, (i + 1) % 2, rows, rows, np.full(len(i), -1, np.int32)), np.tile([-1, 0], (1 << depth, 1))
 
 
 def peak():
@@ -316,7 +316,7 @@ def write_rows(name, n_parts):
 
 def write_tree(folder, depth):
     top, _ = halves(top_depth, 0, 1 << depth)
-    writer, hung = TreeWriter(folder, 2, memory=1), {}
+    writer, hung = TreeWriter(folder, np.array([False, True]), memory=1), {}
     for k, leaf in enumerate(np.flatnonzero(top.axis < 0).tolist()):
         span = (1 << depth) >> top_depth
         hung[leaf] = writer.piece(*halves(depth - top_depth, k * span, span))

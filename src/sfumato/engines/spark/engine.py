@@ -20,6 +20,7 @@ from sfumato.engines.protocol import (
     D,
     Divided,
     EncodedTable,
+    Flags,
     Loaded,
     Places,
     Published,
@@ -201,8 +202,8 @@ class SparkEngine:
             raise InputError("On Spark a release is a folder of Parquet parts; leave out --format csv.")
         return PartsSink(self.spill, row_group=ROW_GROUP, escapes=escapes)
 
-    def grow_tree(self, n_axes: int, *, is_kept: bool) -> TreeWriter | NoTree:
-        return TreeWriter(self.spill.folder, n_axes, memory=self.tree_bytes) if is_kept else NoTree()
+    def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> TreeWriter | NoTree:
+        return TreeWriter(self.spill.folder, is_tree, memory=self.tree_bytes) if is_kept else NoTree()
 
     def describe(self, method: str) -> dict[str, Any]:
         told = self.counters.as_figures()

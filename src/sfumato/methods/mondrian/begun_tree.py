@@ -42,7 +42,7 @@ class OpenNode:
     def first_of(self, capacity: int) -> Table:
         """A table of ``capacity`` nodes (NODE), of which this one is the first and the others are to be filled in."""
         nodes = np.empty(capacity, dtype=NODE).view(np.recarray)
-        nodes[0] = (-1, 0, self.start, self.end, -1, -1, 0)
+        nodes[0] = (-1, 0, self.start, self.end, -1, -1, 0, -1)
         return nodes
 
 

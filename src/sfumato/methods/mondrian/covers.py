@@ -52,5 +52,5 @@ def find_covers(axes: Axes, code_ends: Codes) -> Ints:
     A node covers a range of codes if it covers both ends, so two rows stand for all.
     """
     out = np.empty((1, len(axes.is_tree)), dtype=np.int64)
-    fill_covers(np.ascontiguousarray(code_ends), np.array([0]), np.array([2]), pack_axes(axes), out)
+    fill_covers(np.ascontiguousarray(code_ends), np.array([0]), np.array([2]), pack_axes(axes), False, out)
     return np.asarray(out[0])

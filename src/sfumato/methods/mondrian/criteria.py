@@ -49,6 +49,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     table,
     words_of_targets,
 )
+from sfumato.methods.mondrian.prices import chance_of
 from sfumato.policy import predicate
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -129,6 +130,31 @@ def compile_targets(
     number = table(record, [_describe_target(target, weight, columns) for target, weight in numbers])
     several = words_of_targets(label, number)
     return Targets(label, number, weights.gain_scale, least_gain, several), None
+
+
+def list_tasks(
+    workload: Sequence[Task], options: MondrianOptions, columns: Columns
+) -> list[tuple[float, float, float]]:
+    """(weight, information of the whole table, chance) of each target, in the order of ``Targets``: labels first.
+
+    One that the whole table tells nothing of counts nothing.
+    """
+    tasks = [task for task in workload if isinstance(task, Classify | Regress)]
+    found = [target for task in tasks for target in _list_targets(task, columns)]
+    in_order = [each for each in found if each.n_classes] + [each for each in found if not each.n_classes]
+    return [_task_of(target, columns, options) for target in in_order]
+
+
+def _task_of(target: _Target, columns: Columns, options: MondrianOptions) -> tuple[float, float, float]:
+    """A record of TASK; of a number the squared error, in the units of its codes."""
+    if isinstance(target.column, Number):
+        sums = columns.sums(target.column)
+        whole = sums.squared_errors / sums.n if sums.n else 0.0
+        return (target.weight, whole, 0.0) if whole > 0 else (0.0, 1.0, 0.0)
+    if target.information <= 0:
+        return 0.0, 1.0, 0.0
+    chance = chance_of(columns.n_rows, target.n_classes) if options.chance else 0.0
+    return target.weight, float(target.information), chance
 
 
 def _weigh_labels(labels: Sequence[_Target], n_rows: int, *, is_relative: bool) -> _Weights:

@@ -24,7 +24,15 @@ from sfumato.machine import n_cores
 from sfumato.methods.mondrian.begun_tree import BegunTree, OpenNode
 from sfumato.methods.mondrian.kernels.frequency import fill_ranges
 from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
-from sfumato.methods.mondrian.kernels.problem import BLOCK, Cells, Scratch, Table, pack_axes, work_of
+from sfumato.methods.mondrian.kernels.problem import (
+    BLOCK,
+    Cells,
+    ListedSplits,
+    Scratch,
+    Table,
+    pack_axes,
+    work_of,
+)
 from sfumato.methods.mondrian.kernels.select import split_for_queries
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import SplitProblem
@@ -92,15 +100,15 @@ class TreeGrower:
         if begun is None:
             known = range_of_codes(self.rows, problem.axes, has_queries=problem.queries is not None)
             begun = BegunTree.of_root(known, self.n_rows)
-        codes = None if problem.targets is None else self.codes
+        codes = None if problem.targets is None or problem.loss is not None else self.codes
         grower = _Grower(self.rows, codes, problem, threads=self.threads, progress=progress)
         return join_parts(grower.run(begun))
 
-    def covers(self, nodes: Nodes, axes: Axes) -> NDArray[np.int64]:
-        """For each leaf the lowest hierarchy node of each tree attribute that covers its rows, -1 elsewhere."""
+    def covers(self, nodes: Nodes, axes: Axes, *, has_spans: bool = False) -> NDArray[np.int64]:
+        """What covers the rows of each leaf, see ``fill_covers``."""
         leaves = nodes.axis < 0
         out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
-        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], pack_axes(axes), out)
+        fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], pack_axes(axes), has_spans, out)
         return out
 
     def row_numbers(self) -> NDArray[np.uint32]:
@@ -138,7 +146,8 @@ class _Grower:
         cells = problem.cells
         targets = problem.targets
         has_labels = (targets is not None and len(targets.label)) or (cells is not None and len(cells.label))
-        self.table = information_table(len(rows)) if has_labels else np.zeros(1, dtype=np.int64)
+        needs_table = has_labels or problem.loss is not None
+        self.table = information_table(len(rows)) if needs_table else np.zeros(1, dtype=np.int64)
         self.most_children = max(2, int(problem.axes.n_children.max(initial=0)))
         self.whole_below = max(len(rows) // (16 * threads), SMALLEST_TASK)
         """Rows up to which a node is grown whole, by one call."""
@@ -239,7 +248,7 @@ class _Grower:
         nodes, problem = task.first_of(capacity), self.problem
         n_nodes = fill_subtree(
             self.rows, self.codes, nodes, once, bounds, problem.least_gain,
-            self.grid, problem.targets, self.own_cells(), problem.rules, self.table, self.scratch(),
+            self.grid, problem.targets, self.own_cells(), problem.rules, problem.loss, self.table, self.scratch(),
         )  # fmt: skip
         return nodes.view(np.ndarray)[:n_nodes].copy()
 
@@ -286,7 +295,8 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
     largest_l = 1 if sensitive is None else int(sensitive.recursive["l"].max(initial=1))
     words = 2 if targets is None else targets.n_words
     has_more = problem.cells is not None or queries is not None
-    needs_order = has_more or sensitive is not None or bool(axes.is_tree.any())
+    by_loss = problem.loss is not None
+    needs_order = has_more or by_loss or sensitive is not None or bool(axes.is_tree.any())
     return Scratch(
         bins=np.zeros(n_bins * words, dtype=np.int64),
         listed=np.empty(n_axes, dtype=np.uint64),
@@ -301,12 +311,29 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
         is_fine=np.empty((2, distinct), dtype=np.bool_),
         order=np.empty(n if needs_order else 0, dtype=np.int64),
         key=np.empty(n if needs_order else 0, dtype=np.int64),
-        place=np.empty(0 if sensitive is None else distinct, dtype=np.int64),
+        place=np.empty(0 if sensitive is None and not by_loss else distinct, dtype=np.int64),
         values=np.zeros(n_values, dtype=np.int64),
         is_top=np.zeros((n_recursive, n_values), dtype=np.bool_),
         top=np.zeros((n_recursive, largest_l), dtype=np.int64),
         n_top=np.zeros(n_recursive, dtype=np.int64),
         work=work_of(sensitive),
+        listed_splits=new_listed_splits(distinct, axes, words) if by_loss else None,
+    )
+
+
+def new_listed_splits(n_codes: int, axes: Axes, n_words: int) -> ListedSplits:
+    """Working space for the candidates of an axis that has at most so many codes."""
+    n, n_children = n_codes + len(axes.node_low), max(2, int(axes.n_children.max(initial=0)) + 1)
+    integers = (np.empty(n, dtype=np.int64) for _ in range(4))
+    words = (np.zeros(n_words, dtype=np.int64) for _ in range(3))
+    return ListedSplits(
+        *integers,
+        score=np.empty(n),
+        is_fine=np.empty(n, dtype=np.bool_),
+        stands=np.empty(n_children, dtype=np.bool_),
+        parts=np.empty((n_children, n_words), dtype=np.int64),
+        **dict(zip(("rest", "node", "missing"), words, strict=True)),
+        facts=np.empty(4, dtype=np.int64),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ class SplitCriteria:
         self._problem = problem
         axes, targets = problem.axes, problem.targets
         self.axes, self.targets, self.rules, self.queries = axes, targets, problem.rules, problem.queries
+        self.loss = problem.loss
         self.grid = pack_axes(axes)
         self.n_axes = len(axes.root)
         self.features = () if problem.cells is None else list_cell_targets(problem.cells)
@@ -73,7 +74,8 @@ class SplitCriteria:
 
     def whole(self, n_codes: Sequence[int]) -> NodeRange:
         """The range of the root: each axis has so many codes, from 0 on."""
-        return NodeRange.of_root(self.axes, n_codes, has_queries=self.queries is not None)
+        whole = NodeRange.of_root(self.axes, n_codes, has_queries=self.queries is not None)
+        return whole if self.loss is None else replace(whole, low=self.axes.least_code.copy())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
+from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW, REST
 
 AFTER, LAST = range(2)
 """Lines of a region, which is (2, axes), see ``QueryRegion``."""
@@ -68,8 +68,8 @@ class NodeRange:
     def child(self, axes: Axes, axis: int, threshold: int, branch: int) -> NodeRange:
         """The range of a child of a split.
 
-        ``branch`` is the hierarchy node of the child; on an ordered axis it is 0 for codes up to the threshold and 1
-        for codes above it.
+        ``branch`` is the hierarchy node of the child, REST for all other rows; on an ordered axis it is 0 for codes up to
+        the threshold and 1 for codes above it.
         """
         bounds, region = self.as_bounds()[None], self.as_region()
         regions = None if region is None else region[None]
@@ -112,14 +112,14 @@ def narrow(
     axis, threshold, branch   (n,) each one's split, and which child it is, see ``NodeRange.child``
     """
     is_tree = axes.is_tree[axis]
-    along = np.flatnonzero(is_tree)
+    along = np.flatnonzero(is_tree & (branch != REST))
     node = branch[along]
     bounds[along, LOW, axis[along]] = axes.node_low[node]
     bounds[along, HIGH, axis[along]] = axes.node_high[node] - 1
     bounds[along, COVER, axis[along]] = node
     left, right = np.flatnonzero(~is_tree & (branch == 0)), np.flatnonzero(~is_tree & (branch != 0))
     bounds[left, HIGH, axis[left]] = threshold[left]
-    bounds[right, LOW, axis[right]] = threshold[right] + 1
+    bounds[right, LOW, axis[right]] = np.maximum(bounds[right, LOW, axis[right]], threshold[right] + 1)
     bounds[:, IS_EXACT] = 0
     if regions is not None:
         regions[left, LAST, axis[left]] = threshold[left]

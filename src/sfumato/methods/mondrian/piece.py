@@ -71,11 +71,11 @@ class GrowPiece:
             len(axes.is_tree),
             n_columns=self.problem.n_columns,
             order=order,
-            keeps_codes=self.problem.targets is not None,
+            keeps_codes=self.problem.targets is not None and self.problem.loss is None,
             threads=self.threads,
         )
         nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
-        covers = grower.covers(nodes, axes)
+        covers = grower.covers(nodes, axes, has_spans=bool(self.plan.slices))
         recoding, places = recode_piece(self.path, nodes, covers, self.plan)
         leaves = np.flatnonzero(nodes.axis < 0)
         by_start = np.argsort(nodes.start[leaves])

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from sfumato.encoding.domain import Domain
+from sfumato.encoding.slices import Slices
 from sfumato.engines.protocol import EncodedTable
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets
-from sfumato.methods.mondrian.kernels.problem import Cells, Queries, Rules, ScoreType, Targets
+from sfumato.methods.mondrian.criteria import (
+    compile_queries,
+    compile_rules,
+    compile_targets,
+    list_tasks,
+)
+from sfumato.methods.mondrian.kernels.problem import Cells, Loss, Queries, Rules, ScoreType, Targets
 from sfumato.methods.mondrian.kernels.scores import LOWEST
+from sfumato.methods.mondrian.prices import compile_loss, slice_numbers
 from sfumato.policy.document import Policy
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import Criterion, MondrianOptions
+from sfumato.policy.output import BOXES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +35,7 @@ class SplitProblem:
     rules     the requirement
     cells     targets that other features help to predict, in place of those in ``targets``
     queries   selections that splits serve first
+    loss      what cells cost, if splits go by that; with targets, by both
     """
 
     axes: Axes
@@ -33,15 +43,20 @@ class SplitProblem:
     rules: Rules
     cells: Cells | None = None
     queries: Queries | None = None
+    loss: Loss | None = None
 
     @property
     def score_type(self) -> ScoreType:
-        """What scores are: whole numbers, unless there is a number among the targets."""
+        """What scores are: whole numbers, unless there is a number among the targets, or splits go by loss."""
+        if self.loss is not None:
+            return np.float64
         return np.int64 if self.targets is None else self.targets.label.dtype["weight"].type
 
     @property
     def least_gain(self) -> float | None:
         """The gain below which a split is left to Median; None: none is."""
+        if self.loss is not None:
+            return None
         return math.inf if self.targets is None else self.targets.median_below_gain
 
     @property
@@ -56,11 +71,28 @@ class Problem(SplitProblem):
 
     domains: tuple[Domain, ...] = field(kw_only=True)
     n_columns: int = field(kw_only=True)
+    slices: Sequence[Slices | None] = field(default=(), kw_only=True)
+    """Public slices of each ordered axis that labels are narrowed to; none: they are boxes."""
 
 
 def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: MondrianOptions) -> Problem:
     """The problem of an encoded table; raises if even the whole of it fails a requirement."""
     rules = compile_rules(policy.requirements, table.columns)
-    targets, cells = compile_targets(policy.workload, options, table.columns)
-    queries = compile_queries(policy.workload, policy.schema, table.domains, table.n_rows)
-    return Problem(axes, targets, rules, cells, queries, domains=table.domains, n_columns=table.n_columns)
+    criterion, workload = options.criterion_for(policy.workload), policy.workload
+    targets, cells, queries, loss = None, None, None, None
+    if criterion in (Criterion.MIXED, Criterion.TASKS):
+        targets, cells = compile_targets(workload, options, table.columns)
+        queries = compile_queries(workload, policy.schema, table.domains, table.n_rows)
+    slices = slice_numbers(table.domains, policy.published_numbers)
+    if criterion is Criterion.LOSS or (criterion is Criterion.MIXED and cells is None and queries is None):
+        weights = [domain.attribute.weight for domain in table.domains]
+        tasks = list_tasks(workload, options, table.columns) if targets is not None else ()
+        loss = compile_loss(
+            table.domains, slices, weights, tasks=tasks, n_rows=table.n_rows, has_rest=options.has_rest(workload),
+            loss_weight=options.loss_weight,
+        )  # fmt: skip
+    return Problem(
+        axes, targets, rules, cells, queries, loss,
+        domains=table.domains, n_columns=table.n_columns,
+        slices=() if policy.published_numbers.kind == BOXES else slices,
+    )  # fmt: skip

@@ -21,7 +21,7 @@ from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian.begun_tree import BegunTree
-from sfumato.methods.mondrian.kernels.problem import NODE, Rules
+from sfumato.methods.mondrian.kernels.problem import NODE, REST, Rules
 from sfumato.methods.mondrian.kernels.trim import (
     add_from_parents,
     add_to_parents,
@@ -82,6 +82,8 @@ def grow_on_sample(
     """The partition tree of a sample, (n, axes and extra columns); start and end of a node count its rows."""
     grower = TreeGrower(rows, len(problem.axes.is_tree), threads=threads)
     own = replace(range_of_codes(grower.rows, problem.axes), cover=known.cover, region=known.region)
+    if problem.loss is not None:  # the ends of the box, not those of the rows
+        own = known
     return grower.grow(problem, begun=BegunTree.of_root(own, len(rows)), progress=progress)
 
 
@@ -144,9 +146,15 @@ def trim_tree(nodes: Nodes, axes: Axes, rules: Rules, limits: TreeLimits) -> tup
 
 def _count_children(nodes: Nodes, axes: Axes) -> Ints:
     """How many children each node has once the tree is complete."""
-    is_tree = (nodes.axis >= 0) & axes.is_tree[np.maximum(nodes.axis, 0)]
+    is_tree = (nodes.axis >= 0) & axes.is_tree[np.maximum(nodes.axis, 0)] & ~_has_rest(nodes)
     of_hierarchy = axes.n_children[np.where(is_tree, nodes.threshold, 0)] if is_tree.any() else 0
     return np.where(is_tree, of_hierarchy, nodes.n_children).astype(np.int64)
+
+
+def _has_rest(nodes: Nodes) -> Flags:
+    """Which splits have a child for the rest, so that none of its values can be lacking."""
+    last = np.maximum(nodes.first_child + nodes.n_children - 1, 0)
+    return np.asarray((nodes.axis >= 0) & (nodes.branch[last] == REST))
 
 
 def _keep(nodes: Nodes, *, is_split: Flags, is_there: Flags) -> tuple[Nodes, Ints]:
@@ -166,6 +174,7 @@ def _keep(nodes: Nodes, *, is_split: Flags, is_there: Flags) -> tuple[Nodes, Int
         branch=nodes.branch[place[:n]],
         start=nodes.start[origin],
         end=nodes.end[origin],
+        otherwise=np.where(is_inner, nodes.otherwise[origin], np.int32(-1)),
     ), origin
 
 
@@ -263,8 +272,21 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
     kept, origin = _keep(nodes, is_split=is_split, is_there=n_rows > 0)
     kept_rows = n_rows[origin]
     start = _find_starts(kept, kept_rows)
-    kept = kept._replace(start=start, end=start + kept_rows)
+    otherwise = find_otherwise(kept, kept_rows) if (nodes.otherwise >= 0).any() else kept.otherwise
+    kept = kept._replace(start=start, end=start + kept_rows, otherwise=otherwise)
     return PrunedTree(kept, int((is_undone & (n_rows > 0)).sum()), origin, kept_rows)
+
+
+def find_otherwise(nodes: Nodes, n_rows: Ints) -> NDArray[np.int32]:
+    """Which child takes all other values: the rest, or else the largest; a threshold says so itself."""
+    out = nodes.otherwise.copy()
+    for node in np.flatnonzero(nodes.axis >= 0).tolist():
+        children = list_children(nodes, node)
+        if nodes.branch[children[-1]] == REST:
+            out[node] = len(children) - 1
+        elif nodes.otherwise[node] >= len(children) or len(children) > 2:
+            out[node] = int(np.argmax(n_rows[children.start : children.stop]))
+    return out
 
 
 def _find_starts(nodes: Nodes, n_rows: Ints) -> Ints:

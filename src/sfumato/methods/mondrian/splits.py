@@ -73,6 +73,7 @@ class Split:
     sizes: list[int]  # rows of each child
     edges: Ints  # the last code of each child but the last one
     ranges: list[NodeRange]  # of the children
+    otherwise: int = -1  # see ``Nodes``
 
     def places(self, codes: Codes) -> NDArray[np.intp]:
         """Which child each row goes to, by its codes of ``axis``."""

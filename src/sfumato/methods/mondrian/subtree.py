@@ -14,8 +14,8 @@ Ints = NDArray[np.int64]
 
 def make_leaf(n_rows: int) -> Nodes:
     """A tree of one leaf."""
-    fields = {"axis": -1, "threshold": -1, "first_child": -1, "n_children": 0, "branch": -1}
-    return Nodes(**{name: np.array([value]) for name, value in {**fields, "start": 0, "end": n_rows}.items()})
+    fields = {name: -1 for name in Nodes._fields} | {"n_children": 0, "start": 0, "end": n_rows}
+    return Nodes(**{name: np.array([value]) for name, value in fields.items()})
 
 
 def list_children(nodes: Nodes, node: int) -> range:

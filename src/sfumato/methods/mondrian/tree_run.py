@@ -14,6 +14,7 @@ group can be split any further without breaking the requirement.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.encoding.domain import OrderedDomain
 from sfumato.engines.memory_plan import NODE_BYTES
 from sfumato.engines.protocol import Asked, EncodedTable, Engine, Places, Rows, Work
 from sfumato.engines.reservoir import seed_of_part
@@ -93,7 +95,7 @@ class TreeRun:
         """Memory for the tree of a sample and what is counted of it, half each."""
         self.table, self.policy = table, policy
         self.random, self.sampling, self.progress = random, sampling, progress
-        self.tree = engine.grow_tree(len(self.problem.domains), is_kept=policy.keeps_recoding)
+        self.tree = engine.grow_tree(self.problem.axes.is_tree, is_kept=policy.keeps_recoding)
         self._criteria = SplitCriteria(self.problem)
         self._top = TreeTop()
         self._pieces: dict[int, int] = {}
@@ -260,7 +262,11 @@ class TreeRun:
             leaf.covers = splitter.covers
             return [leaf]
         children = self._top.split(
-            leaf.node, axis=split.axis, threshold=split.threshold, branches=split.branches
+            leaf.node,
+            axis=split.axis,
+            threshold=split.threshold,
+            branches=split.branches,
+            otherwise=split.otherwise,
         )
         siblings = None if splitter.counts is None else Siblings(len(children), splitter.counts)
         return [
@@ -364,7 +370,10 @@ class TreeRun:
         axis, threshold = int(nodes.axis[node]), int(nodes.threshold[node])
         children = list_children(nodes, node)
         branches = [int(nodes.branch[child]) for child in children]
-        numbers = self._top.split(leaf.node, axis=axis, threshold=threshold, branches=branches)
+        otherwise = int(nodes.otherwise[node])
+        numbers = self._top.split(
+            leaf.node, axis=axis, threshold=threshold, branches=branches, otherwise=otherwise
+        )
         known = [leaf.known.child(self.problem.axes, axis, threshold, branch) for branch in branches]
         leaves = [Leaf(number, own, 0) for number, own in zip(numbers, known, strict=True)]
         return list(zip(children, leaves, strict=True))
@@ -417,7 +426,13 @@ class TreeRun:
 
     def _plan_recoding(self) -> RecodingPlan:
         problem, policy = self.problem, self.policy
-        return RecodingPlan(problem.domains, problem.axes.root, policy.output, policy.schema.left_out)
+        domains = [
+            domain if not isinstance(domain, OrderedDomain) or own is None else own.widen(domain)
+            for domain, own in itertools.zip_longest(problem.domains, problem.slices)
+        ]
+        return RecodingPlan(
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices
+        )
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
         """Move rows into parts."""

@@ -24,6 +24,7 @@ class TopNode:
     threshold: int = NONE
     first_child: int = NONE
     n_children: int = 0
+    otherwise: int = NONE
 
     @property
     def children(self) -> range:
@@ -36,10 +37,12 @@ class TreeTop:
     def __init__(self) -> None:
         self.nodes = [TopNode()]
 
-    def split(self, number: int, *, axis: int, threshold: int, branches: Sequence[int]) -> range:
-        """Split a leaf into a child for each branch; returns the numbers of the children."""
+    def split(
+        self, number: int, *, axis: int, threshold: int, branches: Sequence[int], otherwise: int = NONE
+    ) -> range:
+        """Split a leaf into a child for each branch, see ``Nodes``; returns the numbers of the children."""
         node = self.nodes[number]
-        node.axis, node.threshold = axis, threshold
+        node.axis, node.threshold, node.otherwise = axis, threshold, otherwise
         node.first_child, node.n_children = len(self.nodes), len(branches)
         self.nodes += [TopNode(parent=number, branch=int(branch)) for branch in branches]
         return node.children
@@ -50,7 +53,8 @@ class TreeTop:
         while number > 0:
             parent = self.nodes[self.nodes[number].parent]
             branches = [self.nodes[child].branch for child in parent.children]
-            steps.append(PathStep(parent.axis, parent.threshold, branches, number - parent.first_child))
+            taken = number - parent.first_child
+            steps.append(PathStep(parent.axis, parent.threshold, branches, taken, parent.otherwise))
             number = self.nodes[number].parent
         return steps[::-1]
 
@@ -69,6 +73,7 @@ class TreeTop:
             branch=np.array([node.branch for node in self.nodes], dtype=np.int64),
             start=np.zeros(n, dtype=np.int64),
             end=np.zeros(n, dtype=np.int64),
+            otherwise=np.array([node.otherwise for node in self.nodes], dtype=np.int32),
         )
 
     def take_below(self, number: int) -> tuple[Nodes, list[int]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sfumato.policy.mistakes import Mistakes
 from sfumato.policy.model import Part
-from sfumato.policy.output import Form, Output
+from sfumato.policy.output import BOXES, Form, Numbers, Output
 
 if TYPE_CHECKING:
     from sfumato.policy.requirements import Requirement
@@ -33,6 +33,12 @@ class RestOfPolicy(Protocol):
     @property
     def rows(self) -> str: ...
 
+    @property
+    def numbers(self) -> Numbers | None: ...
+
+    @property
+    def rest_labels(self) -> str | None: ...
+
 
 class MethodOptions(Part):
     """What a method can be told in a policy. Whoever wants to know asks such a question, and not which method it is."""
@@ -51,8 +57,8 @@ class MethodOptions(Part):
     """Is a column cut in one way for all rows?"""
     is_row_by_row: ClassVar[bool] = False
     """Has each row a box of its own, whose risk is counted against a side table?"""
-    reads_workload: ClassVar[bool] = True
-    """Does it ask anything of the tasks?"""
+    narrows_cells: ClassVar[bool] = False
+    """May a policy say what ranges of numbers are narrowed to, and how rests are labelled?"""
     promises_itself: ClassVar[bool] = False
     """May a policy leave out its requirements?"""
 
@@ -72,6 +78,11 @@ class MethodOptions(Part):
         return None
 
     @property
+    def numbers(self) -> Numbers:
+        """What ranges of numbers are narrowed to where the policy does not say."""
+        return Numbers(BOXES)
+
+    @property
     def public(self) -> tuple[str, ...]:
         """What a private release takes from the options and not from the table, a sentence each."""
         return ()
@@ -85,6 +96,14 @@ class MethodOptions(Part):
     def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
         """As much of the options that fit as the rest of the policy is checked against; None if that is nothing."""
         raise NotImplementedError
+
+    def object_to_weights(self) -> str | None:
+        """Why no column may have a weight; None if each may."""
+        return f"{self.name} does not look at what a column loses; leave it out, or use mondrian."
+
+    def without_workload(self) -> Self | None:
+        """As much of the options as is checked where the tasks are not known; None if that is nothing."""
+        return None
 
     def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
         """Collect what is wrong with the options, and with the rest of the policy by this method."""

@@ -335,12 +335,12 @@ def _read_cells(
         )
     a = [axis.attribute.name for axis in recoding.axes].index(name)
     axis = recoding.axes[a]
-    labels, low, high = recoding.pieces(a)
+    labels, ends = recoding.pieces(a)
     if isinstance(axis, OrderedAxis) and not policy.output.has_labels:
-        ends = [np.asarray(_days(end).fill_null(np.nan)) for end in axis.bounds(low, high)]
+        known = [np.asarray(_days(end).fill_null(np.nan)) for end in axis.bounds(*ends)]
         shown = [published_numbers(rows, own, axis.attribute.kind) for own in bound_names(name)]
-        number = number_combinations([np.concatenate(pair) for pair in zip(ends, shown, strict=True)]).number
-        label, row = number[: len(low)], number[len(low) :]
+        number = number_combinations([np.concatenate(pair) for pair in zip(known, shown, strict=True)]).number
+        label, row = number[: len(ends.low)], number[len(ends.low) :]
     else:
         number_of = {text: i for i, text in enumerate(dict.fromkeys(labels.to_pylist()))}
         label = np.array([number_of[text] for text in labels.to_pylist()], dtype=np.int64)
@@ -353,7 +353,7 @@ def _read_cells(
             f"Column {name!r} has {n_strange:,} cells that the recoding of the release does not know; "
             "read the whole release again."
         )
-    return PublishedCells(make_boxes(axis, low, high), label, row), row
+    return PublishedCells(make_boxes(axis, ends), label, row), row
 
 
 def _narrow_cells(

@@ -31,25 +31,33 @@ def fill_segments(node, nodes, way, axes, upto, goal):
     """The ranges of codes that a split tells apart, ascending; returns how many.
 
     way          (nodes,) how each child is entered                              IN
-    upto, goal   (2 * children + 1,) last code of each range and where it goes   OUT
+    upto, goal   (2 * children + 2,) last code of each range and where it goes   OUT
     """
     first = nodes.first_child[node]
     a = nodes.axis[node]
     if not axes.is_tree[a]:
         upto[0], goal[0], goal[1] = nodes.threshold[node], way[first], way[first + 1]
-        return 2
+        if nodes.otherwise[node] != 1 or axes.least_code[a] == 0:
+            return 2
+        upto[0], upto[1] = 0, nodes.threshold[node]  # missing, then the others up to the threshold
+        goal[0], goal[1], goal[2] = way[first + 1], way[first], way[first + 1]
+        return 3
     m, after = 0, np.int64(0)
-    for j in range(nodes.n_children[node]):
+    n_named, elsewhere = nodes.n_children[node], np.int64(NOWHERE)
+    if nodes.branch[first + n_named - 1] < 0:  # the rest
+        n_named -= 1
+        elsewhere = way[first + n_named]
+    for j in range(n_named):
         child = first + j
         low, high = axes.node_low[nodes.branch[child]], axes.node_high[nodes.branch[child]]
         if low > after:
-            upto[m], goal[m] = low - 1, NOWHERE
+            upto[m], goal[m] = low - 1, elsewhere
             m += 1
         upto[m], goal[m] = high - 1, way[child]
         m += 1
         after = high
     if after < axes.node_high[axes.root[a]]:
-        goal[m] = NOWHERE
+        goal[m] = elsewhere
         m += 1
     return m
 
@@ -69,7 +77,7 @@ def fill_turns(nodes, axes, out):
     most = 2
     for node in range(n_nodes):
         most = max(most, np.int64(nodes.n_children[node]))
-    upto, goal = np.empty(2 * most + 1, dtype=np.int64), np.empty(2 * most + 1, dtype=np.int64)
+    upto, goal = np.empty(2 * most + 2, dtype=np.int64), np.empty(2 * most + 2, dtype=np.int64)
     waiting = np.empty((64, 2), dtype=np.int64)
     end = out.shape[0]
     for back in range(n_nodes):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
+from sfumato.kernels.spans import BITS
 from sfumato.methods.mondrian.kernels.cells import (
     choose_children_by_cells,
     choose_threshold_by_cells,
@@ -22,8 +23,18 @@ from sfumato.methods.mondrian.kernels.choose_by_rows import (
     score_unsplit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
-from sfumato.methods.mondrian.kernels.problem import BLOCK, COVER, HIGH, IS_EXACT, LOW
-from sfumato.methods.mondrian.kernels.rules import is_sample
+from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first
+from sfumato.methods.mondrian.kernels.problem import (
+    BLOCK,
+    CHILDREN,
+    COVER,
+    HIGH,
+    IS_EXACT,
+    LOW,
+    REST,
+    THRESHOLD,
+)
+from sfumato.methods.mondrian.kernels.rules import is_sample, part_holds
 from sfumato.methods.mondrian.kernels.scores import gains_too_little
 
 
@@ -187,6 +198,7 @@ def append(child, start, end, branch, nodes):
     node.start = start
     node.end = end
     node.branch = branch
+    node.otherwise = -1
 
 
 @inner(borrows=True)
@@ -201,12 +213,13 @@ def fill_child_bounds(here, axis, branch, border, grid, out):
         out[LOW, a], out[HIGH, a], out[COVER, a] = here[LOW, a], here[HIGH, a], here[COVER, a]
         out[IS_EXACT, a] = 0
     if grid.axis[axis].is_tree:
-        out[COVER, axis] = branch
-        out[LOW, axis], out[HIGH, axis] = grid.node[branch].low, grid.node[branch].high - 1
+        if branch != REST:
+            out[COVER, axis] = branch
+            out[LOW, axis], out[HIGH, axis] = grid.node[branch].low, grid.node[branch].high - 1
     elif branch == 0:
         out[HIGH, axis] = border
     else:
-        out[LOW, axis] = border + 1
+        out[LOW, axis] = max(here[LOW, axis], border + 1)  # of missing against all others the border is below
 
 
 @inner
@@ -278,8 +291,117 @@ def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, scratc
     return m, border
 
 
+@inner(borrows=True)
+def divide_in_two(part, split, goes_left, grid, node, nodes, n_nodes):
+    """Move the rows of the first part to the front, and append both parts."""
+    axis, has_missing = split.axis, grid.axis[split.axis].least_code > 0
+    left, right = np.int64(0), np.int64(part.shape[0])
+    while True:
+        while left < right and is_in_first(np.int64(part[left, axis]), split, goes_left, has_missing, grid):
+            left += 1
+        while left < right and not is_in_first(
+            np.int64(part[right - 1, axis]), split, goes_left, has_missing, grid
+        ):
+            right -= 1
+        if left >= right:
+            break
+        swap(part, left, right - 1)
+    start, end = nodes[node].start, nodes[node].end
+    is_threshold = split.kind == THRESHOLD
+    append(n_nodes, start, start + left, np.int64(0) if is_threshold else split.number, nodes)
+    append(n_nodes + 1, start + left, end, np.int64(1) if is_threshold else np.int64(REST), nodes)
+
+
+@inner(borrows=True)
+def divide_by_children(part, axis, top, grid, rules, node, nodes, n_nodes, scratch):
+    """Carry out a split into the children of ``top`` that stand alone, and the rest: (parts, the child for unseen values)."""
+    parent, stands, key = grid.node[top], scratch.listed_splits.stands, scratch.key
+    n_parts = fill_children(part, axis, top, grid, scratch)
+    for j in range(n_parts):
+        before = scratch.total[0, j - 1] if j > 0 else np.int64(0)
+        stands[scratch.code[j]] = part_holds(
+            part, scratch.order, before, scratch.total[0, j], n_parts, rules, scratch
+        )
+    n_alone, n_rows, largest, otherwise = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    start = nodes[node].start
+    for j in range(n_parts):  # those that stand alone first
+        before, which = scratch.total[0, j - 1] if j > 0 else np.int64(0), scratch.code[j]
+        if not stands[which]:
+            continue
+        rows = scratch.total[0, j] - before
+        for i in range(rows):
+            key[n_rows + i] = scratch.order[before + i]
+        branch = grid.child[parent.child_start + which]
+        append(n_nodes + n_alone, start + n_rows, start + n_rows + rows, branch, nodes)
+        if rows > largest:
+            largest, otherwise = rows, n_alone
+        n_rows += rows
+        n_alone += 1
+    if n_rows < part.shape[0]:
+        append(n_nodes + n_alone, start + n_rows, nodes[node].end, np.int64(REST), nodes)
+        for j in range(n_parts):
+            before = scratch.total[0, j - 1] if j > 0 else np.int64(0)
+            if not stands[scratch.code[j]]:
+                for i in range(before, scratch.total[0, j]):
+                    key[n_rows] = scratch.order[i]
+                    n_rows += 1
+        otherwise = n_alone
+        n_alone += 1
+    arrange(part, key)
+    return n_alone, otherwise
+
+
+@inner(borrows=True)
+def divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch):
+    """Carry out a split by loss and append the children: (how many there are, the last code that goes left)."""
+    n = part.shape[0]
+    if split.kind == CHILDREN:
+        m, otherwise = divide_by_children(part, split.axis, split.number, grid, rules, node, nodes, n_nodes, scratch)
+        threshold = split.number
+    else:
+        goes_left, m = False, np.int64(2)
+        if split.kind == THRESHOLD:
+            goes_left = threshold_takes_missing(part, split, grid)
+        divide_in_two(part, split, goes_left, grid, node, nodes, n_nodes)
+        otherwise = np.int64(0) if goes_left else np.int64(1)
+        threshold = split.number if split.kind == THRESHOLD else top
+    own = nodes[node]
+    own.axis, own.threshold, own.first_child, own.n_children = split.axis, threshold, n_nodes, m
+    own.otherwise = otherwise
+    return m, split.number
+
+
+@inner(borrows=True)
+def split_by_loss(part, bounds, node, nodes, n_nodes, grid, targets, rules, loss, table, scratch):
+    """Choose a split by loss and carry it out: (axis, how many children, the last code that goes left)."""
+    if targets is None:
+        split = choose_by_loss(part, bounds, grid, None, None, rules, loss, table, scratch)
+    else:
+        split = choose_by_loss(part, bounds, grid, targets, targets.several, rules, loss, table, scratch)
+    if split.axis < 0:
+        return split.axis, np.int64(0), np.int64(-1)
+    top = bounds[COVER, split.axis]
+    m, border = divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch)
+    return split.axis, m, border
+
+
+@inner(borrows=True)
+def threshold_takes_missing(part, split, grid):
+    """Do missing numbers go with the rows up to the threshold? With the larger part, and alone to the left."""
+    has_missing = grid.axis[split.axis].least_code > 0
+    if has_missing and split.number == 0:
+        return True
+    left, right = 0, 0
+    for i in range(part.shape[0]):
+        code = np.int64(part[i, split.axis])
+        if code > 0 or not has_missing:
+            left += code <= split.number
+            right += code > split.number
+    return left > right
+
+
 @kernel
-def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, table, scratch):
+def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, loss, table, scratch):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
 
     rows     (n, columns) uint32  IN+OUT  put in the order of the leaves
@@ -292,6 +414,8 @@ def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, ce
     least_gain                            Median takes the splits that gain less; None: it takes none
     targets  Targets or None      IN      None: Median takes all
     cells    Cells or None        IN      None: targets are scored over parts as they are
+    loss     Loss or None         IN      None: splits do not go by loss. Else ``codes`` are None, and LOW and HIGH of an
+                                          ordered axis are the ends of the box, missing apart
     What is None is not compiled: numba makes one kernel for each combination.
     """
     stack = np.zeros(bounds.shape[0], dtype=np.int64)  # open nodes
@@ -305,10 +429,21 @@ def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, ce
             continue
         copy_bounds(bounds[depth], here)
         part = rows[start:end]
-        axis, code = choose_split(part, codes, here, least_gain, grid, targets, cells, rules, table, scratch)
-        if axis < 0:
-            continue
-        m, border = divide(part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, scratch)
+        if loss is None:
+            axis, code = choose_split(
+                part, codes, here, least_gain, grid, targets, cells, rules, table, scratch
+            )
+            if axis < 0:
+                continue
+            m, border = divide(
+                part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, scratch
+            )
+        else:
+            axis, m, border = split_by_loss(
+                part, here, node, nodes, n_nodes, grid, targets, rules, loss, table, scratch
+            )
+            if axis < 0:
+                continue
         if depth + m > stack.shape[0]:
             stack, bounds = lengthen(stack, bounds, stack.shape[0] + m)
         n_nodes += m
@@ -321,16 +456,32 @@ def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, ce
     return n_nodes
 
 
+@inner(borrows=True)
+def span_of(column, has_missing):
+    """The span of some rows along an ordered axis, see ``kernels.spans``."""
+    least, greatest, missing = (np.int64(1) << BITS) - 1, np.int64(0), np.int64(0)
+    for i in range(column.shape[0]):
+        code = np.int64(column[i])
+        if has_missing and code == 0:
+            missing = np.int64(1)
+        else:
+            least, greatest = min(least, code), max(greatest, code)
+    return (((least << BITS) | greatest) << 1) | missing
+
+
 @kernel(borrows=True)
-def fill_covers(rows, start, end, grid, out):
-    """For each leaf the lowest hierarchy node of each tree attribute that covers its rows.
+def fill_covers(rows, start, end, grid, has_spans, out):
+    """What covers the rows of each leaf: the lowest hierarchy node, and along ordered axes with ``has_spans`` their span.
 
     start, end   (leaves,)                        IN
-    out          (leaves, axes) int64, -1: ordered OUT
+    out          (leaves, axes) int64, -1: none   OUT
     """
     for leaf in range(start.shape[0]):
         for axis in range(grid.axis.shape[0]):
             out[leaf, axis] = -1
+            if has_spans and not grid.axis[axis].is_tree:
+                own = rows[start[leaf] : end[leaf], axis]
+                out[leaf, axis] = span_of(own, grid.axis[axis].least_code > 0)
             if grid.axis[axis].is_tree:
                 least, greatest = range_of(rows[start[leaf] : end[leaf], axis], np.int64(-1), np.int64(-1))
                 out[leaf, axis] = cover(grid, grid.axis[axis].root, least, greatest)

@@ -70,9 +70,15 @@ DISTINCT = np.dtype([("of", np.int64), ("l", np.int64)], align=True)
 ENTROPY = np.dtype([("of", np.int64), ("log", np.float64)], align=True)
 RECURSIVE = np.dtype([("of", np.int64), ("l", np.int64), ("up", np.int64), ("down", np.int64)], align=True)
 VARIANCE = np.dtype([("column", np.int64), ("least", np.float64)], align=True)
+LOSS_AXIS = np.dtype(
+    [("price", np.int64), ("reach", np.int64), ("slice", np.int64), ("last_code", np.int64), ("shift", np.int64),
+     ("lower", np.float64), ("step", np.float64), ("is_stepped", np.bool_)],
+    align=True,
+)  # fmt: skip
+TASK = np.dtype([("weight", np.float64), ("whole", np.float64), ("chance", np.float64)], align=True)
 NODE = np.dtype(
     [("threshold", np.int64), ("branch", np.int64), ("start", np.int64), ("end", np.int64),
-     ("axis", np.int32), ("first_child", np.int32), ("n_children", np.int32)],
+     ("axis", np.int32), ("first_child", np.int32), ("n_children", np.int32), ("otherwise", np.int32)],
     align=True,
 )  # fmt: skip
 
@@ -213,6 +219,54 @@ class Queries(NamedTuple):
     weight: NDArray[np.int64]  # (queries,) their sum times the rows is below 2^53: exact as any score
 
 
+class Loss(NamedTuple):
+    """What cells cost: prices and labels, see ``kernels.loss``."""
+
+    axis: Table
+    """(axes,) LOSS_AXIS: price of a step or leaf; steps from the lower to the upper bound, or leaves less one; steps of
+    a slice of the public grid, 0 if labels are boxes; the greatest code; a code plus ``shift`` is its step, or the step
+    is that of its position, from ``lower`` in units of ``step``; do all values lie on steps?"""
+    task: Table
+    """(targets,) TASK: weight, information of the whole table, information that chance alone would bring."""
+    weight: float  # of detail beside the targets; 1 without any
+    whole: float  # what detail is compared with: the loss of a table that tells nothing; 1 without targets
+    has_rest: bool  # may a node be told apart from the rest?
+
+
+THRESHOLD, CHILDREN, ONE_NODE = range(3)
+"""Kinds of splits by loss."""
+
+REST = -1
+"""The branch of the rows that no other branch of a split along a hierarchy takes."""
+
+
+class LossSplit(NamedTuple):
+    """The best split of a node by loss; axis -1: none."""
+
+    axis: int
+    kind: int
+    number: int  # the last code that goes left, or the hierarchy node: that is told apart, or whose children part
+    score: float
+    largest: int  # rows of its largest part
+
+
+class ListedSplits(NamedTuple):
+    """Working space of ``kernels.loss``: candidates of one axis."""
+
+    number: NDArray[np.int64]  # (candidates,) see ``LossSplit``
+    first: NDArray[np.int64]  # (candidates,) place of its first code
+    last: NDArray[np.int64]  # (candidates,) place after its last code; threshold: does missing go left?
+    n_first: NDArray[np.int64]  # (candidates,) rows of the first part
+    score: NDArray[np.float64]  # (candidates,)
+    is_fine: NDArray[np.bool_]  # (candidates,) is it allowable?
+    stands: NDArray[np.bool_]  # (children,) does the child satisfy the requirement alone?
+    parts: NDArray[np.int64]  # (parts, words)
+    rest: NDArray[np.int64]  # (words,)
+    node: NDArray[np.int64]  # (words,) of all rows
+    missing: NDArray[np.int64]  # (words,) of the rows that lack a value
+    facts: NDArray[np.int64]  # (4,) see ``list_thresholds``
+
+
 class BestSplit(NamedTuple):
     """The best split of a node that is known to be allowable; axis -1: none yet."""
 
@@ -244,6 +298,7 @@ class Scratch(NamedTuple):
     top: NDArray[np.int64]  # (recursive rules, largest l)
     n_top: NDArray[np.int64]  # (recursive rules,) how many of them are in use
     work: NDArray[np.int64]  # see ``work_of``
+    listed_splits: ListedSplits | None = None
 
 
 def work_of(rules: SensitiveRules | None) -> NDArray[np.int64]:

@@ -127,9 +127,11 @@ def fill_completed(nodes, n_children, child_start, child, out):
     for at in range(origin.shape[0]):
         node = origin[at]
         out.axis[at], out.threshold[at], out.first_child[at], out.n_children[at] = -1, -1, -1, 0
+        out.otherwise[at] = -1
         if node < 0 or nodes.axis[node] < 0:
             continue
         out.axis[at], out.threshold[at] = nodes.axis[node], nodes.threshold[node]
+        out.otherwise[at] = nodes.otherwise[node]
         out.first_child[at], out.n_children[at] = n_nodes, n_children[node]
         old, old_end = nodes.first_child[node], nodes.first_child[node] + nodes.n_children[node]
         is_complete = nodes.n_children[node] == n_children[node]

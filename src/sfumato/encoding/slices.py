@@ -1,0 +1,110 @@
+"""The public slices of a number: what labels are narrowed to.
+
+A label that shows the least and the greatest value of its rows shows two people's values. Narrowed to slices of the
+declared bounds it shows that two public slices are not empty.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.encoding.domain import OrderedDomain
+from sfumato.policy.schema import Kind
+
+Floats = NDArray[np.float64]
+
+FINEST = 1024
+"""Steps of a number that has none."""
+
+EPOCH = date(1970, 1, 1)
+
+ALL = 0
+"""As many slices as there are steps: labels go from the least to the greatest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Steps from ``lower`` to ``upper``, so many ``in_slice``; 0: there are no slices, and labels are boxes.
+
+    Where not all values lie on steps, a step has the values up to it that the one before has not.
+
+    >>> ages = Slices(17, 90, 1, 3, is_stepped=True)
+    >>> ages.n_steps, ages.steps(np.array([17.0, 25.0])).tolist()
+    (73, [0, 8])
+    >>> ages.narrow(np.array([17.0, 25.0]), np.array([19.0, 90.0]))
+    (array([-inf,  22.]), array([19., inf]))
+    """
+
+    lower: float
+    upper: float
+    step: float
+    in_slice: int
+    is_stepped: bool
+
+    @property
+    def n_steps(self) -> int:
+        """Steps from one bound to the other."""
+        return math.ceil((self.upper - self.lower) / self.step - 1e-9)
+
+    def steps(self, values: Floats) -> NDArray[np.int64]:
+        """Where values lie, in steps from the lower bound."""
+        away = (values - self.lower) / self.step
+        return np.asarray(np.floor(away + 0.5) if self.is_stepped else np.ceil(away)).astype(np.int64)
+
+    def narrow(self, least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
+        """The ends low < x <= high of the slices from ``least`` to ``greatest``; infinite at the outer ones."""
+        first = self.steps(least) // self.in_slice * self.in_slice
+        last = self.steps(greatest) // self.in_slice * self.in_slice + self.in_slice - 1
+        low = np.where(first <= 0, -np.inf, self._value(first - 1))
+        return low, np.where(last >= self.n_steps, np.inf, self._value(last))
+
+    def widen(self, domain: OrderedDomain) -> OrderedDomain:
+        """The domain with the ends of the slices as its outer ends."""
+        return replace(domain, low=self.lower, high=self.upper)
+
+    def _value(self, steps: NDArray[np.int64]) -> Floats:
+        found = self.lower + steps * self.step
+        whole = float(self.step).is_integer() and float(self.lower).is_integer()
+        return found if whole else np.array([float(f"{x:.12g}") for x in found.ravel().tolist()]).reshape(found.shape)
+
+
+def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
+    """The slices of a column: so many of its bounds, or none; bounds that are not declared are the table's, rounded.
+
+    >>> from sfumato.policy.schema import Attribute
+    >>> income = OrderedDomain(Attribute("income", "quasi-identifier", Kind.NUMBER), 1250, 81300, 1.0, False, 0, None)
+    >>> slices_of(income, 32)
+    Slices(lower=1200.0, upper=82000.0, step=1.0, in_slice=2526, is_stepped=True)
+    """
+    lower, upper = domain.low, domain.high
+    if domain.attribute.bounds is None and lower < upper:
+        lower, upper = _round_outwards(lower, upper, is_date=domain.attribute.kind is Kind.DATE)
+    step = domain.grid or (upper - lower) / FINEST or 1.0
+    if domain.grid is not None:  # values stay on steps
+        lower = domain.low - math.ceil((domain.low - lower) / step - 1e-9) * step
+    found = Slices(float(lower), float(upper), float(step), 0, is_stepped=domain.grid is not None)
+    in_slice = 0 if n_slices is None else math.ceil((found.n_steps + 1) / (n_slices or found.n_steps + 1))
+    return Slices(found.lower, found.upper, found.step, in_slice, found.is_stepped)
+
+
+def _round_outwards(lower: float, upper: float, *, is_date: bool) -> tuple[float, float]:
+    """The nearest numbers of two significant digits that enclose both; of dates the years."""
+    if is_date:
+        first, last = (date.fromordinal(EPOCH.toordinal() + int(day)).year for day in (lower, upper))
+        return float((date(first, 1, 1) - EPOCH).days), float((date(last, 12, 31) - EPOCH).days)
+    return _round(lower, math.floor), _round(upper, math.ceil)
+
+
+def _round(x: float, towards: Any) -> float:
+    if x == 0:
+        return 0.0
+    digit = math.floor(math.log10(abs(x))) - 1
+    return float(f"{towards(round(x / 10**digit, 9)) * 10**digit:.12g}") if digit < 0 else float(
+        towards(x / 10**digit) * 10**digit
+    )

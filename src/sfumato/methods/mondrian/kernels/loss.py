@@ -1,0 +1,667 @@
+"""The split that saves most loss for the bits it spends: a threshold, all children, or one node against the rest.
+
+A candidate is scored by what it saves of the loss of cells, and with a workload by what it tells of the targets beyond
+chance, over the bits of the division to the power of 3/4:
+
+    score = (purpose + weight * gain / whole) / (sqrt(bits) * sqrt(sqrt(bits)))
+
+    gain      sum over parts of rows * price * (width of the node's label - width of the part's): an integer
+    bits      F(rows) - sum over parts of F(rows), F(x) = x log2 x in fixed point: an integer
+    purpose   sum over targets of weight * max(0, information - chance) / information of the whole table
+
+The roots are correctly rounded, so the score is the same on every machine. There are three kinds of candidates:
+
+    THRESHOLD   an ordered axis in two; missing numbers go with the larger part, or against all others
+    CHILDREN    all children of the hierarchy node that covers the rows; those that fail alone form the rest
+    NODE        any hierarchy node below the cover, against the rest
+
+Ties: larger score, smaller largest part, earlier axis, kind, lower threshold or node.
+
+As in ``choose``, the rows may be at hand as ``part``, or were counted elsewhere, and then what the requirement must know
+is in ``bins``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.kernels.compile import inner
+from sfumato.kernels.information import information
+from sfumato.methods.mondrian.kernels.choose_by_rows import add_row_words, add_several
+from sfumato.methods.mondrian.kernels.frequency import (
+    add_packed,
+    add_sums,
+    child_of,
+    cover,
+    fill_several,
+    fill_sums,
+    fill_totals,
+    first_reaching,
+    single_column,
+    single_packing,
+    sort,
+    unpack,
+    words_of_several,
+)
+from sfumato.methods.mondrian.kernels.problem import (
+    CHILDREN,
+    COVER,
+    HIGH,
+    LOW,
+    ONE_NODE,
+    THRESHOLD,
+    LossSplit,
+)
+from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
+
+
+# ---- labels of numbers -----------------------------------------------------------------------------
+
+
+@inner(borrows=True)
+def step_of(code, axis, grid, loss):
+    """Where the value of a code lies, in steps from the lower bound; of numbers without steps the next one above."""
+    here, own = grid.axis[axis], loss.axis[axis]
+    if here.position_start < 0:
+        return code + own.shift
+    away = (grid.position[here.position_start + code] - own.lower) / own.step
+    return np.int64(math.floor(away + 0.5) if own.is_stepped else math.ceil(away))
+
+
+@inner(borrows=True)
+def first_step(low, axis, grid, loss):
+    """The first step of a box whose least code is ``low``: one after the code that was left behind."""
+    return step_of(low - 1, axis, grid, loss) + 1 if low > grid.axis[axis].least_code else np.int64(0)
+
+
+@inner(borrows=True)
+def last_step(high, axis, grid, loss):
+    """The last step of a box whose greatest code is ``high``."""
+    own = loss.axis[axis]
+    return step_of(high, axis, grid, loss) if high < own.last_code else own.reach
+
+
+@inner(borrows=True)
+def label_width(least, greatest, first, last, own):
+    """Width, in steps, of the label of values from ``least`` to ``greatest`` in the box from ``first`` to ``last``."""
+    if own.slice == 0:
+        return last - first
+    low = max(first, least // own.slice * own.slice)
+    high = min(last, greatest // own.slice * own.slice + own.slice - 1)
+    return high - low
+
+
+# ---- scores ----------------------------------------------------------------------------------------
+
+
+@inner(borrows=True)
+def over_bits(value, bits):
+    """A value for each bit to the power of 3/4."""
+    root = math.sqrt(np.float64(bits))
+    return value / (root * math.sqrt(root))
+
+
+@inner(borrows=True)
+def information_of_part(words, word, n_classes, several, table):
+    """Minus the entropy of a label times the rows of a part, given by its words; its classes begin at ``word``."""
+    n = words[0]
+    bits = -information(n, table)
+    if several is None:
+        return bits + information(words[1], table) + information(n - words[1], table)
+    for c in range(n_classes):
+        bits += information(words[word + c], table)
+    return bits
+
+
+@inner(borrows=True)
+def purpose_of(parts, n_parts, node, targets, several, loss, table):
+    """What a division tells of the targets beyond chance, compared with all there is to tell."""
+    found, word = 0.0, 1
+    n_labels = targets.label.shape[0]
+    for t in range(n_labels):
+        task, n_classes = loss.task[t], targets.label[t].n_classes
+        bits = -information_of_part(node, word, n_classes, several, table)
+        for p in range(n_parts):
+            bits += information_of_part(parts[p], word, n_classes, several, table)
+        found += task.weight * max(0.0, np.float64(bits) - task.chance) / task.whole
+        word += n_classes
+    for t in range(targets.number.shape[0]):
+        task, error = loss.task[n_labels + t], 0.0
+        for p in range(n_parts):
+            n = parts[p, 0]
+            away = parts[p, word] / n - node[word] / node[0]
+            error += n * (away * away)
+        found += task.weight * error / task.whole
+        word += 1
+    return found
+
+
+@inner(borrows=True)
+def score_parts(parts, n_parts, gain, bits, node, targets, loss, table):
+    """The score of a division; with targets ``parts`` holds the words of each part."""
+    purpose = 0.0
+    if targets is not None:
+        purpose = purpose_of(parts, n_parts, node, targets, targets.several, loss, table)
+    return over_bits(purpose + loss.weight * np.float64(gain) / loss.whole, bits)
+
+
+@inner(borrows=True)
+def wins(score, largest, axis, kind, number, best):
+    """Is this candidate better than the best one so far?"""
+    if score != best.score:
+        return score > best.score
+    if largest != best.largest:
+        return largest < best.largest
+    if axis != best.axis:
+        return axis < best.axis
+    return kind < best.kind or (kind == best.kind and number < best.number)
+
+
+@inner(borrows=True)
+def nothing_yet(n):
+    """What any split of n rows that gains something beats."""
+    return LossSplit(np.int64(-1), np.int64(-1), np.int64(-1), 0.0, np.int64(n))
+
+
+@inner(borrows=True)
+def score_two(first, n, gain, node, targets, loss, table, listed):
+    """The score of a division in two, the first part with so many rows; with targets ``listed.parts`` has its words."""
+    bits = information(n, table) - information(first, table) - information(n - first, table)
+    if targets is not None:
+        for w in range(node.shape[0]):
+            listed.parts[1, w] = node[w] - listed.parts[0, w]
+    return score_parts(listed.parts, 2, gain, bits, node, targets, loss, table)
+
+
+# ---- candidates of one axis ------------------------------------------------------------------------
+
+
+@inner(borrows=True)
+def list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch):
+    """List the thresholds of an ordered axis that leave enough rows on both sides, with their scores; returns how many.
+
+    scratch.code[:m]       IN   the codes that occur, ascending; code 0 is missing where the axis has it. Or a stretch of
+                                them, of which the last one only says what comes next
+    scratch.total[:, :m]   IN   running totals up to each, from the first code of the axis on
+    facts    (4,) least and greatest step of the values, first and last step of the node's box           IN
+    missing  (words,) of the rows that lack a value                                                       IN
+    scratch.listed         OUT  number: the last code that goes left; first: its place in scratch.code
+    """
+    code, rows_to, own, listed = scratch.code, scratch.total[0], loss.axis[axis], scratch.listed_splits
+    least, greatest, box_first, box_last = facts[0], facts[1], facts[2], facts[3]
+    n_missing, least_rows = missing[0], least_rows_of(rules, 2)
+    width = label_width(least, greatest, box_first, box_last, own)
+    has_missing = grid.axis[axis].least_code > 0
+    n_listed = 0
+    for t in range(m - 1):
+        is_missing = has_missing and code[t] == 0
+        left = rows_to[t] - n_missing
+        right = n - n_missing - left
+        goes_left = is_missing or left > right
+        n_first = left + n_missing if goes_left else left
+        if n_first < least_rows or n - n_first < least_rows:
+            continue
+        if is_missing:
+            gain = n_missing * own.price * own.reach
+        else:
+            here = step_of(code[t], axis, grid, loss)
+            after = step_of(code[t + 1], axis, grid, loss)
+            below = label_width(least, here, box_first, here, own)
+            above = label_width(after, greatest, here + 1, box_last, own)
+            gain = own.price * (left * (width - below) + right * (width - above))
+        if targets is not None:
+            for w in range(node.shape[0]):
+                listed.parts[0, w] = scratch.total[w, t] - (0 if goes_left else missing[w])
+        score = score_two(n_first, n, gain, node, targets, loss, table, listed)
+        listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = code[t], t, goes_left
+        listed.n_first[n_listed], listed.score[n_listed] = n_first, score
+        n_listed += 1
+    return n_listed
+
+
+@inner(borrows=True)
+def list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch):
+    """List the hierarchy nodes below ``top``, which covers the rows, that may be told apart; returns how many.
+
+    scratch.code[:m], scratch.total[:, :m]   IN   as in ``list_thresholds``, all of the axis
+    scratch.listed_splits                    OUT  number: the node; first, last: the places of its codes
+    """
+    code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
+    least_rows = least_rows_of(rules, 2)
+    width = grid.node[top].high - grid.node[top].low - 1
+    n_listed = 0
+    for i in range(m):
+        here = top
+        while grid.node[here].n_children > 0:
+            above = grid.node[here]
+            here = grid.child[above.child_start + child_of(above, grid, code[i])]
+            own_node = grid.node[here]
+            if own_node.n_children == 1 or (i > 0 and own_node.low <= code[i - 1]):
+                continue  # its child has the same codes, or an earlier code has led to it
+            j = i + first_reaching(code[i:m], own_node.high)
+            n_first = total[0, j - 1] - (total[0, i - 1] if i > 0 else 0)
+            if n_first < least_rows:
+                break  # so have all nodes below
+            if n - n_first < least_rows:
+                continue
+            first_out, last_out = code[j] if i == 0 else code[0], code[i - 1] if j == m else code[m - 1]
+            rest = grid.node[cover(grid, top, first_out, last_out)]
+            gain = own.price * (
+                n_first * (width - (own_node.high - own_node.low - 1))
+                + (n - n_first) * (width - (rest.high - rest.low - 1))
+            )
+            if targets is not None:
+                for w in range(node.shape[0]):
+                    listed.parts[0, w] = total[w, j - 1] - (total[w, i - 1] if i > 0 else 0)
+            score = score_two(n_first, n, gain, node, targets, loss, table, listed)
+            listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = here, i, j
+            listed.n_first[n_listed], listed.score[n_listed] = n_first, score
+            n_listed += 1
+    return n_listed
+
+
+@inner(borrows=True)
+def take_best(axis, kind, n_listed, n, is_checked, listed, best):
+    """The best one of the candidates that are listed, and with ``is_checked`` fine, if it beats ``best``."""
+    for c in range(n_listed):
+        if is_checked and not listed.is_fine[c]:
+            continue
+        score, n_first = listed.score[c], listed.n_first[c]
+        largest = max(n_first, n - n_first)
+        if score > 0.0 and wins(score, largest, axis, kind, listed.number[c], best):
+            best = LossSplit(axis, np.int64(kind), listed.number[c], score, largest)
+    return best
+
+
+@inner(borrows=True)
+def take_all_children(axis, top, m, n, node, grid, targets, rules, loss, table, scratch, best):
+    """The division into the children of ``top`` that stand alone, and the rest, if it beats ``best``; else ``best``.
+
+    scratch.listed_splits.stands   (children of the axis,) does each child satisfy the requirement alone?   IN
+    That the rest does, if there is one, is left to the caller.
+    """
+    code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
+    parent = grid.node[top]
+    width = parent.high - parent.low - 1
+    gain, bits, largest = np.int64(0), information(n, table), np.int64(0)
+    n_parts, n_left, i = 0, n, np.int64(0)
+    if targets is not None:
+        for w in range(node.shape[0]):
+            listed.rest[w] = node[w]
+    while i < m:
+        which = child_of(parent, grid, code[i])
+        child = grid.node[grid.child[parent.child_start + which]]
+        j = i + first_reaching(code[i:m], child.high)
+        if listed.stands[which]:
+            rows = total[0, j - 1] - (total[0, i - 1] if i > 0 else 0)
+            gain += rows * (width - (child.high - child.low - 1))
+            bits -= information(rows, table)
+            largest, n_left = max(largest, rows), n_left - rows
+            if targets is not None:
+                for w in range(node.shape[0]):
+                    words = total[w, j - 1] - (total[w, i - 1] if i > 0 else 0)
+                    listed.parts[n_parts, w] = words
+                    listed.rest[w] -= words
+            n_parts += 1
+        i = j
+    if n_left > 0:
+        bits -= information(n_left, table)
+        largest = max(largest, n_left)
+        if targets is not None:
+            for w in range(node.shape[0]):
+                listed.parts[n_parts, w] = listed.rest[w]
+        n_parts += 1
+    if n_parts < 2:
+        return best
+    score = score_parts(listed.parts, n_parts, own.price * gain, bits, node, targets, loss, table)
+    if score > 0.0 and wins(score, largest, axis, CHILDREN, top, best):
+        return LossSplit(axis, np.int64(CHILDREN), top, score, largest)
+    return best
+
+
+# ---- the requirement -------------------------------------------------------------------------------
+
+
+@inner(borrows=True)
+def is_in_first(code, split, goes_left, has_missing, grid):
+    """Does a row with this code belong to the first part of a division in two?"""
+    if split.kind == THRESHOLD:
+        return goes_left if has_missing and code == 0 else code <= split.number
+    return grid.node[split.number].low <= code < grid.node[split.number].high
+
+
+@inner(borrows=True)
+def two_parts_hold(part, split, goes_left, grid, rules, scratch):
+    """Do both parts of a division in two satisfy the requirement? By the rows themselves."""
+    key, n, axis = scratch.key, part.shape[0], split.axis
+    has_missing = grid.axis[axis].least_code > 0
+    first, after = np.int64(0), np.int64(n)
+    for i in range(n):
+        if is_in_first(np.int64(part[i, axis]), split, goes_left, has_missing, grid):
+            key[first] = i
+            first += 1
+        else:
+            after -= 1
+            key[after] = i
+    return part_holds(part, key, np.int64(0), first, TWO, rules, scratch) and part_holds(
+        part, key, first, np.int64(n), TWO, rules, scratch
+    )
+
+
+@inner(borrows=True)
+def fill_order(part, axis, m, scratch):
+    """Positions of the rows by their codes on an axis, into scratch.order; the codes are scratch.code[:m]."""
+    order, place, code, rows_to = scratch.order, scratch.place, scratch.code, scratch.total[0]
+    for t in range(m):
+        place[t] = rows_to[t - 1] if t > 0 else 0
+    for i in range(part.shape[0]):
+        t = first_reaching(code[:m], np.int64(part[i, axis]))
+        order[place[t]] = i
+        place[t] += 1
+
+
+@inner(borrows=True)
+def fill_fine_thresholds(part, axis, m, n_listed, n_missing, rules, scratch):
+    """Which of the thresholds that are listed are allowable, all of them at once; rows are walked twice or four times."""
+    listed, order, key, ends, n = scratch.listed_splits, scratch.order, scratch.key, scratch.place, part.shape[0]
+    fill_order(part, axis, m, scratch)
+    for t in range(m):
+        ends[t] = scratch.total[0, t]
+    for side in range(2):
+        fill_walk(part, order, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
+    for c in range(n_listed):
+        t = listed.first[c]
+        listed.is_fine[c] = scratch.is_fine[0, t] and scratch.is_fine[1, t]
+    if n_missing == 0:
+        return
+    for i in range(n):  # missing goes right: after all others
+        key[i] = order[i + n_missing] if i < n - n_missing else order[i - (n - n_missing)]
+    for t in range(1, m):
+        ends[t - 1] = scratch.total[0, t] - n_missing
+    ends[m - 1] = n
+    for side in range(2):
+        fill_walk(part, key, ends, m, side == 1, rules, scratch, scratch.is_fine[side])
+    for c in range(n_listed):
+        t = listed.first[c]
+        if listed.last[c] == 0:
+            listed.is_fine[c] = scratch.is_fine[0, t - 1] and scratch.is_fine[1, t - 1]
+
+
+@inner(borrows=True)
+def fill_fine_nodes(part, axis, n_listed, grid, rules, scratch):
+    """Which of the nodes that are listed may be told apart from the rest; one after the other."""
+    listed = scratch.listed_splits
+    for c in range(n_listed):
+        split = LossSplit(axis, np.int64(ONE_NODE), listed.number[c], listed.score[c], np.int64(0))
+        listed.is_fine[c] = two_parts_hold(part, split, True, grid, rules, scratch)
+
+
+@inner(borrows=True)
+def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
+    """Which children of ``top`` satisfy the requirement alone; returns whether the others do together, if there are any.
+
+    """
+    code, rows_to, listed, parent = scratch.code, scratch.total[0], scratch.listed_splits, grid.node[top]
+    n_parts, i = np.int64(0), np.int64(0)
+    while i < m:
+        child = grid.node[grid.child[parent.child_start + child_of(parent, grid, code[i])]]
+        i += first_reaching(code[i:m], child.high)
+        n_parts += 1
+    least_rows = least_rows_of(rules, n_parts)
+    if sensitive is not None:
+        fill_order(part, axis, m, scratch)
+    n_left, i = np.int64(0), np.int64(0)
+    while i < m:
+        which = child_of(parent, grid, code[i])
+        child = grid.node[grid.child[parent.child_start + which]]
+        j = i + first_reaching(code[i:m], child.high)
+        before = rows_to[i - 1] if i > 0 else np.int64(0)
+        stands = rows_to[j - 1] - before >= least_rows
+        if sensitive is not None and stands:
+            stands = part_holds(part, scratch.order, before, rows_to[j - 1], n_parts, rules, scratch)
+        listed.stands[which] = stands
+        if not stands:
+            for t in range(before, rows_to[j - 1]):
+                if sensitive is not None:
+                    scratch.key[n_left] = scratch.order[t]
+                n_left += 1
+        i = j
+    if n_left == 0:
+        return True
+    if sensitive is None:
+        return n_left >= least_rows
+    return part_holds(part, scratch.key, np.int64(0), n_left, n_parts, rules, scratch)
+
+
+# ---- the choice, where the rows are at hand ---------------------------------------------------------
+
+
+@inner(borrows=True)
+def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss, table, scratch, best):
+    """The best allowable split of an axis if it beats ``best``, else ``best``; codes and totals are in ``scratch``."""
+    n, listed = part.shape[0], scratch.listed_splits
+    node, missing, facts = listed.node, listed.missing, listed.facts
+    if not grid.axis[axis].is_tree:
+        fill_facts(axis, m, bounds, missing[0], grid, loss, scratch.code, facts)
+        n_listed = list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch)
+        found = take_best(axis, THRESHOLD, n_listed, n, False, listed, best)
+        if sensitive is None or found.axis != axis:
+            return found
+        if two_parts_hold(part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch):
+            return found
+        fill_fine_thresholds(part, axis, m, n_listed, missing[0], rules, scratch)
+        return take_best(axis, THRESHOLD, n_listed, n, True, listed, best)
+    top = bounds[COVER, axis]
+    if not is_sample(rules):
+        top = cover(grid, top, scratch.code[0], scratch.code[m - 1])
+    rest_holds = fill_stands(part, axis, top, m, grid, rules, sensitive, scratch)
+    if rest_holds and (loss.has_rest or all_stand(top, m, grid, scratch)):
+        best = take_all_children(axis, top, m, n, node, grid, targets, rules, loss, table, scratch, best)
+    if not loss.has_rest:
+        return best
+    n_listed = list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch)
+    found = take_best(axis, ONE_NODE, n_listed, n, False, listed, best)
+    if sensitive is None or found.axis != axis or found.kind != ONE_NODE:
+        return found
+    if two_parts_hold(part, found, True, grid, rules, scratch):
+        return found
+    fill_fine_nodes(part, axis, n_listed, grid, rules, scratch)
+    return take_best(axis, ONE_NODE, n_listed, n, True, listed, best)
+
+
+@inner(borrows=True)
+def all_stand(top, m, grid, scratch):
+    """Does every child that has rows stand alone, see ``fill_stands``?"""
+    for i in range(m):
+        if not scratch.listed_splits.stands[child_of(grid.node[top], grid, scratch.code[i])]:
+            return False
+    return True
+
+
+@inner(borrows=True)
+def missing_goes_left(split, n_missing, m, scratch):
+    """Whether missing numbers go with the first part of a threshold."""
+    t = first_reaching(scratch.code[:m], split.number)
+    left, n = scratch.total[0, t] - n_missing, scratch.total[0, m - 1]
+    return left == 0 or left > n - n_missing - left
+
+
+@inner(borrows=True)
+def fill_facts(axis, m, bounds, n_missing, grid, loss, code, out):
+    """What ``list_thresholds`` must know of the node; code[:m] are all codes of the axis that occur."""
+    first = 1 if n_missing > 0 else 0
+    if first == m:  # no value at all
+        out[0], out[1], out[2], out[3] = 0, 0, 0, 0
+        return
+    out[0] = step_of(code[first], axis, grid, loss)
+    out[1] = step_of(code[m - 1], axis, grid, loss)
+    out[2] = first_step(bounds[LOW, axis], axis, grid, loss)
+    out[3] = last_step(bounds[HIGH, axis], axis, grid, loss)
+
+
+@inner(borrows=True)
+def fill_axis_by_sorting(part, axis, targets, several, column, scratch):
+    """The codes of an axis that occur and running totals up to each, by sorting; returns how many codes there are."""
+    n, key, code, total = part.shape[0], scratch.key[: part.shape[0]], scratch.code, scratch.total
+    for i in range(n):
+        key[i] = (np.int64(part[i, axis]) << 32) | i
+    sort(key)
+    words, m = scratch.listed_splits.rest, np.int64(0)
+    words[:] = 0
+    for j in range(n):
+        here = key[j] >> 32
+        if m == 0 or code[m - 1] != here:
+            code[m] = here
+            m += 1
+        row = part[key[j] & 0xFFFFFFFF]
+        if targets is None:
+            words[0] += 1
+        else:
+            add_row_words(row, np.uint64(0), column, targets, several, words)
+        for w in range(words.shape[0]):
+            total[w, m - 1] = words[w]
+    return m
+
+
+@inner(borrows=True)
+def list_open(first, n_lines, n, bounds, axis_table, listed, base):
+    """The axes from ``first`` on that are counted in ``n_lines`` lines together: all but those that are mostly gaps.
+
+    listed, base   as in ``list_axes``   OUT
+    Returns (how many they are, their lines, the axis to go on with).
+    """
+    n_listed, lines, axis = 0, np.int64(0), first
+    while axis < axis_table.shape[0]:
+        if may_open(axis, bounds, axis_table) and not has_gaps(axis, n, bounds, axis_table):
+            start = first_code(axis, bounds, axis_table)
+            width = bounds[HIGH, axis] - start + 1
+            if lines + width > n_lines:
+                break
+            listed[n_listed] = axis
+            base[n_listed] = lines - start
+            n_listed += 1
+            lines += width
+        axis += 1
+    return n_listed, lines, axis
+
+
+@inner(borrows=True)
+def may_open(axis, bounds, axis_table):
+    """May an axis be split, for all that is known?"""
+    here = axis_table[axis]
+    return here.may_split and (bounds[LOW, axis] < bounds[HIGH, axis] or here.least_code > 0)
+
+
+@inner(borrows=True)
+def first_code(axis, bounds, axis_table):
+    """The first code that may occur: missing wherever the axis has it."""
+    return np.int64(0) if axis_table[axis].least_code > 0 else bounds[LOW, axis]
+
+
+@inner(borrows=True)
+def has_gaps(axis, n, bounds, axis_table):
+    """Has an axis so many codes that sorting n rows is sooner done than looking at them?"""
+    return bounds[HIGH, axis] - first_code(axis, bounds, axis_table) + 1 > 16 * n + 256
+
+
+@inner(borrows=True)
+def add_counts_of_rows(part, listed, base, out):
+    """Count the rows by code, several axes in one pass; out is (lines,) int64."""
+    for i in range(part.shape[0]):
+        row = part[i]
+        for j in range(listed.shape[0]):
+            out[base[j] + np.uint64(row[listed[j]])] += 1
+
+
+@inner(borrows=True)
+def plan_words(n, targets, several):
+    """How targets are counted: (column of a single one, shift of packed words, words of a code)."""
+    if targets is None:
+        return np.int64(0), np.int64(0), np.int64(1)
+    if several is not None:
+        return np.int64(0), np.int64(0), words_of_several(targets, n)
+    shift = single_packing(n, targets)
+    return single_column(targets), np.int64(shift), np.int64(1 if shift > 0 else 2)
+
+
+@inner(borrows=True)
+def count_codes(part, targets, several, column, shift, n_lines, listed, base, bins):
+    """Count the words of every code of some axes."""
+    if targets is None:
+        add_counts_of_rows(part, listed, base, bins)
+    elif several is not None:
+        add_several(part, targets, n_lines, listed, base, bins)
+    elif shift > 0:
+        add_packed(part, column, listed, base, shift, bins)
+    else:
+        add_sums(part, column, listed, base, bins)
+
+
+@inner(borrows=True)
+def choose_by_loss(part, bounds, grid, targets, several, rules, loss, table, scratch):
+    """The best allowable split of a node by loss, and by targets if there are any.
+
+    bounds   (4, axes) see ``fill_subtree``; on ordered axes LOW and HIGH are the ends of the box   IN
+    Returns a LossSplit, of axis -1 if there is none.
+    """
+    n, best = part.shape[0], nothing_yet(part.shape[0])
+    node, missing = scratch.listed_splits.node, scratch.listed_splits.missing
+    column, shift, words = plan_words(n, targets, several)
+    fill_node_words(part, targets, several, column, node)
+    bins, done, n_axes = scratch.bins, np.int64(0), grid.axis.shape[0]
+    while done < n_axes:
+        n_listed, n_lines, after = list_open(
+            done, bins.shape[0] // words, n, bounds, grid.axis, scratch.listed, scratch.base
+        )
+        listed, base = scratch.listed[:n_listed], scratch.base[:n_listed]
+        count_codes(part, targets, several, column, shift, n_lines, listed, base, bins)
+        at = 0
+        for axis in range(done, after):
+            if not may_open(axis, bounds, grid.axis):
+                continue
+            if has_gaps(axis, n, bounds, grid.axis):
+                m = fill_axis_by_sorting(part, axis, targets, several, column, scratch)
+            else:
+                start = first_code(axis, bounds, grid.axis)
+                width = bounds[HIGH, axis] - start + 1
+                line = np.int64(base[at]) + start
+                m = compact(bins, line, width, n_lines, n, start, targets, several, shift, scratch)
+                at += 1
+            if m < 2:
+                continue
+            has_missing = grid.axis[axis].least_code > 0 and scratch.code[0] == 0
+            for w in range(node.shape[0]):
+                missing[w] = scratch.total[w, 0] if has_missing else 0
+            best = choose_on_axis(
+                part, axis, m, bounds, grid, targets, rules, rules.sensitive, loss, table, scratch, best
+            )
+        done = after
+    return best
+
+
+@inner(borrows=True)
+def compact(bins, line, width, n_lines, n, start, targets, several, shift, scratch):
+    """The codes of an axis that occur and running totals up to each, from its lines, which are cleared."""
+    code, total = scratch.code, scratch.total
+    if targets is None:
+        return fill_totals(bins[line : line + width], start, code, total[0])
+    if several is not None:
+        return fill_several(bins, n_lines, line, width, n, start, targets, code, total)
+    if shift > 0:
+        m = fill_totals(bins[line : line + width], start, code, total[1])
+        unpack(total[1, :m], shift, total[0], total[1])
+        return m
+    return fill_sums(bins[2 * line : 2 * (line + width)], start, code, total[0], total[1])
+
+
+@inner(borrows=True)
+def fill_node_words(part, targets, several, column, out):
+    """The words of all rows."""
+    out[:] = 0
+    if targets is None:
+        out[0] = part.shape[0]
+        return
+    for i in range(part.shape[0]):
+        add_row_words(part[i], np.uint64(0), column, targets, several, out)
