@@ -493,13 +493,15 @@ def tree_recoding(found: Partition) -> Recoding:
 
 def boxes_of(found: Partition) -> list[tuple[Any, ...]]:
     """The box of each group, as the twin writes it."""
-    low, high = tree_recoding(found).boxes()
+    low, high, missing = tree_recoding(found).boxes()
 
     def side(node: int, a: int) -> Any:
         axis = found.recoding.axes[a]
         if isinstance(axis, TreeAxis):
             return axis.nodes.path(int(low[node, a]))
-        return (None if math.isnan(low[node, a]) else low[node, a], high[node, a])
+        ends = (None if math.isnan(low[node, a]) else low[node, a], high[node, a])
+        has_labels = tree_recoding(found).tree.labels is not None
+        return (*ends, bool(missing[node, a])) if has_labels else ends
 
     return [tuple(side(node, a) for a in range(len(found.recoding.axes))) for node in found.leaf.tolist()]
 

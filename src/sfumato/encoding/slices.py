@@ -46,6 +46,8 @@ class Slices:
     step: float
     in_slice: int
     is_stepped: bool
+    is_range: bool = False
+    """Labels go from the least to the greatest value of their rows, whatever the slices."""
 
     @property
     def n_steps(self) -> int:
@@ -58,20 +60,31 @@ class Slices:
         return np.asarray(np.floor(away + 0.5) if self.is_stepped else np.ceil(away)).astype(np.int64)
 
     def narrow(self, least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
-        """The ends low < x <= high of the slices from ``least`` to ``greatest``; infinite at the outer ones."""
+        """The ends low < x <= high of the slices from ``least`` to ``greatest``; infinite at the outer ones.
+
+        Of a range of numbers without steps the low end is the least value itself.
+        """
+        if self.in_slice == 0:
+            return np.full(least.shape, -np.inf), np.full(greatest.shape, np.inf)
+        if self.is_range:
+            return (self._value(self.steps(least) - 1) if self.is_stepped else least), greatest
         first = self.steps(least) // self.in_slice * self.in_slice
         last = self.steps(greatest) // self.in_slice * self.in_slice + self.in_slice - 1
         low = np.where(first <= 0, -np.inf, self._value(first - 1))
         return low, np.where(last >= self.n_steps, np.inf, self._value(last))
 
     def widen(self, domain: OrderedDomain) -> OrderedDomain:
-        """The domain with the ends of the slices as its outer ends."""
-        return replace(domain, low=self.lower, high=self.upper)
+        """The domain with the ends of the slices as its outer ends, if there are slices."""
+        return replace(domain, low=self.lower, high=self.upper) if self.in_slice else domain
 
     def _value(self, steps: NDArray[np.int64]) -> Floats:
         found = self.lower + steps * self.step
         whole = float(self.step).is_integer() and float(self.lower).is_integer()
-        return found if whole else np.array([float(f"{x:.12g}") for x in found.ravel().tolist()]).reshape(found.shape)
+        return (
+            found
+            if whole
+            else np.array([float(f"{x:.12g}") for x in found.ravel().tolist()]).reshape(found.shape)
+        )
 
 
 def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
@@ -90,7 +103,7 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
         lower = domain.low - math.ceil((domain.low - lower) / step - 1e-9) * step
     found = Slices(float(lower), float(upper), float(step), 0, is_stepped=domain.grid is not None)
     in_slice = 0 if n_slices is None else math.ceil((found.n_steps + 1) / (n_slices or found.n_steps + 1))
-    return Slices(found.lower, found.upper, found.step, in_slice, found.is_stepped)
+    return replace(found, in_slice=in_slice, is_range=n_slices == ALL)
 
 
 def _round_outwards(lower: float, upper: float, *, is_date: bool) -> tuple[float, float]:
@@ -105,6 +118,8 @@ def _round(x: float, towards: Any) -> float:
     if x == 0:
         return 0.0
     digit = math.floor(math.log10(abs(x))) - 1
-    return float(f"{towards(round(x / 10**digit, 9)) * 10**digit:.12g}") if digit < 0 else float(
-        towards(x / 10**digit) * 10**digit
+    return (
+        float(f"{towards(round(x / 10**digit, 9)) * 10**digit:.12g}")
+        if digit < 0
+        else float(towards(x / 10**digit) * 10**digit)
     )

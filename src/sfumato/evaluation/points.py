@@ -220,9 +220,7 @@ def find_boxes(recoding: Any, fitted: Source, others: Sequence[Source] = ()) -> 
     return boxes_from_ends(recoding, [recoding.box_ends(source) for source in (fitted, *others)], trees)
 
 
-def boxes_from_ends(
-    recoding: Any, ends: Sequence[BoxEnds], trees: Mapping[str, Hierarchy]
-) -> RowBoxes:
+def boxes_from_ends(recoding: Any, ends: Sequence[BoxEnds], trees: Mapping[str, Hierarchy]) -> RowBoxes:
     """Boxes from their ends in a recoding; ``trees`` are the whole hierarchies."""
     low, high, _ = (np.concatenate(side) for side in zip(*ends, strict=True))
     first, last = np.empty_like(low), np.empty_like(high)

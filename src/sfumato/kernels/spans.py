@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 BITS = 31
 """Codes of a span are below 2^31."""
 
+NO_VALUE = (1 << BITS) - 1
+"""The least code of rows that all lack a value."""
+
 Ints = NDArray[np.int64]
 
 

@@ -247,14 +247,17 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
         bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
         tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
         return {**common, "kind": "tree", "bounds": bounds, **tree}
+    if axis.shows_least:
+        common["closed"] = True
     return {**common, "kind": "ordered", "low": axis.low, "high": axis.high, "grid": axis.grid}
 
 
 def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
     if entry["kind"] == "ordered":
+        closed = bool(entry.get("closed", False))
         return OrderedAxis(
-            attribute, entry["low"], entry["high"], entry["grid"], entry["missing"], is_declared
+            attribute, entry["low"], entry["high"], entry["grid"], entry["missing"], is_declared, closed
         )
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))

@@ -217,7 +217,9 @@ class MappedNodes:
         """A damaged file must not send rows back, or out of it. ``n_before`` nodes are children of earlier ones."""
         own = start + np.flatnonzero(self.tree.axis[start:end] >= 0)
         axis, first, n = self.tree.axis[own], self.tree.first_child[own], self.tree.n_children[own]
-        is_fine = (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.boxes.low.shape[1])
+        is_fine = (
+            (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.boxes.low.shape[1])
+        )
         if not is_fine.all() or n_before + n.sum() >= self.tree.n_nodes:
             raise InputError("The nodes of a recoding are not those of a tree; its file is damaged.")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import MISSING, Domain, OrderedDomain
+from sfumato.encoding.slices import Slices
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
-from sfumato.policy.output import Output
-from sfumato.encoding.slices import Slices
 from sfumato.kernels.spans import Spans, unpack_spans
+from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.table.files import replace_atomically
 
@@ -239,7 +240,8 @@ class Decoder:
             for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
         axes, new = zip(*made, strict=True)
-        return cls(plan.domains, plan.roots, axes, new, plan.slices)
+        shown = tuple(_as_shown(axis, own) for axis, own in itertools.zip_longest(axes, plan.slices))
+        return cls(plan.domains, plan.roots, shown, new, plan.slices)
 
     def tree(self, nodes: Nodes, covers: Ints, above: NDArray[np.int32]) -> Tree:
         """The same tree in values and in the nodes of pruned hierarchies.
@@ -282,12 +284,18 @@ class Decoder:
         return found
 
 
+def _as_shown(axis: Axis, slices: Slices | None) -> Axis:
+    """The axis, knowing whether labels begin with a value of their rows."""
+    if slices is None or not isinstance(axis, OrderedAxis):
+        return axis
+    return replace(axis, shows_least=slices.is_range and not slices.is_stepped)
+
+
 def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds:
     """The ends of the slices from the least to the greatest value; -inf as a high end where there is no value."""
     has_value = spans.least <= spans.greatest
-    known = np.where(has_value, spans.least, spans.greatest)
-    least, greatest = domain.value(known), domain.value(np.where(has_value, spans.greatest, known))
-    least, greatest = (np.where(has_value, ends, slices.lower) for ends in (least, greatest))
+    ends = (domain.value(np.where(has_value, codes, 0)) for codes in (spans.least, spans.greatest))
+    least, greatest = (np.where(has_value & np.isfinite(end), end, slices.lower) for end in ends)
     low, high = slices.narrow(least, greatest)
     return BoxEnds(np.where(has_value, low, -np.inf), np.where(has_value, high, -np.inf), spans.missing)
 
@@ -295,7 +303,9 @@ def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds
 # ---- on disk ---------------------------------------------------------------------------------------
 
 
-def write_document(folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool) -> None:
+def write_document(
+    folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool
+) -> None:
     """Write ``recoding.json``: everything but the nodes, and these or where they are."""
     document = {
         "format": FORMAT_OF_RESTS if has_rests else FORMAT,

@@ -89,7 +89,9 @@ def stretches(axis: Axis, ends: BoxEnds) -> tuple[Floats, Floats]:
         return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
     half = (axis.grid or 0.0) / 2
     start, end = line_of(axis)
-    first = np.where(missing, start - missing_strip(axis), np.clip(np.nan_to_num(low, nan=start) + half, start, end))
+    first = np.where(
+        missing, start - missing_strip(axis), np.clip(np.nan_to_num(low, nan=start) + half, start, end)
+    )
     return first, np.clip(high + half, start, end)
 
 

@@ -39,7 +39,7 @@ from sfumato.verify.statistics import span_of
 from sfumato.verify.tree_boxes import AxisShape, BoxEnds, StoredTree
 
 DOCUMENT, NODES = RECODINGS
-FORMAT = 1
+FORMAT, FORMAT_OF_RESTS = 1, 2
 OR_MISSING = " or missing"
 EXACT = 2**53
 MOST_DAYS = np.iinfo(np.int32).max
@@ -66,22 +66,27 @@ class ThresholdAxis:
     high: float
     grid: float | None
     has_missing: bool
+    is_closed: bool = False
+    """Labels begin with a value of their rows."""
 
     @property
     def shape(self) -> AxisShape:
         return AxisShape(math.nan, -math.inf if self.low > self.high else math.inf)
 
-    def cells(self, low: Floats, high: Floats, output: Output) -> dict[str, pa.Array]:
+    def cells(self, ends: BoxEnds, output: Output) -> dict[str, pa.Array]:
         """What boxes are published as, by column."""
-        name, kind = self.attribute.name, self.attribute.kind
+        name, kind, low, high = self.attribute.name, self.attribute.kind, ends.low, ends.high
         is_missing, is_first = np.isneginf(high), np.isnan(low) | np.isneginf(low)
-        first = np.where(is_first, self.low, self._after(np.where(is_first, 0, low)))
+        known = np.where(is_first, 0, low)
+        first = np.where(is_first, self.low, known if self.is_closed else self._after(known))
         last = np.where(np.isinf(high), self.high, high)
-        may_miss = np.isnan(low) & self.has_missing
+        may_miss = np.isnan(low) & self.has_missing if ends.missing is None else ends.missing & ~is_missing
         out: dict[str, pa.Array] = {}
         if output.has_labels:
             one, other = _write_numbers(first, kind), _write_numbers(last, kind)
-            opening = "[" if self.grid is not None else pc.if_else(pa.array(is_first), "[", "(")
+            opening = (
+                "[" if self.grid is not None or self.is_closed else pc.if_else(pa.array(is_first), "[", "(")
+            )
             label = pc.binary_join_element_wise(opening, one, ", ", other, "]", "")
             label = pc.if_else(pa.array(first == last), other, label)
             if may_miss.any():
@@ -116,9 +121,10 @@ class NodeAxis:
     def shape(self) -> AxisShape:
         return AxisShape(0.0, 0.0, len(self.labels))
 
-    def cells(self, low: Floats, _high: Floats, _output: Output) -> dict[str, pa.Array]:
+    def cells(self, ends: BoxEnds, _output: Output) -> dict[str, pa.Array]:
         """What boxes are published as: the label of their node."""
-        return {self.attribute.name: pa.array(self.labels, pa.string()).take(pa.array(low.astype(np.int64)))}
+        at = pa.array(ends.low.astype(np.int64))
+        return {self.attribute.name: pa.array(self.labels, pa.string()).take(at)}
 
     @property
     def ends(self) -> set[str | None]:
@@ -148,12 +154,15 @@ def _axis(entry: Any, attribute: Attribute) -> Axis:
     if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
         raise TypeError
     if attribute.is_ordered:
-        _expect_keys(entry, ORDERED_AXIS)
+        _expect_keys(entry, ORDERED_AXIS | ({"closed"} & entry.keys()))
         numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
         low, high, *grid = map(_finite, numbers)
-        return ThresholdAxis(attribute, low, high, grid[0] if grid else None, entry["missing"])
+        is_closed = entry.get("closed", False)
+        return ThresholdAxis(
+            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed is True
+        )
     _expect_keys(entry, TREE_AXIS)
     axis = NodeAxis(attribute, entry["labels"], entry["parent"])
     if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
@@ -232,7 +241,8 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
         has_file = not is_cuts and document["nodes"] == NODES
         if has_file != (folder / NODES).exists():
             raise Unfit(f"{NODES} is there without need, or is not there")
-        if document["format"] != FORMAT or document["output"] != str(policy.output):
+        has_rests = not is_cuts and document["format"] == FORMAT_OF_RESTS
+        if not (has_rests or document["format"] == FORMAT) or document["output"] != str(policy.output):
             raise Unfit("its format or output is another")
         quasi = policy.schema.quasi_identifiers
         entries = document["attributes"]
@@ -250,8 +260,8 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
                 return None
             rest = pq.read_table(folder / NODES, columns=[name for name in names if name not in known])
             nodes = pa.table({name: known[name] if name in known else rest.column(name) for name in names})
-            return _tree_recoding(nodes, axes)
-        return _tree_recoding(pa.table(document["nodes"]), axes)
+            return _tree_recoding(nodes, axes, has_rests=has_rests)
+        return _tree_recoding(pa.table(document["nodes"]), axes, has_rests=has_rests)
     except Hidden as error:
         raise Unfit(f"{NODES} holds {error}") from None
     except (InputError, OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError,
@@ -259,8 +269,8 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
         raise Unfit("it cannot be read") from None
 
 
-def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis]) -> ReadRecoding:
-    tree = StoredTree.of(nodes, [axis.shape for axis in axes])
+def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis], *, has_rests: bool) -> ReadRecoding:
+    tree = StoredTree.of(nodes, [axis.shape for axis in axes], has_rests=has_rests)
     return ReadRecoding(axes, tree.leaf_ends(), int(np.count_nonzero(tree.axis < 0)), is_tree=True)
 
 
@@ -299,7 +309,7 @@ class AxisCells:
 
     def __init__(self, axis: Axis, ends: BoxEnds, output: Output) -> None:
         self.kind = axis.attribute.kind
-        cells = axis.cells(ends.low, ends.high, output)
+        cells = axis.cells(ends, output)
         encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
         self.known = {name: column.dictionary for name, column in encoded.items()}
         places = {name: column.indices.to_numpy().astype(np.int64) for name, column in encoded.items()}

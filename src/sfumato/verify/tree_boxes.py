@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,15 +44,57 @@ class AxisShape:
 class BoxEnds:
     """The distinct ends that boxes have along one axis; in a hierarchy ``low`` is the node.
 
-    ``of_box`` says which of them each box has, None if each is a box of its own.
+    ``of_box`` says which of them each box has, None if each is a box of its own. ``missing`` says whether a missing cell
+    belongs to them; None: wherever nothing limits them below.
     """
 
     low: Floats
     high: Floats
     of_box: Any = None
+    missing: Any = None
 
 
 # ---- the nodes -------------------------------------------------------------------------------------
+
+LABEL_COLUMNS = ("low", "high", "missing", "value")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredLabels:
+    """What is published of leaves along one axis of thresholds: ends that their boxes are cut to.
+
+    A low or high end of null limits nothing. ``missing``: some rows lack a value; ``value``: some have one.
+    """
+
+    low: Floats
+    high: Floats
+    missing: NDArray[np.bool_]
+    value: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, nodes: pa.Table, a: int, is_leaf: NDArray[np.bool_]) -> StoredLabels:
+        """The labels along axis ``a``; Unfit if they are none."""
+        low, high, missing, value = (nodes.column(f"{name}_{a}").chunk(0) for name in LABEL_COLUMNS)
+        if not all(pa.types.is_boolean(flags.type) and not flags.null_count for flags in (missing, value)):
+            raise Unfit("its labels do not say where cells are missing")
+        ends = [end.cast(pa.float64()) for end in (low, high)]
+        flags = [flag.to_numpy(zero_copy_only=False) for flag in (missing, value)]
+        is_there = [end.is_valid().to_numpy(zero_copy_only=False) for end in ends]
+        if np.any((is_there[0] | is_there[1]) & ~flags[1]) or np.any((flags[0] | flags[1]) != is_leaf):
+            raise Unfit("a label stands where no group is, or a group has none")
+        first, last = (
+            end.fill_null(limit).to_numpy() for end, limit in zip(ends, (-math.inf, math.inf), strict=True)
+        )
+        return cls(first, last, flags[0], flags[1])
+
+    def narrow(self, ends: BoxEnds, leaves: Ints) -> BoxEnds:
+        """The ends of the leaves' boxes, cut to their labels."""
+        value = self.value[leaves]
+        low = np.where(value, np.fmax(ends.low[ends.of_box], self.low[leaves]), -math.inf)
+        high = np.where(value, np.minimum(ends.high[ends.of_box], self.high[leaves]), -math.inf)
+        lines = np.stack([low, high, self.missing[leaves].astype(np.float64)], axis=1)
+        known, of_box = np.unique(lines, axis=0, return_inverse=True)
+        return BoxEnds(known[:, 0], known[:, 1], of_box.reshape(-1), known[:, 2] > 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +108,19 @@ class StoredTree:
     n_children: Ints
     branch: Ints
     cover: Mapping[int, Ints]
+    otherwise: Ints | None = None
+    """Which child takes what no branch names; None in trees as published, which have no rests."""
+    labels: Mapping[int, StoredLabels] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, nodes: pa.Table, shapes: Sequence[AxisShape]) -> StoredTree:
+    def of(cls, nodes: pa.Table, shapes: Sequence[AxisShape], *, has_rests: bool = False) -> StoredTree:
         """The tree of these nodes; Unfit if they are none."""
         covered = [a for a, shape in enumerate(shapes) if not shape.has_thresholds]
+        ordered = [a for a, shape in enumerate(shapes) if shape.has_thresholds] if has_rests else []
         whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
-        if {*nodes.column_names} != {*whole, "threshold"} or not nodes.num_rows:
+        whole += ["otherwise"] if has_rests else []
+        labels = [f"{name}_{a}" for a in ordered for name in LABEL_COLUMNS]
+        if {*nodes.column_names} != {*whole, *labels, "threshold"} or not nodes.num_rows:
             raise Unfit("its nodes have other columns")
         if any(
             nodes.column(name).null_count or not pa.types.is_integer(nodes.column(name).type)
@@ -93,6 +141,8 @@ class StoredTree:
             found["n_children"],
             found["branch"],
             {a: found[f"cover_{a}"] for a in covered},
+            found.get("otherwise"),
+            {a: StoredLabels.of(nodes, a, found["axis"] < 0) for a in ordered},
         )
         if np.any(is_there & ~(is_split & has_thresholds)):
             raise Unfit("a threshold stands where nothing is split by one")
@@ -117,6 +167,7 @@ class StoredTree:
             and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
             and np.all(self.axis < len(self.shapes))
             and self.branch[0] == -1
+            and (self.otherwise is None or _are_children(self.otherwise, self.n_children))
         )
         if not is_tree:
             raise Unfit("its nodes are no tree")
@@ -133,7 +184,9 @@ class StoredTree:
         if np.any(is_ordered[split] & (count != 2)) or not is_in_place.all():
             raise Unfit("a threshold does not split in two")
         covers = [(cover, size[a]) for a, cover in self.cover.items()]
-        if np.any((branch < 0) | (branch >= size[above])) or any(
+        is_last = _within(count) == np.repeat(count, count) - 1
+        is_rest = (branch == -1) & is_last & ~is_ordered[above] & (self.otherwise is not None)
+        if np.any(((branch < 0) & ~is_rest) | (branch >= size[above])) or any(
             np.any((cover < -1) | (cover >= n)) for cover, n in covers
         ):
             raise Unfit("its nodes name a node of a hierarchy that is not there")
@@ -143,12 +196,13 @@ class StoredTree:
         inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
         points, place = self._points(inner)
         found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
-        return [
+        ends = [
             _threshold_ends(found, a, points[a], shape)
             if shape.has_thresholds
             else _node_ends(found.low[found.of_leaf[a]], self.cover[a][leaves])
             for a, shape in enumerate(self.shapes)
         ]
+        return [self.labels[a].narrow(own, leaves) if a in self.labels else own for a, own in enumerate(ends)]
 
     def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
         """The different thresholds along each axis, and the number of each node's."""
@@ -170,7 +224,13 @@ class StoredTree:
         is_first = np.zeros(len(axis), dtype=np.bool_)
         is_first[child] = within == 0
         end = np.where(is_ordered, place[parent], self.branch)
-        return Changes(parent, axis, is_ordered & is_first, end)
+        changes_nothing = ~is_ordered & (self.branch < 0)  # the rest has its parent's node
+        return Changes(parent, axis, is_ordered & is_first, end, changes_nothing)
+
+
+def _are_children(number: Ints, count: Ints) -> bool:
+    """Is each number that of a child, or -1?"""
+    return bool(np.all((number >= -1) & (number < np.maximum(count, 0))))
 
 
 def _within(count: Ints) -> Ints:
@@ -212,6 +272,8 @@ class Changes:
     axis: Ints
     is_high: NDArray[np.bool_]
     end: Ints
+    is_same: Any = False
+    """Where a node has its parent's piece."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,13 +299,15 @@ def leaf_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> Lea
     number = np.empty(n, dtype=np.int64)
     number[nodes] = numbers
     above, end, first = number[changes.parent[nodes]], changes.end[nodes], changes.axis[nodes] * n
+    is_same = None if changes.is_same is False else changes.is_same[nodes]
     own, changed, end_at = first + numbers, first + above, changes.is_high[nodes] * n + numbers
     pieces, ends = np.zeros((n_axes, n), dtype=np.int32), np.full((2, n), NO_END, dtype=np.int32)
     for here in levels if n > 1 else ():
         before = pieces.take(changed[here])
         for row in ends:
             row.take(before, out=row[here], mode="clip")  # the only mode that writes in place
-        ends.put(end_at[here], end[here])
+        new = here if is_same is None else np.flatnonzero(~is_same[here]) + here.start
+        ends.put(end_at[new], end[new])
         for row in pieces:
             row.take(above[here], out=row[here], mode="clip")
         pieces.put(own[here], numbers[here])

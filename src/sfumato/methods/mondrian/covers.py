@@ -28,14 +28,15 @@ class CodeEnds:
         low, high = np.empty((2, block.rows.shape[1]), dtype=np.int64)
         if len(block.rows):
             fill_ranges(block.rows, low, high)
-            self._widen(low[: self.n_axes], high[: self.n_axes])
+            self.widen(low[: self.n_axes], high[: self.n_axes])
 
     def merge(self, other: CodeEnds) -> None:
         """Add the rows that another one has seen."""
         if other.low is not None and other.high is not None:
-            self._widen(other.low, other.high)
+            self.widen(other.low, other.high)
 
-    def _widen(self, low: Ints, high: Ints) -> None:
+    def widen(self, low: Ints, high: Ints) -> None:
+        """Add rows that have these codes, and none outside."""
         self.low = low if self.low is None else np.minimum(self.low, low)
         self.high = high if self.high is None else np.maximum(self.high, high)
 

@@ -27,9 +27,9 @@ from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
 from sfumato.methods.mondrian.kernels.problem import (
     BLOCK,
     Cells,
-    ListedSplits,
     Scratch,
     Table,
+    new_listed_splits,
     pack_axes,
     work_of,
 )
@@ -317,23 +317,9 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
         top=np.zeros((n_recursive, largest_l), dtype=np.int64),
         n_top=np.zeros(n_recursive, dtype=np.int64),
         work=work_of(sensitive),
-        listed_splits=new_listed_splits(distinct, axes, words) if by_loss else None,
-    )
-
-
-def new_listed_splits(n_codes: int, axes: Axes, n_words: int) -> ListedSplits:
-    """Working space for the candidates of an axis that has at most so many codes."""
-    n, n_children = n_codes + len(axes.node_low), max(2, int(axes.n_children.max(initial=0)) + 1)
-    integers = (np.empty(n, dtype=np.int64) for _ in range(4))
-    words = (np.zeros(n_words, dtype=np.int64) for _ in range(3))
-    return ListedSplits(
-        *integers,
-        score=np.empty(n),
-        is_fine=np.empty(n, dtype=np.bool_),
-        stands=np.empty(n_children, dtype=np.bool_),
-        parts=np.empty((n_children, n_words), dtype=np.int64),
-        **dict(zip(("rest", "node", "missing"), words, strict=True)),
-        facts=np.empty(4, dtype=np.int64),
+        listed_splits=new_listed_splits(distinct + len(axes.node_low), max(2, children) + 1, words)
+        if by_loss
+        else None,
     )
 
 

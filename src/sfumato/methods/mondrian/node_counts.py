@@ -60,7 +60,8 @@ class SplitCriteria:
         """Words that sum up a code or a node, see ``kernels.frequency``."""
         has_labels = targets is not None and len(targets.label)
         has_labels = has_labels or any(not feature.is_number for feature in self.features)
-        self.table = information_table(TABLE) if has_labels else np.zeros(1, dtype=np.int64)
+        needs_table = has_labels or problem.loss is not None
+        self.table = information_table(TABLE) if needs_table else np.zeros(1, dtype=np.int64)
         self.score_type, self.lowest = problem.score_type, problem.lowest
         single = None if targets is None else targets.label if len(targets.label) else targets.number
         self.column = int(single[0].column) if single is not None and self.n_words == 2 else 0

@@ -14,6 +14,7 @@ from sfumato.engines.protocol import Block
 from sfumato.engines.reservoir import sample_codes
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.spans import NO_VALUE, pack_spans
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
@@ -141,18 +142,51 @@ class SampleState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoverPlan:
-    """Find the hierarchy nodes that cover all rows."""
+    """Find what covers all rows: hierarchy nodes, and if ``has_spans`` the spans of ordered axes."""
 
     axes: Axes
+    has_spans: bool = False
     n_bytes: int = 0
 
-    def new(self, _room: int, _spill: Spill | None) -> CodeEnds:
+    def new(self, _room: int, _spill: Spill | None) -> Covered:
         """No row yet."""
-        return CodeEnds(len(self.axes.is_tree))
+        n_axes = len(self.axes.is_tree)
+        return Covered(CodeEnds(n_axes), CodeEnds(n_axes), self.axes)
 
-    def answer(self, state: CodeEnds) -> Ints:
+    def answer(self, state: Covered) -> Ints:
         """The covers."""
-        return find_covers(self.axes, state.get())
+        ends = state.ends.get()
+        covers = find_covers(self.axes, ends)
+        if not self.has_spans:
+            return covers
+        missing = ~self.axes.is_tree & (self.axes.least_code > 0) & (ends[0] == 0)
+        least, greatest = state.values.low, state.values.high
+        assert least is not None
+        assert greatest is not None
+        return np.where(self.axes.is_tree, covers, pack_spans(least, greatest, missing))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covered:
+    """The state of a ``CoverPlan``: the ends of all codes, and of those that are no missing ones."""
+
+    ends: CodeEnds
+    values: CodeEnds
+    axes: Axes
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        self.ends.add(block)
+        codes = block.rows[:, : self.ends.n_axes].astype(np.int64)
+        is_value = codes >= self.axes.least_code
+        self.values.widen(
+            np.where(is_value, codes, NO_VALUE).min(axis=0), np.where(is_value, codes, 0).max(axis=0)
+        )
+
+    def merge(self, other: Covered) -> None:
+        """Add the rows of another state."""
+        self.ends.merge(other.ends)
+        self.values.merge(other.values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

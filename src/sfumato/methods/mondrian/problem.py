@@ -12,12 +12,7 @@ from sfumato.encoding.domain import Domain
 from sfumato.encoding.slices import Slices
 from sfumato.engines.protocol import EncodedTable
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.criteria import (
-    compile_queries,
-    compile_rules,
-    compile_targets,
-    list_tasks,
-)
+from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets, list_tasks
 from sfumato.methods.mondrian.kernels.problem import Cells, Loss, Queries, Rules, ScoreType, Targets
 from sfumato.methods.mondrian.kernels.scores import LOWEST
 from sfumato.methods.mondrian.prices import compile_loss, slice_numbers
@@ -94,5 +89,5 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
     return Problem(
         axes, targets, rules, cells, queries, loss,
         domains=table.domains, n_columns=table.n_columns,
-        slices=() if policy.published_numbers.kind == BOXES else slices,
+        slices=() if policy.published_numbers.kind == BOXES and loss is None else slices,
     )  # fmt: skip

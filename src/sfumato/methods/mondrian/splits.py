@@ -50,6 +50,7 @@ from sfumato.methods.mondrian.kernels.counted import (
 from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
 from sfumato.methods.mondrian.kernels.statistics import Bins
+from sfumato.methods.mondrian.loss_splits import EdgePlan, EdgeStatistics, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
 from sfumato.table.spill import Spill
@@ -133,8 +134,8 @@ class ChoosePlan:
         return Choice(splitter.result, splitter.covers) if splitter.is_decided else state
 
 
-Plan = CountPlan | CandidatePlan
-State = NodeCounts | CandidateStatistics
+Plan = CountPlan | CandidatePlan | EdgePlan
+State = NodeCounts | CandidateStatistics | EdgeStatistics
 
 
 class Splitter:
@@ -208,12 +209,17 @@ class Splitter:
     def _choose(self) -> Generator[Plan, State, None]:
         axes, rules = self.criteria.axes, self.criteria.rules
         can_split = self.n_rows >= max(2 * rules.least_rows, 2)
-        open_axes = np.flatnonzero(axes.may_split & (self.low < self.high)) if can_split else NO_INTS
+        by_loss = self.criteria.loss is not None
+        is_open = axes.may_split & ((self.low < self.high) | (by_loss & (axes.least_code > 0)))
+        open_axes = np.flatnonzero(is_open) if can_split else NO_INTS
         unknown = axes.is_tree & ~self.is_exact
         unknown[open_axes] = False
         if not (len(open_axes) or unknown.any()):
             return
-        known = NodeRange(self.low.copy(), self.high.copy(), self.cover, self.is_exact, None)
+        first = (
+            np.where(axes.least_code > 0, 0, self.low) if by_loss else self.low.copy()
+        )  # missing is counted, too
+        known = NodeRange(first, self.high.copy(), self.cover, self.is_exact, None)
         counts = yield CountPlan(
             self.criteria, known, self.n_rows, tuple(open_axes.tolist()), bool(unknown.any())
         )
@@ -223,6 +229,9 @@ class Splitter:
         self.counts = counts if counts.can_subtract else None
 
     def _choose_from(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+        if self.criteria.loss is not None:
+            yield from self._choose_by_loss(counts)
+            return
         self._note(counts)
         for purpose in self._purposes():
             best = yield from self._find_best(purpose, counts)
@@ -233,6 +242,21 @@ class Splitter:
                 return
             if best is None and purpose is Purpose.SCORE:
                 return
+
+    def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+        """The split that saves most, see ``LossChooser``; ranges stay those of boxes."""
+        if not counts.plan.axes:
+            return
+        here = NodeRange(self.low, self.high, self.cover, self.is_exact, None)
+        found = yield from LossChooser(self.criteria, here, self.n_rows, counts).choose()
+        if found is not None:
+            children = [
+                here.child(self.criteria.axes, found.axis, found.threshold, branch)
+                for branch in found.branches
+            ]
+            self.result = Split(
+                found.axis, found.threshold, found.branches, found.sizes, NO_INTS, children, found.otherwise
+            )
 
     def _note(self, counts: NodeCounts) -> None:
         """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""

@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 def make_leaf(n_rows: int) -> Nodes:
     """A tree of one leaf."""
-    fields = {name: -1 for name in Nodes._fields} | {"n_children": 0, "start": 0, "end": n_rows}
+    fields = dict.fromkeys(Nodes._fields, -1) | {"n_children": 0, "start": 0, "end": n_rows}
     return Nodes(**{name: np.array([value]) for name, value in fields.items()})
 
 

@@ -407,9 +407,13 @@ class TreeRun:
     def _publish_large_group(self, leaf: Leaf, rows: Rows) -> Iterator[Piece]:
         """Hand over a group; if it cannot be loaded at once, in parts and in random order."""
         assert leaf.covers is not None
+        covers = leaf.covers
+        if self.problem.slices:
+            asked = Asked([CoverPlan(self.problem.axes, has_spans=True)])
+            (covers,) = self.engine.gather(rows, asked, stage="counting")
         work = LargeGroup(
             leaf.node,
-            leaf.covers,
+            covers,
             self._top.path(leaf.node),
             self._plan_recoding(),
             {} if rows.n_rows <= self.room.rows else self._compute_statistics(rows),
@@ -430,9 +434,7 @@ class TreeRun:
             domain if not isinstance(domain, OrderedDomain) or own is None else own.widen(domain)
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
-        return RecodingPlan(
-            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices
-        )
+        return RecodingPlan(domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices)
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
         """Move rows into parts."""

@@ -19,6 +19,15 @@ from sfumato.methods.mondrian.kernels.cells import (
     walk_squares,
 )
 from sfumato.methods.mondrian.kernels.choose import choose_axis, take_balanced, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.loss import (
+    first_step,
+    last_step,
+    list_nodes,
+    list_thresholds,
+    nothing_yet,
+    step_of,
+    take_all_children,
+)
 from sfumato.methods.mondrian.kernels.scores import (
     gains_too_little,
     score_of_children,
@@ -73,6 +82,37 @@ def score_parts(words, node, targets, table, scores):
 def is_gain_too_little(score, unsplit, n, gain_scale, least_gain):
     """``gains_too_little``."""
     return gains_too_little(score, unsplit, n, gain_scale, least_gain)
+
+
+# ---- loss ------------------------------------------------------------------------------------------
+
+
+@kernel
+def steps_of(axis, least, greatest, low, high, grid, loss, out):
+    """What ``list_thresholds`` must know of a node: the ends of its values and of its box are given by codes."""
+    out[0], out[1] = step_of(least, axis, grid, loss), step_of(greatest, axis, grid, loss)
+    out[2], out[3] = first_step(low, axis, grid, loss), last_step(high, axis, grid, loss)
+
+
+@kernel
+def thresholds_by_loss(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch):
+    """``list_thresholds`` of a stretch, whose last code only says what comes next."""
+    return list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch)
+
+
+@kernel
+def nodes_by_loss(axis, top, m, n, node, grid, targets, rules, loss, table, scratch):
+    """``list_nodes``."""
+    return list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch)
+
+
+@kernel
+def children_by_loss(axis, top, m, n, node, grid, targets, loss, table, scratch, stands):
+    """``take_all_children``, of which these stand alone."""
+    for child in range(stands.shape[0]):
+        scratch.listed_splits.stands[child] = stands[child]
+    best = nothing_yet(n)
+    return take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best)
 
 
 # ---- cells -----------------------------------------------------------------------------------------

@@ -314,7 +314,10 @@ def divide_in_two(part, split, goes_left, grid, node, nodes, n_nodes):
 
 @inner(borrows=True)
 def divide_by_children(part, axis, top, grid, rules, node, nodes, n_nodes, scratch):
-    """Carry out a split into the children of ``top`` that stand alone, and the rest: (parts, the child for unseen values)."""
+    """Carry out a split into the children of ``top`` that stand alone, and the rest.
+
+    Returns (how many parts there are, which of them takes values that are not here).
+    """
     parent, stands, key = grid.node[top], scratch.listed_splits.stands, scratch.key
     n_parts = fill_children(part, axis, top, grid, scratch)
     for j in range(n_parts):
@@ -354,9 +357,10 @@ def divide_by_children(part, axis, top, grid, rules, node, nodes, n_nodes, scrat
 @inner(borrows=True)
 def divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch):
     """Carry out a split by loss and append the children: (how many there are, the last code that goes left)."""
-    n = part.shape[0]
     if split.kind == CHILDREN:
-        m, otherwise = divide_by_children(part, split.axis, split.number, grid, rules, node, nodes, n_nodes, scratch)
+        m, otherwise = divide_by_children(
+            part, split.axis, split.number, grid, rules, node, nodes, n_nodes, scratch
+        )
         threshold = split.number
     else:
         goes_left, m = False, np.int64(2)
@@ -401,7 +405,9 @@ def threshold_takes_missing(part, split, grid):
 
 
 @kernel
-def fill_subtree(rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, loss, table, scratch):
+def fill_subtree(
+    rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, loss, table, scratch
+):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
 
     rows     (n, columns) uint32  IN+OUT  put in the order of the leaves

@@ -56,7 +56,6 @@ from sfumato.methods.mondrian.kernels.problem import (
 )
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
 
-
 # ---- labels of numbers -----------------------------------------------------------------------------
 
 
@@ -276,7 +275,7 @@ def take_best(axis, kind, n_listed, n, is_checked, listed, best):
 
 
 @inner(borrows=True)
-def take_all_children(axis, top, m, n, node, grid, targets, rules, loss, table, scratch, best):
+def take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best):
     """The division into the children of ``top`` that stand alone, and the rest, if it beats ``best``; else ``best``.
 
     scratch.listed_splits.stands   (children of the axis,) does each child satisfy the requirement alone?   IN
@@ -365,7 +364,13 @@ def fill_order(part, axis, m, scratch):
 @inner(borrows=True)
 def fill_fine_thresholds(part, axis, m, n_listed, n_missing, rules, scratch):
     """Which of the thresholds that are listed are allowable, all of them at once; rows are walked twice or four times."""
-    listed, order, key, ends, n = scratch.listed_splits, scratch.order, scratch.key, scratch.place, part.shape[0]
+    listed, order, key, ends, n = (
+        scratch.listed_splits,
+        scratch.order,
+        scratch.key,
+        scratch.place,
+        part.shape[0],
+    )
     fill_order(part, axis, m, scratch)
     for t in range(m):
         ends[t] = scratch.total[0, t]
@@ -400,9 +405,7 @@ def fill_fine_nodes(part, axis, n_listed, grid, rules, scratch):
 
 @inner(borrows=True)
 def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
-    """Which children of ``top`` satisfy the requirement alone; returns whether the others do together, if there are any.
-
-    """
+    """Which children of ``top`` satisfy the requirement alone; returns whether the others do together, if any are left."""
     code, rows_to, listed, parent = scratch.code, scratch.total[0], scratch.listed_splits, grid.node[top]
     n_parts, i = np.int64(0), np.int64(0)
     while i < m:
@@ -445,11 +448,15 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
     node, missing, facts = listed.node, listed.missing, listed.facts
     if not grid.axis[axis].is_tree:
         fill_facts(axis, m, bounds, missing[0], grid, loss, scratch.code, facts)
-        n_listed = list_thresholds(axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch)
+        n_listed = list_thresholds(
+            axis, m, n, facts, missing, node, grid, targets, rules, loss, table, scratch
+        )
         found = take_best(axis, THRESHOLD, n_listed, n, False, listed, best)
         if sensitive is None or found.axis != axis:
             return found
-        if two_parts_hold(part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch):
+        if two_parts_hold(
+            part, found, missing_goes_left(found, missing[0], m, scratch), grid, rules, scratch
+        ):
             return found
         fill_fine_thresholds(part, axis, m, n_listed, missing[0], rules, scratch)
         return take_best(axis, THRESHOLD, n_listed, n, True, listed, best)
@@ -458,7 +465,7 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
         top = cover(grid, top, scratch.code[0], scratch.code[m - 1])
     rest_holds = fill_stands(part, axis, top, m, grid, rules, sensitive, scratch)
     if rest_holds and (loss.has_rest or all_stand(top, m, grid, scratch)):
-        best = take_all_children(axis, top, m, n, node, grid, targets, rules, loss, table, scratch, best)
+        best = take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best)
     if not loss.has_rest:
         return best
     n_listed = list_nodes(axis, top, m, n, node, grid, targets, rules, loss, table, scratch)
@@ -474,10 +481,10 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
 @inner(borrows=True)
 def all_stand(top, m, grid, scratch):
     """Does every child that has rows stand alone, see ``fill_stands``?"""
+    found = True
     for i in range(m):
-        if not scratch.listed_splits.stands[child_of(grid.node[top], grid, scratch.code[i])]:
-            return False
-    return True
+        found = found and scratch.listed_splits.stands[child_of(grid.node[top], grid, scratch.code[i])]
+    return found
 
 
 @inner(borrows=True)

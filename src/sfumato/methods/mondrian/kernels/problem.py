@@ -245,7 +245,9 @@ class LossSplit(NamedTuple):
 
     axis: int
     kind: int
-    number: int  # the last code that goes left, or the hierarchy node: that is told apart, or whose children part
+    number: (
+        int  # the last code that goes left, or the hierarchy node: that is told apart, or whose children part
+    )
     score: float
     largest: int  # rows of its largest part
 
@@ -265,6 +267,18 @@ class ListedSplits(NamedTuple):
     node: NDArray[np.int64]  # (words,) of all rows
     missing: NDArray[np.int64]  # (words,) of the rows that lack a value
     facts: NDArray[np.int64]  # (4,) see ``list_thresholds``
+
+
+def new_listed_splits(n_candidates: int, n_parts: int, n_words: int) -> ListedSplits:
+    """Working space for so many candidates of an axis, into so many parts."""
+    number, first, last, n_first = np.empty((4, n_candidates), dtype=np.int64)
+    rest, node, missing = np.zeros((3, n_words), dtype=np.int64)
+    return ListedSplits(
+        number, first, last, n_first,
+        score=np.empty(n_candidates), is_fine=np.empty(n_candidates, dtype=np.bool_),
+        stands=np.empty(n_parts, dtype=np.bool_), parts=np.empty((n_parts, n_words), dtype=np.int64),
+        rest=rest, node=node, missing=missing, facts=np.empty(4, dtype=np.int64),
+    )  # fmt: skip
 
 
 class BestSplit(NamedTuple):
