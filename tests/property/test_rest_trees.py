@@ -172,6 +172,10 @@ class Case:
     rest: bool
 
     def policy(self, **mondrian: Any) -> dict[str, Any]:
+        """The policy for no task, by loss; with options of Mondrian."""
+        return self.policy_without_criterion(criterion="loss", **mondrian)
+
+    def policy_without_criterion(self, **mondrian: Any) -> dict[str, Any]:
         weighed = {
             name: {} if self.weights[name] == 1 else {"weight": self.weights[name]} for name in self.quasi
         }
@@ -181,7 +185,7 @@ class Case:
         return {
             "attributes": attributes,
             "require": [requirement.as_policy() for requirement in self.requirements],
-            "method": {"mondrian": {"criterion": "loss", "rest": self.rest, "refine": "none", **mondrian}},
+            "method": {"mondrian": {"rest": self.rest, "refine": "none", **mondrian}},
             "output": {"numbers": self.numbers},
         }
 
@@ -295,9 +299,8 @@ def test_with_a_class_they_are_those_of_the_twin_s_mixed_score(
 ) -> None:
     task = naive.Task([row["class"] for row in case.rows])
     expected = case.expect(case.twin(tasks=[task], loss_weight=float(loss_weight), chance=chance))
-    policy = case.policy(**{"loss-weight": loss_weight, "chance": chance}) | {
-        "workload": [{"classify": "class"}]
-    }
+    options = {"loss-weight": loss_weight, "chance": chance}
+    policy = case.policy_without_criterion(**options) | {"workload": [{"classify": "class"}]}
     assert case.read(sf.publish(case.table(), policy).table) == expected
 
 
