@@ -70,7 +70,7 @@ class NumberAxis:
 
     @property
     def has_missing(self) -> bool:
-        return len(self.position) > 0 and self.position[0] == MISSING_KEY
+        return bool(self.position[0] == MISSING_KEY)
 
     @property
     def n_levels(self) -> int:
@@ -85,19 +85,24 @@ class NumberAxis:
     def top(self) -> int:
         return self.n_levels - 1
 
-    def levels_of(self, low: Ints, high: Ints, missing: Bools) -> Ints:
-        """The least level whose cells are as wide as each label, and hold missing if the label does.
+    def levels_by_place(self, low: Ints, high: Ints, missing: Bools) -> Ints:
+        """The least level with a cell that contains each label."""
+        return self._levels(low ^ high, low, high, missing)
 
-        Cells stand where they stand: a label need not lie in one cell of this level.
-        """
-        levels = np.array([max(0, width).bit_length() for width in (high - low).tolist()], dtype=np.int64)
-        return np.where(missing & (high >= low), self.top, levels)
+    def levels_by_width(self, low: Ints, high: Ints, missing: Bools) -> Ints:
+        """The least level whose cells are as wide as each label, wherever they stand, and hold missing if it does."""
+        return self._levels(high - low, low, high, missing)
+
+    def _levels(self, differs: Ints, low: Ints, high: Ints, missing: Bools) -> Ints:
+        is_alone = high < low
+        n_bits = np.frexp(np.where(is_alone, 0, differs))[1].astype(np.int64)
+        return np.where(missing & ~is_alone, self.top, n_bits)
 
     def keys(self, level: int, codes: NDArray[Any]) -> Ints:
         """The cell of each code."""
         if level == self.top:
             return np.zeros(len(codes), dtype=np.int64)
-        return self.position[codes] >> level  # -1 stays -1
+        return np.asarray(self.position[codes] >> level)  # -1 stays -1
 
     def cut(self, level: Any, key: Ints) -> tuple[Ints, Ints]:
         """First and last step of each cell, inside the block's range; nothing known of one that is missing alone."""
@@ -152,7 +157,7 @@ class TreeAxis:
     def top(self) -> int:
         return self.n_levels - 1
 
-    def levels_of(self, low: Ints, _high: Ints, _missing: Bools) -> Ints:
+    def levels_by_place(self, low: Ints, _high: Ints, _missing: Bools) -> Ints:
         """The least level with a cell that contains each label."""
         nodes, which = np.unique(low, return_inverse=True)
         levels = np.full(len(nodes), self.top)
@@ -160,6 +165,8 @@ class TreeAxis:
             cell = self.keys(level, self.axes.node_low[nodes])
             levels[self.axes.node_high[cell] >= self.axes.node_high[nodes]] = level
         return levels[which]
+
+    levels_by_width = levels_by_place
 
     def keys(self, level: int, codes: NDArray[Any]) -> Ints:
         """The cell of each code."""

@@ -3,8 +3,9 @@
 The tree divides rows and never pools them again, so that every leaf may keep up to k - 1 rows too many. The list begins
 anew with all rows of a block, but only at the levels that the leaves of the tree have come to:
 
-1. Each leaf has a level vector: for each quasi-identifier the least level that can hold its label. The top vector, one
-   cell for all rows, is added.
+1. Each leaf has a level vector: for each quasi-identifier the least level with a cell that contains its label. A range of
+   numbers may lie across the border of two cells; so each leaf has a second vector, with the least level whose cells are
+   as wide as its ranges. The top vector, one cell for all rows, is added.
 2. The vectors are ordered by the total price of the block's rows at these levels, ties by the levels themselves.
 3. For each vector in turn the rows that are left are grouped into its cells. Cells that satisfy the requirement are
    published and take their rows.
@@ -35,7 +36,6 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.kernels.decision_list import (
-    NOBODY,
     CellKeys,
     RowsOfCombinations,
     SweepScratch,
@@ -53,6 +53,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 WORD_BITS = 64
+
+SPARSE = 4
+"""Codes are counted in place, if there are at most so many per row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,14 +109,18 @@ def refine(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBloc
 
     rows   (n, columns) codes of the quasi-identifiers, then of sensitive values, in the order of the leaves
     """
+    refined = make_list(rows, leaves, problem)
+    return refined if refined.price < refined.tree_price else None
+
+
+def make_list(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBlock:
+    """The decision list of a block, whatever it costs."""
     if len(problem.rules.tests):
         raise InternalError("A decision list is made of all rows, not of a sample.")
-    tree_price = price_tree(rows, leaves, problem)
     block = _Block.of(rows, problem)
     vectors = order_vectors(vectors_of(leaves.labels, problem.levels), block)
     published, cell = block.sweep(vectors)
-    refined = block.publish(vectors, published, cell, tree_price)
-    return refined if refined.price < tree_price else None
+    return block.publish(vectors, published, cell, price_tree(rows, leaves, problem))
 
 
 # ---- prices ----------------------------------------------------------------------------------------
@@ -153,12 +160,12 @@ def price_tree(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> int:
 
 def vectors_of(labels: GroupLabels, levels: Sequence[LevelAxis]) -> Ints:
     """The distinct level vectors of these labels and the top vector, in lexicographic order."""
-    found = [
-        axis.levels_of(labels.low[:, a], labels.high[:, a], labels.missing[:, a])
-        for a, axis in enumerate(levels)
-    ]
-    vectors = np.stack([*found], axis=1)
-    return np.unique(np.vstack([vectors, [axis.top for axis in levels]]), axis=0)
+    by_place, by_width = [], []
+    for axis, *ends in zip(levels, labels.low.T, labels.high.T, labels.missing.T, strict=True):
+        by_place.append(axis.levels_by_place(*ends))
+        by_width.append(axis.levels_by_width(*ends))
+    top = [axis.top for axis in levels]
+    return np.unique(np.vstack([np.stack(by_place, axis=1), np.stack(by_width, axis=1), top]), axis=0)
 
 
 def order_vectors(vectors: Ints, block: _Block) -> Ints:
@@ -167,7 +174,7 @@ def order_vectors(vectors: Ints, block: _Block) -> Ints:
     for a, column in enumerate(block.columns):
         for level in np.unique(vectors[:, a]).tolist():
             widths = column.axis.widths(level, column.codes)
-            steps = int(np.dot(widths, column.count(block)))
+            steps = int(np.dot(widths, column.count_rows(block)))
             price[vectors[:, a] == level] += steps * int(block.problem.prices[a])
     return vectors[np.argsort(price, kind="stable")]
 
@@ -182,7 +189,7 @@ class _Column(NamedTuple):
     axis: LevelAxis
     codes: Ints  # a code for each value
 
-    def count(self, block: _Block) -> Ints:
+    def count_rows(self, block: _Block) -> Ints:
         """How many rows have each value."""
         n_rows = np.bincount(block.values[:, self.a], block.n_rows, len(self.codes))
         return n_rows.astype(np.int64)
@@ -195,19 +202,21 @@ class _Column(NamedTuple):
 
 def _compress(codes: NDArray[np.uint32], axis: LevelAxis) -> tuple[Ints, NDArray[np.uint32]]:
     """A code of each value that occurs, and the value of each row; codes at one position are one value."""
-    greatest = int(codes.max())
-    if greatest < 4 * len(codes):
-        used = np.flatnonzero(np.bincount(codes))
-        place = np.empty(greatest + 1, dtype=np.uint32)
-    else:
-        used, codes = np.unique(codes, return_inverse=True)
-        used, place = used.astype(np.int64), np.empty(len(used), dtype=np.uint32)
-    where = used if greatest < 4 * len(codes) else np.arange(len(used))
+    used, place = _distinct_codes(codes)
     is_new = np.ones(len(used), dtype=np.bool_)
     if isinstance(axis, NumberAxis):
         is_new[1:] = np.diff(axis.position[used]) != 0
-    place[where] = np.cumsum(is_new) - 1
-    return used[is_new], place[codes]
+    return used[is_new], (np.cumsum(is_new) - 1).astype(np.uint32)[place]
+
+
+def _distinct_codes(codes: NDArray[np.uint32]) -> tuple[Ints, Ints]:
+    """The same as ``np.unique`` gives; counted, not sorted, if the codes are not much greater than the rows are many."""
+    greatest = int(codes.max())
+    if greatest > SPARSE * len(codes):
+        used, place = np.unique(codes, return_inverse=True)
+        return used.astype(np.int64), place
+    is_used = np.bincount(codes) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,16 +271,14 @@ class _Block:
         n = sweep(self.values.copy(), keys, by_combination, least_rows, rules, scratch, published, cell)
         return published[:n], cell
 
-    def publish(
-        self, vectors: Ints, published: Ints, cell: NDArray[np.int32], tree_price: int
-    ) -> RefinedBlock:
+    def publish(self, vectors: Ints, published: Ints, cell: NDArray[Any], tree_price: int) -> RefinedBlock:
         """Put the cells in order, take back those that the pool needs, and label what stays."""
         levels = vectors[published[:, 0]]
         keys = self._keys(levels, published[:, 1])
         order = np.lexsort((*keys.T[::-1], published[:, 0]))
-        new = np.full(len(order) + 1, len(order), dtype=np.int64)  # also of cell -1: the pool comes last
-        new[order] = np.arange(len(order))
-        cell = new[cell]
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        cell = np.append(place, len(order))[cell]  # -1 is the last: the pool
         n_kept = self._count_kept(cell, len(order))
         cell = np.minimum(cell, n_kept)
         levels, keys = levels[order[:n_kept]], keys[order[:n_kept]]
@@ -310,7 +317,8 @@ class _Block:
         n_groups, n_axes = len(levels) + 1, len(self.columns)
         order = np.argsort(cell, kind="stable")
         start = np.searchsorted(cell[order], np.arange(n_groups + 1))
-        if start[-2] == start[-1]:  # nobody is left over: the pool's label covers the block
+        is_empty = start[-2] == start[-1]
+        if is_empty:  # nobody is left over: the pool's label covers the block
             order, start = np.append(order, order), np.append(start[:-1], 2 * len(order))
         least, greatest, missing = np.empty((3, n_groups, n_axes), dtype=np.int64)
         has_missing = np.array([column.has_missing for column in self.columns])
@@ -321,7 +329,10 @@ class _Block:
             if isinstance(column.axis, NumberAxis):
                 ends = (least[:, a], greatest[:, a])
                 low[:, a], high[:, a] = _narrow(column, *ends, levels[:, a], keys[:, a])
-        return GroupLabels(low, high, missing > 0), missing
+        labels = GroupLabels(low, high, missing > 0)
+        if is_empty:
+            missing[-1] = 0
+        return labels, missing
 
     def _cover(self, least: Ints, greatest: Ints) -> Ints:
         """The least hierarchy nodes that cover these values, -1 on axes of numbers."""
@@ -372,6 +383,3 @@ def _pack_keys(columns: Sequence[_Column], vectors: Ints) -> CellKeys:
         shift += n_bits
     packed: NDArray[Any] = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
     return CellKeys(packed, start, np.array(words, dtype=np.int64), word + 1)
-
-
-assert NOBODY == -1  # ``publish`` takes it for an index

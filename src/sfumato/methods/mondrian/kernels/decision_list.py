@@ -22,7 +22,9 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 class CellKeys(NamedTuple):
     """What the key of a cell is made of: its parts for each axis, in as many words as they need."""
 
-    part: NDArray[np.uint64]  # part of a value, at its place in the word; those of a level one after the other
+    part: NDArray[
+        np.uint64
+    ]  # part of a value, at its place in the word; those of a level one after the other
     start: NDArray[np.int64]  # (vectors, axes) where the parts of this level begin, -1 at the top: no part
     word: NDArray[np.int64]  # (axes,) the word that the parts of an axis stand in
     n_words: int
@@ -44,7 +46,9 @@ class SweepScratch(NamedTuple):
     count: NDArray[np.int64]  # (combinations,) rows of each cell
     cell: NDArray[np.int32]  # (combinations,) cell of each combination that is left
     number: NDArray[np.int32]  # (combinations,) number of each cell once it is published, else NOBODY
-    place: NDArray[np.int64]  # (combinations,) where the rows of a cell begin in ``listed``, then where they end
+    place: NDArray[
+        np.int64
+    ]  # (combinations,) where the rows of a cell begin in ``listed``, then where they end
     listed: NDArray[np.int64]  # (rows,) rows of cells that are tested; none if only their number counts
     values: NDArray[np.int64]  # as in ``problem.Scratch``
     work: NDArray[np.int64]
@@ -128,16 +132,14 @@ def slot_of(key, shift):
 @inner(borrows=True, inlines=True)
 def are_equal(one, other):
     """Are both keys the same?"""
+    same = True
     for w in range(one.shape[0]):
-        if one[w] != other[w]:
-            return False
-    return True
+        same = same and one[w] == other[w]
+    return same
 
 
 @inner(borrows=True)
-def publish_cells(
-    left, n_left, n_cells, n_published, vector, table, least_rows, rules, scratch, published
-):
+def publish_cells(left, n_left, n_cells, n_published, vector, table, least_rows, rules, scratch, published):
     """Number the cells that satisfy the requirement, from ``n_published`` on; returns the next number."""
     count, number = scratch.count, scratch.number
     if needs_rows(rules.sensitive):
