@@ -52,7 +52,7 @@ class GroupLabels(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberAxis:
+class NumberLevels:
     """A column of numbers or dates, in steps from its lower bound.
 
     position      (codes,) the steps of each code, never descending; -1 for missing, which is code 0 then
@@ -76,7 +76,7 @@ class NumberAxis:
     def n_levels(self) -> int:
         """One for each width up to all steps, and one more if missing can stand beside all values.
 
-        >>> NumberAxis(np.arange(9), 8, 1, 0, 8).n_levels, NumberAxis(np.arange(-1, 8), 7, 1, 0, 7).n_levels
+        >>> NumberLevels(np.arange(9), 8, 1, 0, 8).n_levels, NumberLevels(np.arange(-1, 8), 7, 1, 0, 7).n_levels
         (5, 5)
         """
         return self.n_steps.bit_length() + 1 + self.has_missing
@@ -123,7 +123,7 @@ class NumberAxis:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeAxis:
+class TreeLevels:
     """A column with a hierarchy: axis ``axis`` of ``axes``."""
 
     axes: Axes
@@ -179,4 +179,4 @@ class TreeAxis:
         return self.axes.node_high[node] - self.axes.node_low[node] - 1
 
 
-LevelAxis = NumberAxis | TreeAxis
+AxisLevels = NumberLevels | TreeLevels

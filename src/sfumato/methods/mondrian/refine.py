@@ -45,7 +45,7 @@ from sfumato.methods.mondrian.kernels.decision_list import (
 )
 from sfumato.methods.mondrian.kernels.grow import fill_covers
 from sfumato.methods.mondrian.kernels.problem import VALUES, VARIANCE, Rules, Table, pack_axes, table, work_of
-from sfumato.methods.mondrian.levels import MISSING_KEY, GroupLabels, LevelAxis, NumberAxis, TreeAxis
+from sfumato.methods.mondrian.levels import MISSING_KEY, AxisLevels, GroupLabels, NumberLevels, TreeLevels
 from sfumato.table.combinations import number_combinations
 
 Codes = NDArray[np.uint32]
@@ -68,7 +68,7 @@ class ListProblem:
     """
 
     axes: Axes
-    levels: tuple[LevelAxis, ...]
+    levels: tuple[AxisLevels, ...]
     prices: Ints
     rules: Rules
 
@@ -133,7 +133,7 @@ def price_groups(labels: GroupLabels, n_rows: Ints, missing: Ints, problem: List
     """
     total = np.zeros(len(n_rows), dtype=np.int64)
     for a, axis in enumerate(problem.levels):
-        if isinstance(axis, TreeAxis):
+        if isinstance(axis, TreeLevels):
             node = labels.low[:, a]
             lost = n_rows * (problem.axes.node_high[node] - problem.axes.node_low[node] - 1)
         else:
@@ -148,7 +148,7 @@ def price_tree(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> int:
     """What the labels of the tree's leaves cost."""
     missing = np.zeros((len(leaves.start), len(problem.levels)), dtype=np.int64)
     for a, axis in enumerate(problem.levels):
-        if isinstance(axis, NumberAxis) and axis.has_missing:
+        if isinstance(axis, NumberLevels) and axis.has_missing:
             before = np.append(0, np.cumsum(rows[:, a] == 0))
             missing[:, a] = before[leaves.end] - before[leaves.start]
     n_rows = leaves.end - leaves.start
@@ -158,7 +158,7 @@ def price_tree(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> int:
 # ---- level vectors ---------------------------------------------------------------------------------
 
 
-def vectors_of(labels: GroupLabels, levels: Sequence[LevelAxis]) -> Ints:
+def vectors_of(labels: GroupLabels, levels: Sequence[AxisLevels]) -> Ints:
     """The distinct level vectors of these labels and the top vector, in lexicographic order."""
     by_place, by_width = [], []
     for axis, *ends in zip(levels, labels.low.T, labels.high.T, labels.missing.T, strict=True):
@@ -186,7 +186,7 @@ class _Column(NamedTuple):
     """One quasi-identifier of a block: only the values that occur, in order."""
 
     a: int
-    axis: LevelAxis
+    axis: AxisLevels
     codes: Ints  # a code for each value
 
     def count_rows(self, block: _Block) -> Ints:
@@ -197,14 +197,14 @@ class _Column(NamedTuple):
     @property
     def has_missing(self) -> bool:
         """Is the first value missing?"""
-        return isinstance(self.axis, NumberAxis) and self.axis.position[self.codes[0]] == MISSING_KEY
+        return isinstance(self.axis, NumberLevels) and self.axis.position[self.codes[0]] == MISSING_KEY
 
 
-def _compress(codes: NDArray[np.uint32], axis: LevelAxis) -> tuple[Ints, NDArray[np.uint32]]:
+def _compress(codes: NDArray[np.uint32], axis: AxisLevels) -> tuple[Ints, NDArray[np.uint32]]:
     """A code of each value that occurs, and the value of each row; codes at one position are one value."""
     used, place = _distinct_codes(codes)
     is_new = np.ones(len(used), dtype=np.bool_)
-    if isinstance(axis, NumberAxis):
+    if isinstance(axis, NumberLevels):
         is_new[1:] = np.diff(axis.position[used]) != 0
     return used[is_new], (np.cumsum(is_new) - 1).astype(np.uint32)[place]
 
@@ -326,7 +326,7 @@ class _Block:
         covers = self._cover(least, greatest)
         low, high = covers, np.full(covers.shape, -1, dtype=np.int64)
         for a, column in enumerate(self.columns):
-            if isinstance(column.axis, NumberAxis):
+            if isinstance(column.axis, NumberLevels):
                 ends = (least[:, a], greatest[:, a])
                 low[:, a], high[:, a] = _narrow(column, *ends, levels[:, a], keys[:, a])
         labels = GroupLabels(low, high, missing > 0)
@@ -338,7 +338,7 @@ class _Block:
         """The least hierarchy nodes that cover these values, -1 on axes of numbers."""
         ends = np.zeros((2 * len(least), least.shape[1]), dtype=np.uint32)
         for a, column in enumerate(self.columns):
-            if isinstance(column.axis, TreeAxis):
+            if isinstance(column.axis, TreeLevels):
                 ends[0::2, a] = column.codes[least[:, a]]
                 ends[1::2, a] = column.codes[greatest[:, a]]
         start = np.arange(0, len(ends), 2)
@@ -350,7 +350,7 @@ class _Block:
 def _narrow(column: _Column, least: Ints, greatest: Ints, levels: Ints, keys: Ints) -> tuple[Ints, Ints]:
     """Ranges of numbers to publish, those of the cells and of the pool; 0 and -1 for missing alone."""
     axis = column.axis
-    assert isinstance(axis, NumberAxis)
+    assert isinstance(axis, NumberLevels)
     is_missing = greatest < least
     position = axis.position[column.codes]
     low, high = axis.narrow(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import naive_list as naive
@@ -26,7 +27,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     SensitiveRules,
     table,
 )
-from sfumato.methods.mondrian.levels import GroupLabels, NumberAxis, TreeAxis
+from sfumato.methods.mondrian.levels import GroupLabels, NumberLevels, TreeLevels
 from sfumato.methods.mondrian.refine import (
     ListProblem,
     RefinedBlock,
@@ -56,7 +57,7 @@ class Case:
     codes: np.ndarray
     leaves: tuple[int, ...]
     axes: tuple[naive.Axis, ...]
-    levels: tuple[NumberAxis | TreeAxis, ...]
+    levels: tuple[NumberLevels | TreeLevels, ...]
     grid: Axes
     trees: tuple[Hierarchy | None, ...]
 
@@ -71,13 +72,13 @@ class Case:
         axis, level = self.axes[a], self.levels[a]
         if isinstance(axis, naive.Tree):
             return axis.leaves[code]
-        assert isinstance(level, NumberAxis)
+        assert isinstance(level, NumberLevels)
         position = int(level.position[code])
         return None if position < 0 else position
 
     def groups(self) -> list[range]:
         ends = np.cumsum([0, *self.leaves]).tolist()
-        return [range(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        return [range(*pair) for pair in pairwise(ends)]
 
     def node(self, a: int, path: naive.Path) -> int:
         """The number of a hierarchy node, whose path names every node by its own number."""
@@ -110,7 +111,7 @@ def make_case(
     codes: Sequence[Sequence[int]],
     leaves: Sequence[int],
     trees: Sequence[Hierarchy | None],
-    numbers: Sequence[NumberAxis | None],
+    numbers: Sequence[NumberLevels | None],
     prices: Sequence[int],
 ) -> Case:
     """Of each axis either the hierarchy or the numbers are given."""
@@ -125,7 +126,7 @@ def make_case(
             assert number is not None
             ends = (number.first, number.last)
             axes.append(naive.Number(number.n_steps, number.slice_steps, *ends, number.has_missing, price))
-    levels = tuple(TreeAxis(grid, a) if number is None else number for a, number in enumerate(numbers))
+    levels = tuple(TreeLevels(grid, a) if number is None else number for a, number in enumerate(numbers))
     is_tree = np.array([tree is not None for tree in trees])
     rows = np.array(codes, dtype=np.uint32)
     return Case(rows, tuple(leaves), tuple(axes), levels, grid._replace(is_tree=is_tree), tuple(trees))
@@ -139,14 +140,14 @@ def _path(tree: Hierarchy) -> Callable[[int], naive.Path]:
 
 
 @st.composite
-def number_axes(draw: st.DrawFn) -> NumberAxis:
+def number_axes(draw: st.DrawFn) -> NumberLevels:
     steps = sorted(
         draw(st.lists(st.integers(0, 20), min_size=1, max_size=8))
     )  # one position may have two codes
     first, last = draw(st.integers(0, steps[0])), draw(st.integers(steps[-1], 24))
     position = np.array(([-1] if draw(st.booleans()) else []) + steps)
     n_steps = draw(st.integers(last, 26))
-    return NumberAxis(position, n_steps, draw(st.integers(1, 8)), first, last)
+    return NumberLevels(position, n_steps, draw(st.integers(1, 8)), first, last)
 
 
 @st.composite
@@ -169,20 +170,20 @@ def cases(draw: st.DrawFn, n_sensitive: int = 2) -> Case:
     return make_case(rows, sizes, trees, numbers, prices)
 
 
-def diverse(n_axes: int, k: int, l: int, least: float) -> Rules:
-    """k rows, l distinct and (2, l)-recursive first sensitive values, and so much variance of the second ones."""
+def diverse(n_axes: int, k: int, distinct: int, least: float) -> Rules:
+    """k rows, so many distinct, (2, distinct)-recursive first sensitive values, and so much variance of the second ones."""
     rules = SensitiveRules(
         values=table(VALUES, [(n_axes, 0, 4)]),
-        distinct=table(DISTINCT, [(0, l)]),
+        distinct=table(DISTINCT, [(0, distinct)]),
         entropy=table(ENTROPY, []),
-        recursive=table(RECURSIVE, [(0, l, 2, 1)]),
+        recursive=table(RECURSIVE, [(0, distinct, 2, 1)]),
         variance=table(VARIANCE, [(n_axes + 1, least)]),
     )
-    return Rules(k, l, rules)
+    return Rules(k, distinct, rules)
 
 
 def is_diverse(
-    codes: np.ndarray, n_axes: int, k: int, l: int, least: float
+    codes: np.ndarray, n_axes: int, k: int, distinct: int, least: float
 ) -> Callable[[Sequence[int]], bool]:
     def holds(rows: Sequence[int]) -> bool:
         counts = sorted(Counter(codes[list(rows), n_axes].tolist()).values(), reverse=True)
@@ -190,8 +191,8 @@ def is_diverse(
         spread = len(rows) * int((numbers**2).sum()) - int(numbers.sum()) ** 2
         return (
             len(rows) >= k
-            and len(counts) >= l
-            and counts[0] < 2 * sum(counts[l - 1 :])
+            and len(counts) >= distinct
+            and counts[0] < 2 * sum(counts[distinct - 1 :])
             and spread >= least * len(rows) ** 2
         )
 
@@ -228,10 +229,10 @@ def test_the_list_of_k_anonymity_is_the_twins(case, k):
 
 
 @given(cases(), st.integers(1, 4), st.integers(2, 3), st.sampled_from([0.0, 0.2, 1.0]))
-def test_the_list_of_a_requirement_on_sensitive_values_is_the_twins(case, k, l, least):
-    holds = is_diverse(case.codes, len(case.axes), k, l, least)
+def test_the_list_of_a_requirement_on_sensitive_values_is_the_twins(case, k, distinct, least):
+    holds = is_diverse(case.codes, len(case.axes), k, distinct, least)
     assume(holds(range(len(case.codes))))
-    check(case, diverse(len(case.axes), k, l, least), holds)
+    check(case, diverse(len(case.axes), k, distinct, least), holds)
 
 
 @given(cases(), st.integers(1, 6), st.randoms(use_true_random=False))
@@ -266,7 +267,7 @@ def test_every_group_of_equal_labels_is_one_group_of_enough_rows_and_covers_them
 
 
 def numbers(values: Sequence[int], leaves: Sequence[int], *, slice_steps: int = 3) -> Case:
-    axis = NumberAxis(np.arange(16), 15, slice_steps, 0, 15)
+    axis = NumberLevels(np.arange(16), 15, slice_steps, 0, 15)
     return make_case([[value] for value in values], leaves, [None], [axis], [1])
 
 
@@ -297,7 +298,7 @@ def test_the_cell_published_last_is_taken_back_until_the_pool_holds():
 
 
 def test_missing_is_apart_below_the_top_and_costs_all_steps_among_values():
-    axis = NumberAxis(np.array([-1, 0, 1, 2, 3]), 7, 1, 0, 7)
+    axis = NumberLevels(np.array([-1, 0, 1, 2, 3]), 7, 1, 0, 7)
     assert axis.n_levels == 5
     assert axis.keys(3, np.array([0, 1, 4])).tolist() == [-1, 0, 0]
     assert axis.keys(4, np.array([0, 1, 4])).tolist() == [0, 0, 0]
@@ -332,7 +333,7 @@ def test_the_list_is_kept_only_if_it_costs_less():
 
 def test_keys_that_need_several_words_are_the_twins():
     rng = np.random.default_rng(18)
-    axis = NumberAxis(np.arange(64), 63, 2, 0, 63)
+    axis = NumberLevels(np.arange(64), 63, 2, 0, 63)
     codes = np.repeat(rng.integers(0, 64, (60, 14)), 2, axis=0)  # 14 axes of 6 bits
     codes[1::2, 3] ^= 1
     case = make_case(codes.tolist(), [2] * 60, [None] * 14, [axis] * 14, [1] * 14)
