@@ -268,7 +268,10 @@ class _Block:
         )
         least_rows = max(rules.least_rows, rules.diverse_rows, 1)
         by_combination = RowsOfCombinations(self.rows, order, start)
-        n = sweep(self.values.copy(), keys, by_combination, least_rows, rules, scratch, published, cell)
+        with np.errstate(
+            over="ignore"
+        ):  # products of hashing wrap; only without the compiler would they warn
+            n = sweep(self.values.copy(), keys, by_combination, least_rows, rules, scratch, published, cell)
         return published[:n], cell
 
     def publish(self, vectors: Ints, published: Ints, cell: NDArray[Any], tree_price: int) -> RefinedBlock:

@@ -171,7 +171,7 @@ def cases(draw: st.DrawFn, n_sensitive: int = 2) -> Case:
 
 
 def diverse(n_axes: int, k: int, distinct: int, least: float) -> Rules:
-    """k rows, so many distinct, (2, distinct)-recursive first sensitive values, and so much variance of the second ones."""
+    """k rows, distinct and (2, distinct)-recursive first sensitive values, least variance of the second ones."""
     rules = SensitiveRules(
         values=table(VALUES, [(n_axes, 0, 4)]),
         distinct=table(DISTINCT, [(0, distinct)]),

@@ -126,7 +126,7 @@ def slot_of(key, shift):
     mixed = key[0] * SPREAD
     for w in range(1, key.shape[0]):
         mixed = ((mixed ^ (mixed >> np.uint64(29))) + key[w]) * SPREAD
-    return np.int64((mixed ^ (mixed >> np.uint64(32))) * SPREAD >> np.uint64(shift)) if shift < 64 else 0
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) * SPREAD >> np.uint64(shift))
 
 
 @inner(borrows=True, inlines=True)
