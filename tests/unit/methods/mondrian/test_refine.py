@@ -39,6 +39,7 @@ from sfumato.methods.mondrian.refine import (
 )
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Role
+from sfumato.recoding.decision_list import AxisCells, CellList, NumberCells, TreeCells
 
 HIERARCHIES = (
     Hierarchy.flat(["a", "b", "c"]),
@@ -264,6 +265,25 @@ def test_every_group_of_equal_labels_is_one_group_of_enough_rows_and_covers_them
                 assert first in [case.node(a, value[:n]) for n in range(1, len(value) + 1)]
             else:
                 assert with_missing if value is None else first <= value <= last
+
+
+@given(cases(), st.integers(1, 6))
+def test_the_recoding_finds_the_cell_of_every_row(case, k):
+    assume(len(case.codes) >= k)
+    found = make_list(case.codes, case.tree_leaves(), case.problem(Rules(k, 1, None)))
+    axes: list[AxisCells] = []
+    columns = []
+    for a, (tree, level) in enumerate(zip(case.trees, case.levels, strict=True)):
+        if isinstance(level, NumberLevels):
+            axes.append(NumberCells(0, 1, level.n_steps, level.has_missing))
+            position = level.position[case.codes[:, a]]
+            columns.append(np.where(position < 0, -np.inf, position))
+        else:
+            assert tree is not None
+            axes.append(TreeCells(tree, tree.height))
+            columns.append(tree.leaf_nodes[case.codes[:, a]])
+    keys = found.cells.keys - np.where(case.grid.is_tree, case.grid.root, 0)
+    np.testing.assert_array_equal(CellList(tuple(axes), found.cells.levels, keys).locate(columns), found.cell)
 
 
 def numbers(values: Sequence[int], leaves: Sequence[int], *, slice_steps: int = 3) -> Case:
