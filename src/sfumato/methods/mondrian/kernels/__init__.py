@@ -14,4 +14,5 @@ descend    send rows of codes down a finished tree
 statistics the requirement on groups whose rows are counted block by block
 quantile   quantiles of chi-square
 trim       trees with fewer splits, or more children
+decision_list   cells of a decision list, and the rows that they take
 """
