@@ -153,7 +153,7 @@ class MappedNodes:
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
         labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
-        self.tree = Tree(*(nodes[name] for name in FIELDS), labels=labels)
+        self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
         self.router = Router(axes)

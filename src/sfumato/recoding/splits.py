@@ -93,7 +93,8 @@ def join_trees(parts: Sequence[Tree]) -> Tree:
     """One tree of consecutive parts, whose children are numbered through already."""
     labels = [part.labels for part in parts if part.labels is not None]
     joined = BoxEnds(*(np.concatenate(ends) for ends in zip(*labels, strict=True))) if labels else None
-    return Tree(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS), labels=joined)
+    fields = {name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS}
+    return Tree(**fields, labels=joined)
 
 
 def axis_above(
@@ -332,17 +333,21 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
         columns[f"cover_{a}"] = tree.cover[:, a]
     if tree.has_rests:
         columns["otherwise"] = tree.otherwise
-    for own in np.flatnonzero(is_ordered):
-        a = int(own)
-        if tree.labels is None:
-            continue
-        low, high, missing = tree.labels.along(a)
-        is_there = tree.is_leaf & (high > -np.inf)
-        columns[f"low_{a}"] = pa.array(low, mask=~is_there | np.isneginf(low))
-        columns[f"high_{a}"] = pa.array(high, mask=~is_there | np.isposinf(high))
-        columns[f"missing_{a}"] = pa.array(missing & tree.is_leaf)
-        columns[f"value_{a}"] = pa.array(is_there)
+    for of_axis in () if tree.labels is None else np.flatnonzero(is_ordered).tolist():
+        columns |= _label_columns(tree, tree.labels, of_axis)
     return pa.table(columns)
+
+
+def _label_columns(tree: Tree, labels: BoxEnds, a: int) -> dict[str, Any]:
+    """What is stored of labels along an ordered axis: ends that limit them, is any row missing, has any a value?"""
+    low, high, missing = labels.along(a)
+    is_there = tree.is_leaf & (high > -np.inf)
+    return {
+        f"low_{a}": pa.array(low, mask=~is_there | np.isneginf(low)),
+        f"high_{a}": pa.array(high, mask=~is_there | np.isposinf(high)),
+        f"missing_{a}": pa.array(missing & tree.is_leaf),
+        f"value_{a}": pa.array(is_there),
+    }
 
 
 def tree_from(nodes: pa.Table, n_axes: int) -> Tree:

@@ -298,7 +298,8 @@ def halves(depth, low, span):
     number = np.where(is_inner, 2, 0).astype(np.int32)
     rows = np.zeros(len(i), dtype=np.int64)
     axis = np.where(is_inner, 0, -1).astype(np.int32)
-    return Nodes(axis, threshold, child, number, (i + 1) % 2, rows, rows, np.full(len(i), -1, np.int32)), np.tile([-1, 0], (1 << depth, 1))
+    none = np.full(len(i), -1, dtype=np.int32)
+    return Nodes(axis, threshold, child, number, (i + 1) % 2, rows, rows, none), np.tile([-1, 0], (1 << depth, 1))
 
 
 def peak():

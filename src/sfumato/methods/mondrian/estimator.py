@@ -45,7 +45,8 @@ class Mondrian:
 
     Without a ``schema`` each column is a quasi-identifier: a number, a date or a category by its dtype. ``y`` is the
     target of the ``workload``; without a workload its labels stay predictable as by :class:`Classify`, and its floats as
-    by :class:`Regress`. ``numbers`` and ``rest_labels`` are what a policy says of its output. No target is ever among the columns that ``transform`` gives, not even one that is in ``X``.
+    by :class:`Regress`. ``numbers`` and ``rest_labels`` are what a policy says of its output. No target is ever among the
+    columns that ``transform`` gives, not even one that is in ``X``.
 
     >>> from sfumato.policy.requirements import KAnonymity
     >>> model = Mondrian(requirement=KAnonymity(2)).fit(pa.table({"age": [20, 25, 40, 41]}))

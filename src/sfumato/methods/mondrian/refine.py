@@ -258,7 +258,7 @@ class _Block:
         scratch = SweepScratch(
             slots=np.empty(1 << (2 * m - 1).bit_length(), dtype=np.int32),
             key=np.empty((m, keys.n_words), dtype=np.uint64),
-            count=np.empty(m, dtype=np.int64),
+            n_rows=np.empty(m, dtype=np.int64),
             cell=np.empty(m, dtype=np.int32),
             number=np.empty(m, dtype=np.int32),
             place=np.empty(m, dtype=np.int64),

@@ -43,7 +43,7 @@ class SweepScratch(NamedTuple):
 
     slots: NDArray[np.int32]  # (a power of two that is at least twice the combinations,)
     key: NDArray[np.uint64]  # (combinations, words) of each cell
-    count: NDArray[np.int64]  # (combinations,) rows of each cell
+    n_rows: NDArray[np.int64]  # (combinations,) rows of each cell
     cell: NDArray[np.int32]  # (combinations,) cell of each combination that is left
     number: NDArray[np.int32]  # (combinations,) number of each cell once it is published, else NOBODY
     place: NDArray[
@@ -91,7 +91,7 @@ def find_cells(combinations, left, n_left, vector, keys, table, scratch):
     n_slots, shift = 1, 64
     while n_slots < 2 * n_left:
         n_slots, shift = 2 * n_slots, shift - 1
-    slots, key, count = scratch.slots, scratch.key, scratch.count
+    slots, key, count = scratch.slots, scratch.key, scratch.n_rows
     slots[:n_slots] = NOBODY
     n_cells, most = np.int64(0), np.int64(0)
     for i in range(n_left):
@@ -141,7 +141,7 @@ def are_equal(one, other):
 @inner(borrows=True)
 def publish_cells(left, n_left, n_cells, n_published, vector, table, least_rows, rules, scratch, published):
     """Number the cells that satisfy the requirement, from ``n_published`` on; returns the next number."""
-    count, number = scratch.count, scratch.number
+    count, number = scratch.n_rows, scratch.number
     if needs_rows(rules.sensitive):
         list_rows(left, n_left, n_cells, table, least_rows, scratch)
     for i in range(n_left):
@@ -171,11 +171,11 @@ def list_rows(left, n_left, n_cells, table, least_rows, scratch):
     end = np.int64(0)
     for cell in range(n_cells):
         scratch.place[cell] = end
-        if scratch.count[cell] >= least_rows:
-            end += scratch.count[cell]
+        if scratch.n_rows[cell] >= least_rows:
+            end += scratch.n_rows[cell]
     for i in range(n_left):
         cell = scratch.cell[i]
-        if scratch.count[cell] >= least_rows:
+        if scratch.n_rows[cell] >= least_rows:
             for j in range(table.start[left[i]], table.start[left[i] + 1]):
                 scratch.listed[scratch.place[cell]] = table.order[j]
                 scratch.place[cell] += 1
