@@ -93,8 +93,7 @@ def labels(found) -> list[list[str]]:
     out = []
     for a, (axis, place) in enumerate(zip(found.grid.axes, found.grid.place, strict=True)):
         if found.grid.thresholds[a].size or not hasattr(axis, "nodes"):
-            low, high = recoding._group_ends(a)
-            out.append(axis.labels(low, high).to_pylist())
+            out.append(axis.labels(*recoding._group_ends(a)).to_pylist())
         else:
             out.append(axis.labels(place).to_pylist())
     return out

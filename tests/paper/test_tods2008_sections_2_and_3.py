@@ -238,7 +238,7 @@ def plane(points, k=1, **options):
 @settings(max_examples=60)
 def test_regions_do_not_overlap_and_cover_the_domain(points, k):
     found = plane(points, k)
-    low, high = (ends[found.leaf] for ends in found.recoding.boxes())
+    low, high, _ = (ends[found.leaf] for ends in found.recoding.boxes())
     low = np.where(np.isnan(low), -np.inf, low)
     for point in itertools.product(range(-2, 12), range(-2, 12)):
         assert np.sum(np.all((low < point) & (point <= high), axis=1)) == 1

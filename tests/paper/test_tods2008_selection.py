@@ -43,6 +43,7 @@ def the_recoding():
         n_children=np.array([2, 0, 2, 2, 2, 0, 0, 0, 0], dtype=np.int32),
         branch=np.full(9, -1, dtype=np.int32),
         cover=np.full((9, 2), -1, dtype=np.int32),
+        otherwise=np.full(9, -1, dtype=np.int32),
     )
     axes = tuple(OrderedAxis(POLICY.schema[name], 0, 9, 1.0, False) for name in ("x", "y"))
     return sf.Recoding(axes, tree)

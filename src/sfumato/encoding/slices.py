@@ -93,7 +93,7 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
     >>> from sfumato.policy.schema import Attribute
     >>> income = OrderedDomain(Attribute("income", "quasi-identifier", Kind.NUMBER), 1250, 81300, 1.0, False, 0, None)
     >>> slices_of(income, 32)
-    Slices(lower=1200.0, upper=82000.0, step=1.0, in_slice=2526, is_stepped=True)
+    Slices(lower=1200.0, upper=82000.0, step=1.0, in_slice=2526, is_stepped=True, is_range=False)
     """
     lower, upper = domain.low, domain.high
     if domain.attribute.bounds is None and lower < upper:

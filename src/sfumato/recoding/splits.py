@@ -333,8 +333,9 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
         columns[f"cover_{a}"] = tree.cover[:, a]
     if tree.has_rests:
         columns["otherwise"] = tree.otherwise
-    for of_axis in () if tree.labels is None else np.flatnonzero(is_ordered).tolist():
-        columns |= _label_columns(tree, tree.labels, of_axis)
+    if tree.labels is not None:
+        for of_axis in np.flatnonzero(is_ordered).tolist():
+            columns |= _label_columns(tree, tree.labels, of_axis)
     return pa.table(columns)
 
 

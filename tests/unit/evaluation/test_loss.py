@@ -16,8 +16,10 @@ from sfumato.evaluation.loss import GroupLabels, measure_groups, query_errors
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.rectangles import Rectangle
 from sfumato.randomness import seeded
+from sfumato.recoding.recoder import Partition
 from sfumato.release.query.overlap import AxisOverlap
 from sfumato.table.opening import open_table
+from sfumato.table.source import Source
 
 POLICY = """
 attributes:
@@ -52,7 +54,7 @@ def policy_of(k: int, more: str = "") -> sf.Policy:
     return sf.Policy.parse(POLICY.replace("K", str(k)) + more)
 
 
-def released(table, policy):
+def released(table, policy) -> tuple[Partition, Source]:
     source = open_table(table)
     return methods.partition(source, policy), source
 
@@ -137,7 +139,7 @@ def test_losses_are_those_of_the_labels(method, k, missing):
 
 def spell(name, side) -> str:
     if isinstance(side, loss.Labels):
-        return f"{name} in ({', '.join(repr(label) for label in sorted(side.labels))})"
+        return f"{name} in ({', '.join(repr(label) for label in sorted(map(str, side.labels)))})"
     return f"{name} between {side.low} and {side.high}"
 
 

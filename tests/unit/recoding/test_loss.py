@@ -22,10 +22,11 @@ NAN, INF = np.nan, np.inf
 # ---- by hand -----------------------------------------------------------------------------------------
 
 
-def boxes_of(low, high=None):
+def boxes_of(low, high=None, missing=None):
     low = np.array(low, dtype=np.float64)
     high = np.zeros(len(low)) if high is None else np.array(high, dtype=np.float64)
-    return DistinctBoxes(np.arange(len(low), dtype=np.int32), low, high)
+    missing = np.isnan(low) if missing is None else np.array(missing)
+    return DistinctBoxes(np.arange(len(low), dtype=np.int32), low, high, missing)
 
 
 def test_ranges_cost_their_share_of_the_column_and_missing_beside_them_everything():

@@ -581,7 +581,7 @@ def test_crowded_parts_of_a_skewed_number_are_drawn_wider():
 
 def ordered(low, high, *, grid=1.0, kind=Kind.NUMBER, has_missing=False) -> plot_axis.PlotAxis:
     axis = OrderedAxis(Attribute("x", Role.QUASI_IDENTIFIER, kind), low, high, grid, has_missing)
-    whole = distinct_boxes(np.array([np.nan]), np.array([np.inf]))
+    whole = distinct_boxes(np.array([np.nan]), np.array([np.inf]), np.array([has_missing]))
     return partition_plot._Side.of(axis, whole, np.array([1])).scale
 
 
@@ -624,7 +624,7 @@ def test_labels_of_a_hierarchy_do_not_collide(n_branches, n_labels):
     branches = {f"g{i}": [f"v{i}.{j}" for j in range(20)] for i in range(n_branches)}
     nodes = Hierarchy.from_tree({"*": branches})
     axis = TreeAxis(Attribute("x", Role.QUASI_IDENTIFIER), nodes, False)
-    whole = distinct_boxes(np.array([0.0]), np.array([np.inf]))
+    whole = distinct_boxes(np.array([0.0]), np.array([np.inf]), np.array([False]))
     scale = partition_plot._Side.of(axis, whole, np.array([1])).scale
     places = [tick.place for tick in plot_axis.ticks_of(scale, most=20)]
     assert places == sorted(places)

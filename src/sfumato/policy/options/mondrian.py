@@ -177,8 +177,8 @@ class MondrianOptions(MethodOptions):
                         "variant: paper is Mondrian as published, without it; leave out one of the two.",
                     )
             return
-        if "median-below-gain" in given:
-            yield ("median-below-gain",), "only variant: paper has it; add variant: paper, or leave it out."
+        if "median-below-gain" in given and ("criterion" in given or given.get("rest") is True):
+            yield ("median-below-gain",), "splits by loss are never left to the median; leave it out."
         if given.get("criterion") == Criterion.MEDIAN:
             if given.get("rest") is True:
                 yield ("rest",), "the median leaves no rest; leave it out, or use criterion: loss."
@@ -267,7 +267,7 @@ class MondrianOptions(MethodOptions):
             _check_paper(policy, mistakes)
 
     def _check_tasks(self, workload: Sequence[Task], mistakes: Mistakes) -> None:
-        """The options that need a task have one, and a list has none beside it."""
+        """The options that need a task have one, and nothing is asked for that is not built yet."""
         for key, is_given in (("loss-weight", self.loss_weight != 0.1), ("chance", not self.chance)):
             with mistakes.collect():
                 if is_given and not any(isinstance(task, Classify | Regress) for task in workload):
@@ -275,12 +275,6 @@ class MondrianOptions(MethodOptions):
                         (*METHOD, key),
                         "it is about tasks that classify or regress, and the workload has none; leave it out.",
                     )
-        with mistakes.collect():
-            if self.median_below_gain is not None and not _classifies(workload):
-                raise Misfit(
-                    (*METHOD, "median-below-gain"),
-                    "it needs a task to classify, such as classify: income; leave it out.",
-                )
         with mistakes.collect():
             if self.refine == LIST:
                 raise Misfit((*METHOD, "refine"), "lists of cells are not built yet; leave it out.")
@@ -299,10 +293,6 @@ def has_tasks(workload: Sequence[Task]) -> bool:
     (True, False)
     """
     return any(isinstance(task, Classify | Regress | Select) for task in workload)
-
-
-def _classifies(workload: Sequence[Task]) -> bool:
-    return any(isinstance(task, Classify) for task in workload)
 
 
 def _check_paper(policy: RestOfPolicy, mistakes: Mistakes) -> None:
