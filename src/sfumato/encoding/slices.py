@@ -56,8 +56,7 @@ class Slices:
 
     def steps(self, values: Floats) -> NDArray[np.int64]:
         """Where values lie, in steps from the lower bound."""
-        away = (values - self.lower) / self.step
-        return np.asarray(np.floor(away + 0.5) if self.is_stepped else np.ceil(away)).astype(np.int64)
+        return count_steps(values, self.lower, self.step, is_stepped=self.is_stepped)
 
     def narrow(self, least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
         """The ends low < x <= high of the slices from ``least`` to ``greatest``; infinite at the outer ones.
@@ -69,7 +68,10 @@ class Slices:
         if self.is_range:
             return (self._value(self.steps(least) - 1) if self.is_stepped else least), greatest
         first = self.steps(least) // self.in_slice * self.in_slice
-        last = self.steps(greatest) // self.in_slice * self.in_slice + self.in_slice - 1
+        return self.ends(first, self.steps(greatest) // self.in_slice * self.in_slice + self.in_slice - 1)
+
+    def ends(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """The ends low < x <= high of the values on these steps; infinite at the outer ones."""
         low = np.where(first <= 0, -np.inf, self._value(first - 1))
         return low, np.where(last >= self.n_steps, np.inf, self._value(last))
 
@@ -85,6 +87,18 @@ class Slices:
             if whole
             else np.array([float(f"{x:.12g}") for x in found.ravel().tolist()]).reshape(found.shape)
         )
+
+
+def count_steps(values: Floats, lower: float, step: float, *, is_stepped: bool) -> NDArray[np.int64]:
+    """Where values lie, in steps from ``lower``; if not all lie on steps, the next one above.
+
+    >>> count_steps(np.array([0.3, 0.31]), 0, 0.1, is_stepped=True).tolist()
+    [3, 3]
+    >>> count_steps(np.array([0.25, 0.3]), 0, 0.25, is_stepped=False).tolist()
+    [1, 2]
+    """
+    away = (values - lower) / step
+    return np.asarray(np.floor(away + 0.5) if is_stepped else np.ceil(away)).astype(np.int64)
 
 
 def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:

@@ -34,6 +34,8 @@ def fill_places(
         while node < end and axis[node] >= 0:
             a = axis[node]
             first, n = np.int64(first_child[node]), np.int64(n_children[node])
+            if a >= is_tree.shape[0]:  # a list of cells
+                break
             if is_tree[a]:
                 wanted = tree_nodes[i, column[a]]
                 at = np.int64(first_branch[node])
@@ -86,6 +88,8 @@ def fill_boxes(
                 low[child, b] = low[node, b]
                 high[child, b] = high[node, b]
                 missing[child, b] = missing[node, b]
+            if a >= is_tree.shape[0]:  # cells of a list: their labels say more
+                continue
             if is_tree[a]:
                 if branch[child] >= 0:
                     low[child, a] = branch[child]

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError, nearest, short
+from sfumato.errors import PolicyError, nearest, number_of, short
 from sfumato.policy import model, predicate
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.method import RestOfPolicy
-from sfumato.policy.output import EXCLUDING, OutputForm
+from sfumato.policy.output import EXCLUDING, OutputForm, count_exclusions
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.rules import is_number
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
@@ -76,6 +76,9 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
             _check_attribute(attribute, mistakes)
             with mistakes.collect():
                 _check_weight(attribute, policy.method)
+            if policy.rest_labels == EXCLUDING:
+                with mistakes.collect():
+                    _check_labels(attribute)
     for name, count in Counter(schema.names()).items():
         if count > 1:
             mistakes.found.append(Mistake(("attributes", name), "the column is declared twice."))
@@ -90,12 +93,6 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
             _check_task(task, schema, ("workload", position, task.word))
     with mistakes.collect():
         _check_output(policy)
-    with mistakes.collect():
-        if policy.rest_labels == EXCLUDING:
-            raise Misfit(
-                ("output", "rest-labels"),
-                "labels that say what they exclude are not built yet; leave it out.",
-            )
     for word, given in (("numbers", policy.numbers), ("rest-labels", policy.rest_labels)):
         if given is not None and not policy.method.narrows_cells:
             sentence = f"only mondrian has it, and {policy.method.name} publishes its own cuts; leave it out."
@@ -137,6 +134,21 @@ def _check_weight(attribute: Attribute, method: MethodOptions) -> None:
         )
     if objection := method.object_to_weights():
         raise Misfit(path, objection)
+
+
+def _check_labels(attribute: Attribute) -> None:
+    """No declared label looks like one of a rest that says what it excludes."""
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        return
+    tree = attribute.hierarchy.tree.labels if isinstance(attribute.hierarchy, Given) else ()
+    for word, labels in (("hierarchy", tree), ("values", attribute.values or ())):
+        found = count_exclusions(labels)
+        if found:
+            raise Misfit(
+                ("attributes", attribute.name, word),
+                f"{number_of(found, 'label')} of the form X (not Y), which rest-labels: excluding writes itself; "
+                "rename them, or use covering.",
+            )
 
 
 def check_bounds(attribute: Attribute, path: Where) -> None:

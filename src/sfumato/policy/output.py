@@ -8,7 +8,8 @@ A number or a date may be published by its bounds, and a group by statistics of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -104,6 +105,18 @@ class _NumbersRule(Either):
         if isinstance(given, list | tuple):
             refuse(self.says)
         return Numbers.of(Either.read(self, given, read_other))
+
+
+_EXCLUSION = re.compile(r".+ \(not .+\)", re.DOTALL)
+
+
+def count_exclusions(labels: Iterable[str | None]) -> int:
+    """How many of these labels look like those of a rest that says what it excludes.
+
+    >>> count_exclusions(["*", "* (not US)", "Not stated (other)", None])
+    1
+    """
+    return sum(label is not None and _EXCLUSION.fullmatch(label) is not None for label in labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,22 @@ A row belongs to the first published cell that contains it, else to the pool. A 
 each axis: at level l of a hierarchy the key is the row's ancestor ``height - l`` steps below the root, or its leaf if
 that is less deep; at level j of numbers it is the number of cells of 2^j steps between the lower bound and the row.
 Missing is the cell -1 below the top level, and at the top everything is in cell 0.
+
+In the tree of a recoding a list is a node whose children are its cells, in order, and the pool last, if there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.encoding.slices import count_steps
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
@@ -24,15 +27,35 @@ Floats = NDArray[np.float64]
 
 MISSING_CELL, NO_CELL = -1, -2
 
+NO_LEVEL = -1
+"""The level of a node that is no cell."""
+
+
+class CellKeys(NamedTuple):
+    """Cells by level and key, (cells, axes) each."""
+
+    levels: NDArray[np.integer[Any]]
+    keys: Ints
+
+    @classmethod
+    def nowhere(cls, shape: tuple[int, ...]) -> CellKeys:
+        """Nodes that are no cells."""
+        return cls(np.full(shape, NO_LEVEL, dtype=np.int8), np.full(shape, NO_LEVEL, dtype=np.int64))
+
+    def take(self, cells: Any) -> CellKeys:
+        """Some of them."""
+        return CellKeys(self.levels[cells], self.keys[cells])
+
 
 @dataclass(frozen=True, slots=True)
 class NumberCells:
-    """The cells of a column of numbers or dates: values in steps from the lower bound."""
+    """The cells of a column of numbers or dates: values in steps from the lower bound, see ``count_steps``."""
 
     lower: float
     step: float
     n_steps: int
     has_missing: bool
+    is_stepped: bool = True
 
     @property
     def top(self) -> int:
@@ -47,8 +70,9 @@ class NumberCells:
         if level == self.top:
             return np.zeros(len(values), dtype=np.int64)
         is_number = np.isfinite(values)
-        steps = np.floor((np.where(is_number, values, self.lower) - self.lower) / self.step)
-        cells = np.clip(steps, 0, self.n_steps).astype(np.int64) >> level
+        known = np.where(is_number, values, self.lower)
+        steps = count_steps(known, self.lower, self.step, is_stepped=self.is_stepped)
+        cells = np.clip(steps, 0, self.n_steps) >> level
         return np.where(is_number, cells, np.where(np.isnan(values), NO_CELL, MISSING_CELL))
 
 
@@ -118,22 +142,27 @@ class CellList:
         ends = [*changes.tolist(), len(self)] if len(self) else []
         yield from zip([0, *changes.tolist()], ends, strict=False)
 
-    def as_table(self, names: Sequence[str]) -> pa.Table:
-        """Columns ``level_`` and ``key_`` of each axis, a line per cell."""
-        columns: dict[str, pa.Array] = {}
-        for a, name in enumerate(names):
-            columns[f"level_{name}"] = pa.array(self.levels[:, a], pa.int8())
-            columns[f"key_{name}"] = pa.array(self.keys[:, a], pa.int64())
-        return pa.table(columns)
 
-    @classmethod
-    def from_table(cls, axes: tuple[AxisCells, ...], table: pa.Table, names: Sequence[str]) -> CellList:
-        """The list that ``as_table`` wrote."""
-        levels, keys = (
-            np.stack([table[f"{kind}_{name}"].to_numpy().astype(np.int64) for name in names], axis=1)
-            for kind in ("level", "key")
+def levels_as_list(axes: Sequence[AxisCells]) -> list[dict[str, Any]]:
+    """What the document of a recoding says of the levels of each axis."""
+    return [
+        {"height": axis.height}
+        if isinstance(axis, TreeCells)
+        else {"lower": axis.lower, "step": axis.step, "steps": axis.n_steps}
+        for axis in axes
+    ]
+
+
+def levels_from_list(entries: Sequence[Mapping[str, Any]], axes: Sequence[Axis]) -> tuple[AxisCells, ...]:
+    """The levels that ``levels_as_list`` wrote."""
+    return tuple(
+        TreeCells(axis.nodes, entry["height"])
+        if isinstance(axis, TreeAxis)
+        else NumberCells(
+            entry["lower"], entry["step"], entry["steps"], axis.has_missing, is_stepped=axis.grid is not None
         )
-        return cls(axes, levels, keys)
+        for entry, axis in zip(entries, axes, strict=True)
+    )
 
 
 def _find(keys: Sequence[Ints], cells: Ints) -> Ints:

@@ -21,6 +21,8 @@ TUNED, PAPER = "tuned", "paper"
 """Mondrian as it serves best, or as it was published."""
 AUTO, LIST, NO_LIST = "auto", "list", "none"
 """What is done with the groups of the tree: a list of cells is tried, or not."""
+MOST_ROWS_REFINED = 2**18
+"""Rows up to which ``refine: auto`` tries a list."""
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
 METHOD: Where = ("method", "mondrian")
 
@@ -61,7 +63,7 @@ class MondrianOptions(MethodOptions):
         str | None,
         ChoiceRule(
             "What splits are chosen by, whatever the workload: the information that they keep (loss), or the median of "
-            "the widest column (median). Without it the tasks of the workload decide, or else the median.",
+            "the widest column (median). Without it the tasks of the workload decide, and loss where there are none.",
             words=(str(Criterion.LOSS), str(Criterion.MEDIAN)),
         ),
     ] = None
@@ -69,7 +71,7 @@ class MondrianOptions(MethodOptions):
         bool | None,
         Flag(
             "Whether rows that are too few to form groups of their own may be left together when others are told apart; "
-            "with a workload it also weighs loss beside the tasks."
+            "true but for the median."
         ),
     ] = None
     loss_weight: Annotated[
@@ -85,8 +87,8 @@ class MondrianOptions(MethodOptions):
     refine: Annotated[
         str,
         ChoiceRule(
-            "Whether a list of cells takes the place of the tree's groups where it loses less. Lists are not built yet: "
-            "auto is none.",
+            "Whether a list of cells takes the place of the tree's groups where it loses less: list, none, or auto, "
+            "which is list without a workload up to 262,144 rows.",
             words=(AUTO, LIST, NO_LIST),
         ),
     ] = AUTO
@@ -177,35 +179,35 @@ class MondrianOptions(MethodOptions):
                         "variant: paper is Mondrian as published, without it; leave out one of the two.",
                     )
             return
-        if "median-below-gain" in given and ("criterion" in given or given.get("rest") is True):
-            yield ("median-below-gain",), "splits by loss are never left to the median; leave it out."
+        if "median-below-gain" in given:
+            yield ("median-below-gain",), "only variant: paper has it; add variant: paper, or leave it out."
         if given.get("criterion") == Criterion.MEDIAN:
             if given.get("rest") is True:
                 yield ("rest",), "the median leaves no rest; leave it out, or use criterion: loss."
             if given.get("refine") == LIST:
                 yield ("refine",), "a list refines what criterion: loss made; leave it out, or use that."
-        for key in _WITH_TASKS:
-            if key in given and "criterion" in given:
-                yield (key,), "criterion decides in place of the tasks; leave out one of the two."
-            elif key in given and given.get("rest") is not True:
-                yield (key,), "loss is weighed beside the tasks with rest: true; add that, or leave it out."
+        if "criterion" in given:
+            for key in _WITH_TASKS:
+                if key in given:
+                    yield (key,), "criterion decides in place of the tasks; leave out one of the two."
 
     def criterion_for(self, workload: Sequence[Task]) -> Criterion:
-        """What splits are chosen by, for these tasks: as published, unless the policy asks for loss or for a rest.
+        """What splits are chosen by, for these tasks.
 
-        >>> MondrianOptions().criterion_for(()), MondrianOptions(criterion="loss").criterion_for(())
-        (<Criterion.MEDIAN: 'median'>, <Criterion.LOSS: 'loss'>)
-        >>> job = [Classify("job")]
-        >>> MondrianOptions().criterion_for(job), MondrianOptions(rest=True).criterion_for(job)
-        (<Criterion.TASKS: 'tasks'>, <Criterion.MIXED: 'mixed'>)
-        >>> MondrianOptions(criterion="median").criterion_for(job)
+        >>> MondrianOptions().criterion_for(()), MondrianOptions(variant="paper").criterion_for(())
+        (<Criterion.LOSS: 'loss'>, <Criterion.MEDIAN: 'median'>)
+        >>> age = [Select("age >= 40")]
+        >>> MondrianOptions().criterion_for(age), MondrianOptions(variant="paper").criterion_for(age)
+        (<Criterion.MIXED: 'mixed'>, <Criterion.TASKS: 'tasks'>)
+        >>> MondrianOptions(criterion="median").criterion_for(age)
         <Criterion.MEDIAN: 'median'>
         """
         if self.criterion is not None:
             return Criterion(self.criterion)
+        is_paper = self.variant == PAPER
         if has_tasks(workload):
-            return Criterion.MIXED if self.rest else Criterion.TASKS
-        return Criterion.LOSS if self.rest else Criterion.MEDIAN
+            return Criterion.TASKS if is_paper else Criterion.MIXED
+        return Criterion.MEDIAN if is_paper else Criterion.LOSS
 
     def overrides(self, workload: Sequence[Task]) -> bool:
         """Does the criterion decide in place of these tasks?
@@ -218,7 +220,7 @@ class MondrianOptions(MethodOptions):
     def has_rest(self, workload: Sequence[Task]) -> bool:
         """May a split leave rows together that are too few to be told apart?
 
-        >>> MondrianOptions(criterion="loss").has_rest(()), MondrianOptions(criterion="loss", rest=False).has_rest(())
+        >>> MondrianOptions().has_rest(()), MondrianOptions(rest=False).has_rest(())
         (True, False)
         >>> MondrianOptions(criterion="median").has_rest(()), MondrianOptions(variant="paper").has_rest(())
         (False, False)
@@ -226,14 +228,27 @@ class MondrianOptions(MethodOptions):
         knows_rest = self.criterion_for(workload) in (Criterion.LOSS, Criterion.MIXED)
         return knows_rest and self.rest is not False
 
+    def refines(self, workload: Sequence[Task], n_rows: int) -> bool:
+        """Is a list of cells tried in place of the groups of the tree?
+
+        >>> MondrianOptions().refines((), 2**18), MondrianOptions().refines((), 2**18 + 1)
+        (True, False)
+        >>> MondrianOptions(refine="list").refines((), 10**9), MondrianOptions().refines([Classify("job")], 100)
+        (True, False)
+        """
+        if self.refine != AUTO:
+            return self.refine == LIST
+        is_loss = self.criterion_for(workload) is Criterion.LOSS and not has_tasks(workload)
+        return is_loss and n_rows <= MOST_ROWS_REFINED
+
     @property
     def numbers(self) -> Numbers:
         """What ranges of numbers are narrowed to where the policy does not say.
 
-        >>> MondrianOptions(criterion="loss").numbers, MondrianOptions().numbers
+        >>> MondrianOptions().numbers, MondrianOptions(variant="paper").numbers
         (Numbers(kind='grid', slices=32), Numbers(kind='boxes', slices=None))
         """
-        return Numbers(GRID if self.criterion == Criterion.LOSS or self.rest else BOXES)
+        return Numbers(BOXES if self.variant == PAPER else GRID)
 
     def object_to_weights(self) -> str | None:
         if self.variant == PAPER:
@@ -267,7 +282,7 @@ class MondrianOptions(MethodOptions):
             _check_paper(policy, mistakes)
 
     def _check_tasks(self, workload: Sequence[Task], mistakes: Mistakes) -> None:
-        """The options that need a task have one, and nothing is asked for that is not built yet."""
+        """The options that need a task have one, and a list has none beside it."""
         for key, is_given in (("loss-weight", self.loss_weight != 0.1), ("chance", not self.chance)):
             with mistakes.collect():
                 if is_given and not any(isinstance(task, Classify | Regress) for task in workload):
@@ -276,8 +291,17 @@ class MondrianOptions(MethodOptions):
                         "it is about tasks that classify or regress, and the workload has none; leave it out.",
                     )
         with mistakes.collect():
-            if self.refine == LIST:
-                raise Misfit((*METHOD, "refine"), "lists of cells are not built yet; leave it out.")
+            if self.median_below_gain is not None and not _classifies(workload):
+                raise Misfit(
+                    (*METHOD, "median-below-gain"),
+                    "it needs a task to classify, such as classify: income; leave it out.",
+                )
+        with mistakes.collect():
+            if self.refine == LIST and has_tasks(workload):
+                raise Misfit(
+                    (*METHOD, "refine"),
+                    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out.",
+                )
 
 
 _NOT_OF_PAPER = ("criterion", "rest", "loss-weight", "chance", "refine")
@@ -293,6 +317,10 @@ def has_tasks(workload: Sequence[Task]) -> bool:
     (True, False)
     """
     return any(isinstance(task, Classify | Regress | Select) for task in workload)
+
+
+def _classifies(workload: Sequence[Task]) -> bool:
+    return any(isinstance(task, Classify) for task in workload)
 
 
 def _check_paper(policy: RestOfPolicy, mistakes: Mistakes) -> None:

@@ -79,9 +79,9 @@ def test_options_are_read_and_only_what_differs_from_the_default_is_written(text
 PAPER_IS_WITHOUT = "variant: paper is Mondrian as published, without it; leave out one of the two."
 NO_TASK = "it is about tasks that classify or regress, and the workload has none; leave it out."
 IN_PLACE = "criterion decides in place of the tasks; leave out one of the two."
-NO_LIST = "lists of cells are not built yet; leave it out."
-NEEDS_REST = "loss is weighed beside the tasks with rest: true; add that, or leave it out."
-NO_MEDIAN = "splits by loss are never left to the median; leave it out."
+NO_TASKS_IN_LIST = (
+    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out."
+)
 
 REFUSED = [
     (mondrian("variant: papre"), "method mondrian variant: 'papre' is not one of tuned, paper. Did you mean 'paper'?"),
@@ -99,18 +99,19 @@ REFUSED = [
     (mondrian("variant: paper", "output: {numbers: grid}"), "output numbers: variant: paper publishes the boxes of its tree; leave it out, or say boxes."),
     (mondrian("variant: paper", "output: {numbers: range}"), "output numbers: variant: paper publishes the boxes of its tree; leave it out, or say boxes."),
     (mondrian("variant: paper", "output: {rest-labels: excluding}"), "output rest-labels: variant: paper leaves no rests to label; leave it out."),
+    (mondrian("median-below-gain: 0.01", CLASSIFY), "method mondrian median-below-gain: only variant: paper has it; add variant: paper, or leave it out."),
+    (mondrian("variant: tuned, median-below-gain: 0", CLASSIFY), "method mondrian median-below-gain: only variant: paper has it; add variant: paper, or leave it out."),
+    (mondrian("variant: paper, median-below-gain: 0.01"), "method mondrian median-below-gain: it needs a task to classify, such as classify: income; leave it out."),
+    (mondrian("variant: paper, median-below-gain: 0.01", REGRESS), "method mondrian median-below-gain: it needs a task to classify, such as classify: income; leave it out."),
     (mondrian("criterion: median, rest: true"), "method mondrian rest: the median leaves no rest; leave it out, or use criterion: loss."),
     (mondrian("criterion: median, refine: list"), "method mondrian refine: a list refines what criterion: loss made; leave it out, or use that."),
-    (mondrian("refine: list", CLASSIFY), f"method mondrian refine: {NO_LIST}"),
-    (mondrian("criterion: loss, refine: list"), f"method mondrian refine: {NO_LIST}"),
-    (mondrian("rest: true, loss-weight: 0.2"), f"method mondrian loss-weight: {NO_TASK}"),
-    (mondrian("rest: true, loss-weight: 0", SELECT), f"method mondrian loss-weight: {NO_TASK}"),
-    (mondrian("rest: true, chance: false", AGGREGATE), f"method mondrian chance: {NO_TASK}"),
-    (mondrian("loss-weight: 0.2", CLASSIFY), f"method mondrian loss-weight: {NEEDS_REST}"),
-    (mondrian("chance: false", CLASSIFY), f"method mondrian chance: {NEEDS_REST}"),
-    (mondrian("rest: true, median-below-gain: 0.01", CLASSIFY), f"method mondrian median-below-gain: {NO_MEDIAN}"),
-    (mondrian("criterion: loss, median-below-gain: 0.01", CLASSIFY), f"method mondrian median-below-gain: {NO_MEDIAN}"),
-    ("output: {rest-labels: excluding}", "output rest-labels: labels that say what they exclude are not built yet"),
+    (mondrian("refine: list", CLASSIFY), f"method mondrian refine: {NO_TASKS_IN_LIST}"),
+    (mondrian("refine: list", REGRESS), f"method mondrian refine: {NO_TASKS_IN_LIST}"),
+    (mondrian("refine: list", SELECT), f"method mondrian refine: {NO_TASKS_IN_LIST}"),
+    (mondrian("criterion: loss, refine: list", CLASSIFY), f"method mondrian refine: {NO_TASKS_IN_LIST}"),
+    (mondrian("loss-weight: 0.2"), f"method mondrian loss-weight: {NO_TASK}"),
+    (mondrian("loss-weight: 0", SELECT), f"method mondrian loss-weight: {NO_TASK}"),
+    (mondrian("chance: false", AGGREGATE), f"method mondrian chance: {NO_TASK}"),
     (mondrian("criterion: loss, loss-weight: 0.2", CLASSIFY), f"method mondrian loss-weight: {IN_PLACE}"),
     (mondrian("criterion: median, chance: false", CLASSIFY), f"method mondrian chance: {IN_PLACE}"),
     ("output: {numbers: boxs}", "output numbers: 'boxs' is not one of grid, boxes, range. Did you mean 'boxes'?"),
@@ -139,8 +140,10 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(text, sentence):
         ({"variant": "paper", "criterion": "loss"}, (), PAPER_IS_WITHOUT),
         ({"variant": "paper", "rest": False}, (), PAPER_IS_WITHOUT),
         ({"criterion": "median", "rest": True}, (), "the median leaves no rest"),
-        ({"refine": "list"}, (Classify("job"),), NO_LIST),
-        ({"rest": True, "loss_weight": 0.2}, (), NO_TASK),
+        ({"median_below_gain": 0.01}, (), "only variant: paper has it"),
+        ({"variant": "paper", "median_below_gain": 0.01}, (), "it needs a task to classify"),
+        ({"refine": "list"}, (Classify("job"),), NO_TASKS_IN_LIST),
+        ({"loss_weight": 0.2}, (), NO_TASK),
         ({"criterion": "loss", "loss_weight": 0.2}, (), IN_PLACE),
     ],
 )
@@ -152,7 +155,7 @@ def test_options_put_together_in_code_are_refused_alike_and_once(options, worklo
 
 def test_where_the_workload_is_broken_nothing_is_said_of_options_that_ask_for_a_task():
     with pytest.raises(PolicyError) as caught:
-        read(mondrian("rest: true, loss-weight: 0.2, split-only: [jo]", "workload: [clasify: job]"))
+        read(mondrian("loss-weight: 0.2, split-only: [jo]", "workload: [clasify: job]"))
     assert [mistake.where[-1] for mistake in caught.value.mistakes] == ["clasify", "split-only"]
     with pytest.raises(PolicyError) as caught:
         read(mondrian("variant: paper, median-below-gain: 0.2", "workload: [{classify: {target: 5}, x: 1}]"))
@@ -169,8 +172,7 @@ HAVE_A_SAY = ("classify", "regress", "select")
 @pytest.mark.parametrize("name", TASKS)
 def test_the_criterion_is_what_the_policy_names_or_follows_from_the_workload(name):
     tasks, has_say = TASKS[name], name in HAVE_A_SAY
-    assert MondrianOptions(rest=True).criterion_for(tasks) is (Criterion.MIXED if has_say else Criterion.LOSS)
-    assert MondrianOptions().criterion_for(tasks) is (Criterion.TASKS if has_say else Criterion.MEDIAN)
+    assert MondrianOptions().criterion_for(tasks) is (Criterion.MIXED if has_say else Criterion.LOSS)
     paper = MondrianOptions(variant="paper")
     assert paper.criterion_for(tasks) is (Criterion.TASKS if has_say else Criterion.MEDIAN)
     assert MondrianOptions(criterion="loss").criterion_for(tasks) is Criterion.LOSS
@@ -182,12 +184,22 @@ def test_the_criterion_is_what_the_policy_names_or_follows_from_the_workload(nam
 @pytest.mark.parametrize("name", TASKS)
 def test_rests_are_left_unless_the_policy_the_median_or_the_paper_forbids_it(name):
     tasks = TASKS[name]
-    assert MondrianOptions(criterion="loss").has_rest(tasks)
-    assert not MondrianOptions(criterion="loss", rest=False).has_rest(tasks)
+    assert MondrianOptions().has_rest(tasks)
     assert MondrianOptions(rest=True).has_rest(tasks)
     assert not MondrianOptions(rest=False).has_rest(tasks)
     assert not MondrianOptions(criterion="median").has_rest(tasks)
     assert not MondrianOptions(variant="paper").has_rest(tasks)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_list_is_tried_for_loss_without_tasks_on_tables_that_are_not_large(name):
+    tasks, has_say = TASKS[name], name in HAVE_A_SAY
+    for options in (MondrianOptions(), MondrianOptions(criterion="loss"), MondrianOptions(rest=False)):
+        assert options.refines(tasks, 2**18) is not has_say
+        assert not options.refines(tasks, 2**18 + 1)
+    for never in ({"variant": "paper"}, {"criterion": "median"}, {"refine": "none"}):
+        assert not MondrianOptions(**never).refines(tasks, 1)
+    assert MondrianOptions(refine="list").refines((), 10**12)
 
 
 # --- what cells are narrowed to ---------------------------------------------------------------------------
