@@ -67,6 +67,11 @@ class Cuts(Recoder):
             if not all(low < high for low, high in pairwise(thresholds.tolist())):
                 raise ValueError(f"The thresholds of {axis.attribute.name!r} do not ascend.")
 
+    @property
+    def has_overlaps(self) -> bool:
+        """May a label cover values that other groups were told apart by?"""
+        return False
+
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
         return {

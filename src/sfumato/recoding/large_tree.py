@@ -37,6 +37,7 @@ from sfumato.recoding.splits import (
     Router,
     Tree,
     count_splits,
+    tops_of,
     tree_from,
     write_document,
 )
@@ -87,16 +88,19 @@ class LargeRecoding(Recoder):
         return int(self._counts()[0])
 
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
         counts = self._counts()[1:].tolist()
         return {axis.attribute.name: n for axis, n in zip(self.axes, counts, strict=True)}
 
     def _counts(self) -> NDArray[np.int64]:
         """How many nodes are leaves, and how many are split on each axis."""
-        total = np.zeros(1 + len(self.axes), dtype=np.int64)
+        total, tops = np.zeros(1 + len(self.axes), dtype=np.int64), tops_of(self.axes)
         with _reading(self.path) as file:
-            for batch in file.iter_batches(BATCH_NODES, columns=["axis"]):
-                total += count_splits(np.asarray(batch.column(0)) + 1, len(total))
+            levels = [name for name in file.schema_arrow.names if name.startswith("level_")]
+            for batch in file.iter_batches(BATCH_NODES, columns=["axis", *levels]):
+                axis, *of_cells = (np.asarray(column) for column in batch.columns)
+                total[0] += np.count_nonzero(axis < 0)
+                total[1:] += count_splits(axis, tops, np.stack(of_cells, axis=1) if of_cells else None)
         return total
 
     def write(self, folder: Path) -> None:

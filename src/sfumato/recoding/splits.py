@@ -122,9 +122,20 @@ def join_trees(parts: Sequence[Tree]) -> Tree:
     return Tree(**fields, labels=joined, cells=listed)
 
 
-def count_splits(axis: NDArray[np.integer[Any]], n_axes: int) -> NDArray[np.int64]:
-    """How many of these nodes are split on each axis; lists are not."""
-    return np.bincount(axis[(axis >= 0) & (axis < n_axes)], minlength=n_axes)
+def count_splits(
+    axis: NDArray[np.integer[Any]], tops: Sequence[int], levels: NDArray[np.integer[Any]] | None
+) -> NDArray[np.int64]:
+    """How many of these nodes are split on each axis, or are cells of lists below its top level.
+
+    levels   (cells, axes) those of cells, and -1 of other nodes; None: there are no lists
+    """
+    n_splits = np.bincount(axis[(axis >= 0) & (axis < len(tops))], minlength=len(tops))
+    return n_splits if levels is None else n_splits + ((levels >= 0) & (levels < np.array(tops))).sum(axis=0)
+
+
+def tops_of(axes: Sequence[Axis]) -> list[int]:
+    """The top level of each axis, 0 where there are no lists."""
+    return [0 if axis.cells is None else axis.cells.top for axis in axes]
 
 
 def axis_above(

@@ -50,6 +50,7 @@ from sfumato.recoding.splits import (
     count_splits,
     nodes_in_use,
     table_of,
+    tops_of,
     tree_from,
     write_document,
 )
@@ -78,9 +79,16 @@ class Recoding(Recoder):
     def n_groups(self) -> int:
         return int(self.tree.is_leaf.sum())
 
+    @property
+    def has_overlaps(self) -> bool:
+        """May a label cover values that other groups were told apart by?"""
+        is_rest = self.tree.above() >= 0
+        return bool(np.any(self.tree.branch[is_rest] < 0))
+
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
-        counts = count_splits(self.tree.axis, len(self.axes))
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
+        levels = None if self.tree.cells is None else self.tree.cells.levels
+        counts = count_splits(self.tree.axis, tops_of(self.axes), levels)
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> BoxEnds:
