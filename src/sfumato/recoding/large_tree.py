@@ -28,7 +28,17 @@ from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, axis_from_dict, distinct_boxes
 from sfumato.recoding.recoder import Places, Recoder, RowCells
-from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
+from sfumato.recoding.splits import (
+    FIELDS,
+    NODES,
+    Branches,
+    Ints,
+    Router,
+    Tree,
+    number_told_apart,
+    tree_from,
+    write_document,
+)
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
 from sfumato.table.spill import Spill, while_spilling
@@ -107,8 +117,8 @@ class LargeRecoding(Recoder):
         with Spill(self.beside) as spill:
             return MappedNodes(self.path, self.axes, self.memory, spill.path("tree"))
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.nodes.ends(places)
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,7 +166,7 @@ class MappedNodes:
         self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
-        self.router = Router(axes)
+        self.axes, self.router = axes, Router(axes)
         self._fill_in()
 
     def place(self, cells: Floats) -> Ints:
@@ -191,7 +201,8 @@ class MappedNodes:
 
     def _narrow(self, nodes: Places) -> BoxEnds:
         """The ends of the boxes of nodes, narrowed to what is published."""
-        return self.tree.narrow(self.boxes.take(nodes), nodes)
+        ends = self.tree.narrow(self.boxes.take(nodes), nodes)
+        return number_told_apart(self.axes, self.tree, self.boxes.high, ends)
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         """The first node and the end of each window; its memory is given back when the next is asked for."""
