@@ -140,3 +140,63 @@ def test_a_recoding_without_the_word_covers(folder):
     axes = tuple(replace(axis, excluded=None) if hasattr(axis, "nodes") else axis for axis in release.recoding.axes)
     covering = Recoding(axes, release.recoding.tree).apply(table)
     assert not any("(not " in label for name in ("country", "job") for label in covering.column(name).to_pylist())
+
+
+# ---- engines and outputs ---------------------------------------------------------------------------
+
+
+def many(n: int = 3000) -> pa.Table:
+    rows = np.random.default_rng(8)
+    return pa.table(
+        {
+            "country": rows.choice([*"abcdefghijk"], n, p=np.arange(11, 0, -1) / 66),
+            "job": rows.choice(["US", "Peru", "Cuba", "France", "Italy", "Togo"], n, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1]),
+            "age": rows.integers(20, 60, n),
+            "row": np.arange(n),
+        }
+    )
+
+
+def of_many(**options: Any) -> dict[str, Any]:
+    age = {"role": "quasi-identifier", "type": "number", "bounds": [20, 60], "step": 1}
+    job = {"role": "quasi-identifier", "hierarchy": PLACES}
+    given = policy(k=20, job=job, age=age, row={"role": "other", "type": "number"})
+    return {**given, "method": {"mondrian": {"refine": "none", **options}}}
+
+
+def by_row(release: sf.Release) -> list[Any]:
+    return sorted(release.table.to_pylist(), key=lambda line: line["row"])
+
+
+def test_every_engine_writes_the_same_labels(tmp_path):
+    """On disk the tree is made in pieces, and labels are written before the tree is there."""
+    expected = by_row(sf.publish(many(), of_many()))
+    assert sum("(not " in line["country"] for line in expected) > 100
+    pieces = of_many(**{"rows-in-memory": 300})
+    assert by_row(sf.publish(many(), pieces, engine="memory")) == expected
+    on_disk = sf.publish(many(), pieces, engine="disk", memory=64_000_000)
+    assert by_row(on_disk) == expected
+    on_disk.write(tmp_path / "release")
+    assert not sf.verify_folder(tmp_path / "release").failures
+
+
+@pytest.mark.parametrize("values", ["bounds", "both", "summary"])
+def test_labels_of_hierarchies_stand_in_every_form_of_output(values, tmp_path):
+    given = of_many()
+    expected = by_row(sf.publish(many(), given))
+    release = sf.publish(many(), {**given, "output": {**given["output"], "values": values}})
+    names = ("country", "job", "row")
+    assert [[line[name] for name in names] for line in by_row(release)] == [
+        [line[name] for name in names] for line in expected
+    ]
+    release.write(tmp_path / "release")
+    assert not sf.verify_folder(tmp_path / "release").failures
+
+
+def test_the_estimator_writes_them_too():
+    table = many(500).select(["country", "age"])
+    model = sf.Mondrian(requirement=sf.KAnonymity(5), rest_labels="excluding")
+    cells = model.fit(table).transform(table).column("country").to_pylist()
+    assert any("(not " in cell for cell in cells)
+    plain = sf.Mondrian(requirement=sf.KAnonymity(5)).fit_transform(table).column("country").to_pylist()
+    assert [cell.split(" (not ")[0] for cell in cells] == plain
