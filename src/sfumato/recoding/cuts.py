@@ -81,8 +81,8 @@ class Cuts(Recoder):
             for axis, thresholds in zip(self.axes, self.thresholds, strict=True)
         }
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these places."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these places; nothing is told apart from a rest."""
         low = np.asarray(places).astype(np.float64)
         high = np.full(low.shape, np.inf)
         for a, axis in enumerate(self.axes):

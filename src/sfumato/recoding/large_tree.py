@@ -37,6 +37,7 @@ from sfumato.recoding.splits import (
     Router,
     Tree,
     count_splits,
+    number_told_apart,
     tops_of,
     tree_from,
     write_document,
@@ -122,8 +123,8 @@ class LargeRecoding(Recoder):
         with Spill(self.beside) as spill:
             return MappedNodes(self.path, self.axes, self.memory, spill.path("tree"))
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.nodes.ends(places)
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -213,7 +214,8 @@ class MappedNodes:
 
     def _narrow(self, nodes: Places) -> BoxEnds:
         """The ends of the boxes of nodes, narrowed to what is published."""
-        return self.tree.narrow(self.boxes.take(nodes), nodes)
+        ends = self.tree.narrow(self.boxes.take(nodes), nodes)
+        return number_told_apart(self.axes, self.tree, self.boxes.high, ends)
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         """The first node and the end of each window; its memory is given back when the next is asked for."""

@@ -456,7 +456,9 @@ class TreeRun:
             domain if not isinstance(domain, OrderedDomain) or own is None else own.widen(domain)
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
-        return RecodingPlan(domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices)
+        return RecodingPlan(
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices, policy.excludes_in_labels
+        )  # fmt: skip
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
         """Move rows into parts."""
