@@ -210,7 +210,9 @@ def _divide(sides: Sequence[_Side], rows: Ints, canvas: Canvas) -> tuple[PlotRec
 
 
 def _best_cut(region: _Region, places: Sequence[Floats], canvas: Canvas) -> tuple[int, int] | None:
-    """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
+    """(scale, edge) of the line that gains most; a long side is cut rather than a short one, and no gap between boxes."""
+    if region.n_rows == 0:
+        return None
     sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
     best, found = 0.0, None
     for a, (first, last) in enumerate(region.border):
