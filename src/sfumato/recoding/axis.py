@@ -17,6 +17,7 @@ from sfumato.encoding.domain import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.recoding.decision_list import NumberCells, TreeCells
 from sfumato.table.combinations import number_combinations
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,8 @@ class OrderedAxis:
     """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
 
     On an axis that ``is_declared`` any cell that is no number or date is missing. If it ``shows_least``, the low end of a
-    group's box is the least value of its rows, and belongs to it.
+    group's box is the least value of its rows, and belongs to it. ``cells`` are those of decision lists, if there are
+    any.
     """
 
     attribute: Attribute
@@ -40,6 +42,7 @@ class OrderedAxis:
     has_missing: bool
     is_declared: bool = False
     shows_least: bool = False
+    cells: NumberCells | None = None
 
     def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
@@ -102,13 +105,20 @@ class OrderedAxis:
 class TreeAxis:
     """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use.
 
-    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf.
+    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf. ``height`` is
+    that of the whole hierarchy, if there are decision lists.
     """
 
     attribute: Attribute
     nodes: Hierarchy
     has_missing: bool
     is_declared: bool = False
+    height: int | None = None
+
+    @property
+    def cells(self) -> TreeCells | None:
+        """The cells of decision lists."""
+        return None if self.height is None else TreeCells(self.nodes, self.height)
 
     def labels(self, nodes: NDArray[Any]) -> pa.Array:
         """Text of each node; null (an empty cell) for missing alone."""
@@ -251,20 +261,34 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
     if isinstance(axis, TreeAxis):
         bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
         tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
-        return {**common, "kind": "tree", "bounds": bounds, **tree}
+        levels = {} if axis.height is None else {"levels": {"height": axis.height}}
+        return {**common, "kind": "tree", "bounds": bounds, **tree, **levels}
     if axis.shows_least:
         common["closed"] = True
+    if axis.cells is not None:
+        common["levels"] = {"lower": axis.cells.lower, "step": axis.cells.step, "steps": axis.cells.n_steps}
     return {**common, "kind": "ordered", "low": axis.low, "high": axis.high, "grid": axis.grid}
 
 
 def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
+    levels = entry.get("levels")
     if entry["kind"] == "ordered":
-        closed = bool(entry.get("closed", False))
+        closed, is_stepped = bool(entry.get("closed", False)), entry["grid"] is not None
+        cells = levels and NumberCells(
+            levels["lower"], levels["step"], levels["steps"], entry["missing"], is_stepped=is_stepped
+        )
         return OrderedAxis(
-            attribute, entry["low"], entry["high"], entry["grid"], entry["missing"], is_declared, closed
+            attribute,
+            entry["low"],
+            entry["high"],
+            entry["grid"],
+            entry["missing"],
+            is_declared,
+            closed,
+            cells,
         )
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))
     nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
-    return TreeAxis(attribute, nodes, entry["missing"], is_declared)
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared, levels and levels["height"])

@@ -27,8 +27,19 @@ from sfumato.errors import InputError
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, axis_from_dict, distinct_boxes
+from sfumato.recoding.decision_list import CellKeys
 from sfumato.recoding.recoder import Places, Recoder, RowCells
-from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
+from sfumato.recoding.splits import (
+    FIELDS,
+    NODES,
+    Branches,
+    Ints,
+    Router,
+    Tree,
+    count_splits,
+    tree_from,
+    write_document,
+)
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
 from sfumato.table.spill import Spill, while_spilling
@@ -85,7 +96,7 @@ class LargeRecoding(Recoder):
         total = np.zeros(1 + len(self.axes), dtype=np.int64)
         with _reading(self.path) as file:
             for batch in file.iter_batches(BATCH_NODES, columns=["axis"]):
-                total += np.bincount(np.asarray(batch.column(0)) + 1, minlength=len(total))
+                total += count_splits(np.asarray(batch.column(0)) + 1, len(total))
         return total
 
     def write(self, folder: Path) -> None:
@@ -145,6 +156,8 @@ class MappedNodes:
                 ("label_low", np.float64, (n_axes,)),
                 ("label_high", np.float64, (n_axes,)),
                 ("label_missing", np.bool_, (n_axes,)),
+                ("level", np.int8, (n_axes,)),
+                ("key", np.int64, (n_axes,)),
             ],
             align=True,
         )
@@ -153,7 +166,11 @@ class MappedNodes:
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
         labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
-        self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels)
+        cells = CellKeys(nodes["level"], nodes["key"])
+        self.axes = axes
+        self.n_kinds = len(axes) + all(axis.cells is not None for axis in axes)
+        """What a node may be split on: an axis, or a list."""
+        self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels, cells=cells)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
         self.router = Router(axes)
@@ -167,6 +184,7 @@ class MappedNodes:
             if len(here):
                 found = out[here]
                 self.router.fill_places(cells[here], self.tree, self.branches, found, end=end)
+                self.tree.place_in_lists(cells[here], self.axes, found)
                 out[here] = found
         return out
 
@@ -217,9 +235,7 @@ class MappedNodes:
         """A damaged file must not send rows back, or out of it. ``n_before`` nodes are children of earlier ones."""
         own = start + np.flatnonzero(self.tree.axis[start:end] >= 0)
         axis, first, n = self.tree.axis[own], self.tree.first_child[own], self.tree.n_children[own]
-        is_fine = (
-            (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.boxes.low.shape[1])
-        )
+        is_fine = (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.n_kinds)
         if not is_fine.all() or n_before + n.sum() >= self.tree.n_nodes:
             raise InputError("The nodes of a recoding are not those of a tree; its file is damaged.")
 
@@ -241,7 +257,8 @@ class MappedNodes:
         children = np.repeat(self.tree.first_child[start:end] - before, n) + np.arange(total)
         self.branches.first[start:end] = n_before + before
         branch = self.tree.branch[children]
-        shift = np.where(branch >= 0, np.repeat(self.router.shift[axis], n), 0)  # the rest is no node
+        named = branch >= 0  # the rest is no node, and neither is a cell of a list
+        shift = np.where(named, self.router.shift[np.where(named, np.repeat(axis, n), 0)], 0)
         self.branches.node[n_before : n_before + total] = branch + shift
         return total
 
@@ -258,6 +275,8 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             labels = tree.labels or BoxEnds.unlimited((tree.n_nodes, n_axes))
             for name, ends in zip(BoxEnds._fields, labels, strict=True):
                 records[f"label_{name}"] = ends
+            cells = tree.cells or CellKeys.nowhere((tree.n_nodes, n_axes))
+            records["level"], records["key"] = cells
             with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
 

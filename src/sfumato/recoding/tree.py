@@ -47,6 +47,7 @@ from sfumato.recoding.splits import (
     Tree,
     axis_above,
     bytes_per_node,
+    count_splits,
     nodes_in_use,
     table_of,
     tree_from,
@@ -79,7 +80,7 @@ class Recoding(Recoder):
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
-        counts = np.bincount(self.tree.axis[~self.tree.is_leaf], minlength=len(self.axes))
+        counts = count_splits(self.tree.axis, len(self.axes))
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> BoxEnds:
@@ -124,8 +125,9 @@ class Recoding(Recoder):
 
     def _places(self, cells: RowCells) -> NDArray[np.int64]:
         router, branches = self._router()
-        out = np.zeros(cells.n_rows, dtype=np.int64)
-        router.fill_places(cells.matrix(self.axes), self.tree, branches, out)
+        out, matrix = np.zeros(cells.n_rows, dtype=np.int64), cells.matrix(self.axes)
+        router.fill_places(matrix, self.tree, branches, out)
+        self.tree.place_in_lists(matrix, self.axes, out)
         return out
 
     def _router(self) -> tuple[Router, Branches]:
@@ -224,10 +226,12 @@ def read(
 def recoding_of(nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
 
-    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none
+    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none;
+             with lists, the cells of the leaves stand behind them
     """
     above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
-    decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan)
+    has_lists = covers.shape[1] > len(plan.domains)
+    decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan, has_lists=has_lists)
     return Recoding(decoder.axes, decoder.tree(nodes, covers, above), plan.output, plan.left_out)
 
 

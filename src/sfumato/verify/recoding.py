@@ -32,6 +32,7 @@ from sfumato.policy.output import Output, bound_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered
+from sfumato.verify.cell_lists import NodeLevels, NumberLevels, check_lists
 from sfumato.verify.checks import Check, Unfit
 from sfumato.verify.files import Hidden, check_parquet, read_json
 from sfumato.verify.groups import Combinations, GroupedRows
@@ -68,6 +69,8 @@ class ThresholdAxis:
     has_missing: bool
     is_closed: bool = False
     """Labels begin with a value of their rows."""
+    levels: NumberLevels | None = None
+    """Of the cells of lists, if there are any."""
 
     @property
     def shape(self) -> AxisShape:
@@ -116,6 +119,7 @@ class NodeAxis:
     attribute: Attribute
     labels: Sequence[str | None]
     parent: Sequence[int]
+    levels: NodeLevels | None = None
 
     @property
     def shape(self) -> AxisShape:
@@ -154,19 +158,22 @@ def _axis(entry: Any, attribute: Attribute) -> Axis:
     if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
         raise TypeError
     if attribute.is_ordered:
-        _expect_keys(entry, ORDERED_AXIS | ({"closed"} & entry.keys()))
+        _expect_keys(entry, ORDERED_AXIS | ({"closed", "levels"} & entry.keys()))
         numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
         low, high, *grid = map(_finite, numbers)
         is_closed = entry.get("closed", False)
+        levels = NumberLevels.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
         return ThresholdAxis(
-            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed is True
+            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed is True, levels
         )
-    _expect_keys(entry, TREE_AXIS)
+    _expect_keys(entry, TREE_AXIS | ({"levels"} & entry.keys()))
     axis = NodeAxis(attribute, entry["labels"], entry["parent"])
     if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
         raise TypeError
+    if "levels" in entry:
+        axis = replace(axis, levels=NodeLevels.of(entry["levels"], axis.parent))
     attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
     _check_nodes(axis, attribute, has_missing=entry["missing"])
     return axis
@@ -270,8 +277,14 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
 
 
 def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis], *, has_rests: bool) -> ReadRecoding:
-    tree = StoredTree.of(nodes, [axis.shape for axis in axes], has_rests=has_rests)
-    return ReadRecoding(axes, tree.leaf_ends(), int(np.count_nonzero(tree.axis < 0)), is_tree=True)
+    levels = [axis.levels for axis in axes if axis.levels is not None]
+    if levels and (len(levels) < len(axes) or not has_rests):
+        raise Unfit("only some of its attributes have levels")
+    tree = StoredTree.of(nodes, [axis.shape for axis in axes], has_rests=has_rests, has_lists=bool(levels))
+    ends = tree.leaf_ends()
+    if levels:
+        check_lists(tree, levels, ends)
+    return ReadRecoding(axes, ends, int(np.count_nonzero(tree.axis < 0)), is_tree=True)
 
 
 def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,7 @@ class BoxEnds:
 # ---- the nodes -------------------------------------------------------------------------------------
 
 LABEL_COLUMNS = ("low", "high", "missing", "value")
+CELL_COLUMNS = ("level", "key")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +98,21 @@ class StoredLabels:
         return BoxEnds(known[:, 0], known[:, 1], of_box.reshape(-1), known[:, 2] > 0)
 
 
+class StoredCells(NamedTuple):
+    """The level and the key of each node along one axis; -1 and -1 where it is no cell of a list."""
+
+    level: Ints
+    key: Ints
+
+
+class ListChildren(NamedTuple):
+    """The children of lists: their nodes, which list each is of, and whether it is the last one there."""
+
+    node: Ints
+    of_list: Ints
+    is_last: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredTree:
     """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
@@ -111,14 +127,20 @@ class StoredTree:
     otherwise: Ints | None = None
     """Which child takes what no branch names; None in trees as published, which have no rests."""
     labels: Mapping[int, StoredLabels] = field(default_factory=dict)
+    cells: Sequence[StoredCells] = ()
+    """Of each axis, if nodes may be divided by a list of cells; its children are these. Their axis is one too many."""
 
     @classmethod
-    def of(cls, nodes: pa.Table, shapes: Sequence[AxisShape], *, has_rests: bool = False) -> StoredTree:
+    def of(
+        cls, nodes: pa.Table, shapes: Sequence[AxisShape], *, has_rests: bool = False, has_lists: bool = False
+    ) -> StoredTree:
         """The tree of these nodes; Unfit if they are none."""
         covered = [a for a, shape in enumerate(shapes) if not shape.has_thresholds]
         ordered = [a for a, shape in enumerate(shapes) if shape.has_thresholds] if has_rests else []
         whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
         whole += ["otherwise"] if has_rests else []
+        if has_lists:
+            whole += [f"{name}_{a}" for a in range(len(shapes)) for name in CELL_COLUMNS]
         labels = [f"{name}_{a}" for a in ordered for name in LABEL_COLUMNS]
         if {*nodes.column_names} != {*whole, *labels, "threshold"} or not nodes.num_rows:
             raise Unfit("its nodes have other columns")
@@ -131,7 +153,7 @@ class StoredTree:
         found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
         points = nodes.column("threshold").chunk(0).cast(pa.float64())
         is_split = found["axis"] >= 0
-        has_thresholds = np.array([shape.has_thresholds for shape in shapes])[np.maximum(found["axis"], 0)]
+        has_thresholds = _has_thresholds(shapes)[np.maximum(found["axis"], 0)]
         is_there = points.is_valid().to_numpy(zero_copy_only=False)
         tree = cls(
             shapes,
@@ -143,6 +165,9 @@ class StoredTree:
             {a: found[f"cover_{a}"] for a in covered},
             found.get("otherwise"),
             {a: StoredLabels.of(nodes, a, found["axis"] < 0) for a in ordered},
+            [StoredCells(*(found[f"{name}_{a}"] for name in CELL_COLUMNS)) for a in range(len(shapes))]
+            if has_lists
+            else (),
         )
         if np.any(is_there & ~(is_split & has_thresholds)):
             raise Unfit("a threshold stands where nothing is split by one")
@@ -165,7 +190,7 @@ class StoredTree:
             and np.all(self.n_children[is_leaf] == 0)
             and np.all(self.axis[is_leaf] == -1)
             and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
-            and np.all(self.axis < len(self.shapes))
+            and np.all(self.axis < len(self.shapes) + bool(self.cells))
             and self.branch[0] == -1
             and (self.otherwise is None or _are_children(self.otherwise, self.n_children))
         )
@@ -175,8 +200,8 @@ class StoredTree:
 
     def _check_branches(self, inner: Ints) -> None:
         """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
-        size = np.array([2 if shape.has_thresholds else shape.n_nodes for shape in self.shapes])
-        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])
+        size = np.array([*(2 if shape.has_thresholds else shape.n_nodes for shape in self.shapes), 0])
+        is_ordered = _has_thresholds(self.shapes)
         count, split = self.n_children[inner], self.axis[inner]
         child = np.repeat(self.first_child[inner], count) + _within(count)
         branch, above = self.branch[child], np.repeat(split, count)
@@ -185,7 +210,8 @@ class StoredTree:
             raise Unfit("a threshold does not split in two")
         covers = [(cover, size[a]) for a, cover in self.cover.items()]
         is_last = _within(count) == np.repeat(count, count) - 1
-        is_rest = (branch == -1) & is_last & ~is_ordered[above] & (self.otherwise is not None)
+        is_listed = above == len(self.shapes)
+        is_rest = (branch == -1) & (is_last | is_listed) & ~is_ordered[above] & (self.otherwise is not None)
         if np.any(((branch < 0) & ~is_rest) | (branch >= size[above])) or any(
             np.any((cover < -1) | (cover >= n)) for cover, n in covers
         ):
@@ -220,12 +246,29 @@ class StoredTree:
         child = np.repeat(self.first_child[inner], count) + within
         parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
         parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
-        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])[axis]
+        is_ordered = _has_thresholds(self.shapes)[axis]
         is_first = np.zeros(len(axis), dtype=np.bool_)
         is_first[child] = within == 0
         end = np.where(is_ordered, place[parent], self.branch)
-        changes_nothing = ~is_ordered & (self.branch < 0)  # the rest has its parent's node
+        changes_nothing = ~is_ordered & (
+            self.branch < 0
+        )  # the rest, and cells of lists, have their parent's node
+        axis[axis == len(self.shapes)] = 0
         return Changes(parent, axis, is_ordered & is_first, end, changes_nothing)
+
+    def listed(self) -> ListChildren:
+        """The children of lists."""
+        lists = np.flatnonzero(self.axis == len(self.shapes))
+        count = self.n_children[lists]
+        within, of_list = _within(count), np.repeat(lists, count)
+        return ListChildren(
+            self.first_child[of_list] + within, of_list, within == self.n_children[of_list] - 1
+        )
+
+
+def _has_thresholds(shapes: Sequence[AxisShape]) -> NDArray[np.bool_]:
+    """Is a node on each axis split by a threshold? By number, with that of lists behind."""
+    return np.array([*(shape.has_thresholds for shape in shapes), False])
 
 
 def _are_children(number: Ints, count: Ints) -> bool:
