@@ -153,7 +153,8 @@ class Recoder(ABC):
         ends = distinct_boxes(*self._group_ends(a)).ends
         if isinstance(axis := self.axes[a], TreeAxis) and axis.excluded is not None:
             ends = distinct_boxes(*axis.keep_below(ends)).ends
-        ends = ends.take(np.lexsort((ends.missing, np.nan_to_num(ends.low, nan=-np.inf), ends.high)))
+        low = np.where(np.isnan(ends.low), -np.inf, ends.low)  # both limit nothing
+        ends = ends.take(np.lexsort((ends.missing, low, ends.high)))
         return labels_of(self.axes[a], ends), ends
 
     def columns_of(

@@ -211,7 +211,7 @@ def _divide(sides: Sequence[_Side], rows: Ints, canvas: Canvas) -> tuple[PlotRec
 
 
 def _best_cut(region: _Region, places: Sequence[Floats], canvas: Canvas) -> tuple[int, int] | None:
-    """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
+    """(scale, edge) of the line that gains most; a long side is cut rather than a short one, and no gap between boxes."""
     best, found = 0.0, None
     if not region.n_rows:
         return found
