@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError, nearest, number_of, short
+from sfumato.errors import PolicyError, nearest, short
 from sfumato.policy import model, predicate
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly

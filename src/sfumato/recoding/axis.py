@@ -307,6 +307,4 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))
     nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
     excluded = ExcludedNodes(nodes) if entry.get("excluding", False) else None
-    return TreeAxis(
-        attribute, nodes, entry["missing"], is_declared, levels and levels["height"], excluded
-    )
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared, levels and levels["height"], excluded)

@@ -159,7 +159,10 @@ class Router:
         trees = [axis.nodes for axis in axes if isinstance(axis, TreeAxis)]
         offsets = np.cumsum([0, *(tree.n_nodes for tree in trees)])
         self.top = np.array(
-            [axis.top if isinstance(axis, OrderedAxis) else np.inf if axis.excluded is None else -1.0 for axis in axes]
+            [
+                axis.top if isinstance(axis, OrderedAxis) else np.inf if axis.excluded is None else -1.0
+                for axis in axes
+            ]
         )
         self.has_missing = ~self.is_tree & np.array([axis.has_missing for axis in axes], dtype=np.bool_)
         self.column = np.where(

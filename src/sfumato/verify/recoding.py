@@ -140,7 +140,8 @@ class NodeAxis:
         """The labels of what was told apart below the node of each box, in the order of the hierarchy."""
         boxes = zip(ends.low.astype(np.int64).tolist(), ends.told, strict=True) if self.excludes else ()
         return [
-            [self.labels[other] for other in sorted(told) if self._is_below(other, node)] for node, told in boxes
+            [self.labels[other] for other in sorted(told) if self._is_below(other, node)]
+            for node, told in boxes
         ]
 
     def _is_below(self, other: int, node: int) -> bool:

@@ -237,7 +237,9 @@ class StoredTree:
         """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
         cover, column = self.cover[a][leaves], found.of_leaf[a]
         nodes = np.where(cover >= 0, cover, np.maximum(found.low[column], 0))
-        rest_of = found.high[column].astype(np.int64) if self.shapes[a].excludes else np.full(len(leaves), NO_END)
+        rest_of = (
+            found.high[column].astype(np.int64) if self.shapes[a].excludes else np.full(len(leaves), NO_END)
+        )
         n = len(self.axis) + 1
         known, of_box = np.unique(nodes * n + rest_of + 1, return_inverse=True)
         low, split = np.divmod(known, n)
@@ -254,7 +256,9 @@ class StoredTree:
                 way.append(above[way[-1]])
             for node in reversed(way[:-1]):
                 children = slice(self.first_child[node], self.first_child[node] + self.n_children[node])
-                told[node] = told[above[node]] | {branch for branch in self.branch[children].tolist() if branch >= 0}
+                told[node] = told[above[node]] | {
+                    branch for branch in self.branch[children].tolist() if branch >= 0
+                }
         return [told[split] for split in splits.tolist()]
 
     def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
@@ -283,7 +287,9 @@ class StoredTree:
         is_listed = axis == len(self.shapes)
         is_rest = ~is_ordered & ~is_listed & (self.branch < 0)
         end = np.where(is_ordered, place[parent], np.where(is_rest, parent, self.branch))
-        is_present = is_ordered & ~is_first & np.isneginf(self.threshold[parent]) & (self.otherwise is not None)
+        is_present = (
+            is_ordered & ~is_first & np.isneginf(self.threshold[parent]) & (self.otherwise is not None)
+        )
         axis[is_listed] = 0
         return Changes(parent, axis, (is_ordered & is_first) | is_rest, end, is_listed | is_present)
 

@@ -68,7 +68,15 @@ def test_a_release_as_it_was_written_passes(folder):
 
 @pytest.mark.parametrize(
     "label",
-    ["*", "* (not US)", "* (not US, Peru)", "* (not Peru, US, Cuba)", "* (not Peru, Us)", "* (not )", "* (not Togo, US)"],
+    [
+        "*",
+        "* (not US)",
+        "* (not US, Peru)",
+        "* (not Peru, US, Cuba)",
+        "* (not Peru, Us)",
+        "* (not )",
+        "* (not Togo, US)",
+    ],
 )
 def test_a_label_that_says_more_or_less_than_was_told_apart_fails(folder, label):
     rewrite(folder, "country", lambda cell: cell)
@@ -173,4 +181,6 @@ def test_names_with_commas_are_read_in_every_way(label, known, excluded):
 
 
 def test_other_labels_exclude_nothing():
-    assert [RestLabel.read(label) for label in ("US", "Not stated (other)", "* (not)", "(not US)")] == [None] * 4
+    assert [RestLabel.read(label) for label in ("US", "Not stated (other)", "* (not)", "(not US)")] == [
+        None
+    ] * 4
