@@ -107,8 +107,8 @@ class Recoder(ABC):
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
     of NaN or -inf means that nothing limits it, and a high end of -inf that it is missing alone; ``missing`` says
-    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, ``high`` the number of
-    what its label excludes where the axis has ``excluded``, and ``missing`` means nothing.
+    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, ``high`` the number
+    of what its label excludes where the axis has ``excluded``, and ``missing`` means nothing.
     """
 
     __slots__ = ()
