@@ -147,8 +147,7 @@ class Recoder(ABC):
         A null label is missing alone. Nodes of a hierarchy that stand in several places may share a label.
         """
         ends = distinct_boxes(*self._group_ends(a)).ends
-        low = np.where(np.isnan(ends.low), -np.inf, ends.low)  # both limit nothing
-        ends = ends.take(np.lexsort((ends.missing, low, ends.high)))
+        ends = ends.take(np.lexsort((ends.missing, np.nan_to_num(ends.low, nan=-np.inf), ends.high)))
         return labels_of(self.axes[a], ends), ends
 
     def columns_of(
