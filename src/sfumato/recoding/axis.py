@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missi
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.recoding.decision_list import NumberCells, TreeCells
+from sfumato.recoding.exclusions import ExcludedNodes
 from sfumato.table.combinations import number_combinations
 
 Floats = NDArray[np.float64]
@@ -106,7 +107,8 @@ class TreeAxis:
     """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use.
 
     On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf. ``height`` is
-    that of the whole hierarchy, if there are decision lists.
+    that of the whole hierarchy, if there are decision lists. Labels of rests say what they exclude where the axis has
+    ``excluded``; else they only cover.
     """
 
     attribute: Attribute
@@ -114,16 +116,25 @@ class TreeAxis:
     has_missing: bool
     is_declared: bool = False
     height: int | None = None
+    excluded: ExcludedNodes | None = field(default=None, compare=False, repr=False)
 
     @property
     def cells(self) -> TreeCells | None:
         """The cells of decision lists."""
         return None if self.height is None else TreeCells(self.nodes, self.height)
 
-    def labels(self, nodes: NDArray[Any]) -> pa.Array:
-        """Text of each node; null (an empty cell) for missing alone."""
+    def labels(self, ends: BoxEnds) -> pa.Array:
+        """Text of each box; null (an empty cell) for missing alone."""
+        if self.excluded is not None:
+            return self.excluded.write(ends.low, ends.high)
         texts = pa.array(self.nodes.labels, pa.string())
-        return texts.take(pa.array(nodes.astype(np.int64, copy=False)))
+        return texts.take(pa.array(ends.low.astype(np.int64)))
+
+    def keep_below(self, ends: BoxEnds) -> BoxEnds:
+        """The ends without what cannot be excluded from their nodes, as it does not lie below them."""
+        if self.excluded is None:
+            return ends
+        return ends._replace(high=self.excluded.keep_below(ends.low, ends.high))
 
 
 Axis = OrderedAxis | TreeAxis
@@ -131,7 +142,7 @@ Axis = OrderedAxis | TreeAxis
 
 def labels_of(axis: Axis, ends: BoxEnds) -> pa.Array:
     """What boxes along an axis are called; null for missing alone."""
-    return axis.labels(ends.low) if isinstance(axis, TreeAxis) else axis.labels(*ends)
+    return axis.labels(ends) if isinstance(axis, TreeAxis) else axis.labels(*ends)
 
 
 def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArray[np.int32]]:
@@ -203,7 +214,10 @@ def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> ND
 
 
 class BoxEnds(NamedTuple):
-    """Ends of boxes as ``fill_boxes`` has them, (boxes, axes), or along one axis (boxes,)."""
+    """Ends of boxes as ``fill_boxes`` has them, (boxes, axes), or along one axis (boxes,).
+
+    Along a hierarchy ``low`` is a node, and ``high`` the number of the set of nodes that its label excludes, if any does.
+    """
 
     low: Floats
     high: Floats
@@ -262,7 +276,8 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
         bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
         tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
         levels = {} if axis.height is None else {"levels": {"height": axis.height}}
-        return {**common, "kind": "tree", "bounds": bounds, **tree, **levels}
+        excluding = {} if axis.excluded is None else {"excluding": True}
+        return {**common, "kind": "tree", "bounds": bounds, **tree, **levels, **excluding}
     if axis.shows_least:
         common["closed"] = True
     if axis.cells is not None:
@@ -292,4 +307,5 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))
     nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
-    return TreeAxis(attribute, nodes, entry["missing"], is_declared, levels and levels["height"])
+    excluded = ExcludedNodes(nodes) if entry.get("excluding", False) else None
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared, levels and levels["height"], excluded)

@@ -86,6 +86,10 @@ class TreeCells:
     nodes: Hierarchy
     height: int
 
+    @property
+    def top(self) -> int:
+        return self.height
+
     def keys(self, level: int, known: NDArray[Any]) -> Ints:
         """The cell of each row, given the deepest node that is known of it.
 

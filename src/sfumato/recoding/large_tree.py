@@ -37,6 +37,8 @@ from sfumato.recoding.splits import (
     Router,
     Tree,
     count_splits,
+    number_told_apart,
+    tops_of,
     tree_from,
     write_document,
 )
@@ -87,16 +89,19 @@ class LargeRecoding(Recoder):
         return int(self._counts()[0])
 
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
         counts = self._counts()[1:].tolist()
         return {axis.attribute.name: n for axis, n in zip(self.axes, counts, strict=True)}
 
     def _counts(self) -> NDArray[np.int64]:
         """How many nodes are leaves, and how many are split on each axis."""
-        total = np.zeros(1 + len(self.axes), dtype=np.int64)
+        total, tops = np.zeros(1 + len(self.axes), dtype=np.int64), tops_of(self.axes)
         with _reading(self.path) as file:
-            for batch in file.iter_batches(BATCH_NODES, columns=["axis"]):
-                total += count_splits(np.asarray(batch.column(0)) + 1, len(total))
+            levels = [name for name in file.schema_arrow.names if name.startswith("level_")]
+            for batch in file.iter_batches(BATCH_NODES, columns=["axis", *levels]):
+                axis, *of_cells = (np.asarray(column) for column in batch.columns)
+                total[0] += np.count_nonzero(axis < 0)
+                total[1:] += count_splits(axis, tops, np.stack(of_cells, axis=1) if of_cells else None)
         return total
 
     def write(self, folder: Path) -> None:
@@ -118,8 +123,8 @@ class LargeRecoding(Recoder):
         with Spill(self.beside) as spill:
             return MappedNodes(self.path, self.axes, self.memory, spill.path("tree"))
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.nodes.ends(places)
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,7 +214,8 @@ class MappedNodes:
 
     def _narrow(self, nodes: Places) -> BoxEnds:
         """The ends of the boxes of nodes, narrowed to what is published."""
-        return self.tree.narrow(self.boxes.take(nodes), nodes)
+        ends = self.tree.narrow(self.boxes.take(nodes), nodes)
+        return number_told_apart(self.axes, self.tree, self.boxes.high, ends)
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         """The first node and the end of each window; its memory is given back when the next is asked for."""

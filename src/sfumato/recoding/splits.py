@@ -21,6 +21,7 @@ from sfumato.kernels.spans import Spans, unpack_cells, unpack_spans
 from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
 from sfumato.recoding.decision_list import CellKeys, NumberCells
+from sfumato.recoding.exclusions import ExcludedNodes
 from sfumato.table.files import replace_atomically
 
 Ints = NDArray[np.int64]
@@ -122,9 +123,20 @@ def join_trees(parts: Sequence[Tree]) -> Tree:
     return Tree(**fields, labels=joined, cells=listed)
 
 
-def count_splits(axis: NDArray[np.integer[Any]], n_axes: int) -> NDArray[np.int64]:
-    """How many of these nodes are split on each axis; lists are not."""
-    return np.bincount(axis[(axis >= 0) & (axis < n_axes)], minlength=n_axes)
+def count_splits(
+    axis: NDArray[np.integer[Any]], tops: Sequence[int], levels: NDArray[np.integer[Any]] | None
+) -> NDArray[np.int64]:
+    """How many of these nodes are split on each axis, or are cells of lists below its top level.
+
+    levels   (cells, axes) those of cells, and -1 of other nodes; None: there are no lists
+    """
+    n_splits = np.bincount(axis[(axis >= 0) & (axis < len(tops))], minlength=len(tops))
+    return n_splits if levels is None else n_splits + ((levels >= 0) & (levels < np.array(tops))).sum(axis=0)
+
+
+def tops_of(axes: Sequence[Axis]) -> list[int]:
+    """The top level of each axis, 0 where there are no lists."""
+    return [0 if axis.cells is None else axis.cells.top for axis in axes]
 
 
 def axis_above(
@@ -157,7 +169,12 @@ class Router:
         self.is_tree = np.array([isinstance(axis, TreeAxis) for axis in axes], dtype=np.bool_)
         trees = [axis.nodes for axis in axes if isinstance(axis, TreeAxis)]
         offsets = np.cumsum([0, *(tree.n_nodes for tree in trees)])
-        self.top = np.array([axis.top if isinstance(axis, OrderedAxis) else np.inf for axis in axes])
+        self.top = np.array(
+            [
+                axis.top if isinstance(axis, OrderedAxis) else np.inf if axis.excluded is None else -1.0
+                for axis in axes
+            ]
+        )
         self.has_missing = ~self.is_tree & np.array([axis.has_missing for axis in axes], dtype=np.bool_)
         self.column = np.where(
             self.is_tree, np.cumsum(self.is_tree) - 1, np.cumsum(~self.is_tree) - 1
@@ -208,6 +225,31 @@ class Router:
     def everything(self) -> BoxEnds:
         """The ends (axes,) of the root's box."""
         return BoxEnds(np.where(self.is_tree, 0.0, np.nan), self.top, self.has_missing)
+
+
+def number_told_apart(axes: Sequence[Axis], tree: Tree, rest_of: Floats, ends: BoxEnds) -> BoxEnds:
+    """The ends, with the number of the set of nodes that were told apart on the way along axes that exclude them.
+
+    rest_of   (nodes, axes) of all nodes of the tree, the last split whose rest each is in, as ``fill_boxes`` finds it
+    ends      of some nodes, with the same in place of the high end
+    """
+    high = ends.high.copy()
+    for a, axis in enumerate(axes):
+        if not isinstance(axis, TreeAxis) or axis.excluded is None:
+            continue
+        told: dict[int, frozenset[int]] = {-1: frozenset()}
+        splits, at = np.unique(high[:, a], return_inverse=True)
+        for split in splits.astype(np.int64).tolist():
+            way = [split]
+            while way[-1] not in told:
+                way.append(int(rest_of[way[-1], a]))
+            for above, own in itertools.pairwise(reversed(way)):
+                first = tree.first_child[own]
+                branches = tree.branch[first : first + tree.n_children[own]]
+                told[own] = told[above].union(branches[branches >= 0].tolist())
+        numbers = [axis.excluded.number(told[split]) for split in splits.astype(np.int64).tolist()]
+        high[:, a] = np.array(numbers, dtype=np.float64)[at]
+    return ends._replace(high=high)
 
 
 # ---- codes become values ---------------------------------------------------------------------------
@@ -262,6 +304,7 @@ class RecodingPlan:
     roots      (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
     left_out   columns that a release never has: identifiers and dropped ones
     slices     public slices of each ordered axis, that labels are narrowed to; none: labels are boxes
+    excludes   do labels of rests say what was told apart from them?
     """
 
     domains: Sequence[Domain]
@@ -269,6 +312,7 @@ class RecodingPlan:
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
     slices: Sequence[Slices | None] = ()
+    excludes: bool = False
 
     @property
     def is_tree(self) -> NDArray[np.bool_]:
@@ -293,7 +337,8 @@ class Decoder:
             for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
         axes, new = zip(*made, strict=True)
-        shown = tuple(_as_shown(axis, own) for axis, own in itertools.zip_longest(axes, plan.slices))
+        both = itertools.zip_longest(axes, plan.slices)
+        shown = tuple(_as_shown(axis, own, excludes=plan.excludes) for axis, own in both)
         if has_lists:
             of_each = zip(shown, plan.domains, plan.slices, strict=True)
             shown = tuple(_with_levels(axis, domain, own) for axis, domain, own in of_each)
@@ -356,9 +401,11 @@ class Decoder:
         return found
 
 
-def _as_shown(axis: Axis, slices: Slices | None) -> Axis:
-    """The axis, knowing whether labels begin with a value of their rows."""
-    if slices is None or not isinstance(axis, OrderedAxis):
+def _as_shown(axis: Axis, slices: Slices | None, *, excludes: bool) -> Axis:
+    """The axis, knowing whether labels begin with a value of their rows, or say what they exclude."""
+    if isinstance(axis, TreeAxis):
+        return replace(axis, excluded=ExcludedNodes(axis.nodes)) if excludes else axis
+    if slices is None:
         return axis
     return replace(axis, shows_least=slices.is_range and not slices.is_stepped)
 

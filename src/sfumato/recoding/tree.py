@@ -49,7 +49,9 @@ from sfumato.recoding.splits import (
     bytes_per_node,
     count_splits,
     nodes_in_use,
+    number_told_apart,
     table_of,
+    tops_of,
     tree_from,
     write_document,
 )
@@ -78,19 +80,26 @@ class Recoding(Recoder):
     def n_groups(self) -> int:
         return int(self.tree.is_leaf.sum())
 
+    @property
+    def has_overlaps(self) -> bool:
+        """May a label cover values that other groups were told apart by?"""
+        is_rest = self.tree.above() >= 0
+        return bool(np.any(self.tree.branch[is_rest] < 0))
+
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
-        counts = count_splits(self.tree.axis, len(self.axes))
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
+        levels = None if self.tree.cells is None else self.tree.cells.levels
+        counts = count_splits(self.tree.axis, tops_of(self.axes), levels)
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> BoxEnds:
-        """Ends (nodes, axes) of the box of every node, narrowed to its cover and its label."""
+        """Ends (nodes, axes) of the box of every node, as ``path_ends`` gives them."""
         router, shape = Router(self.axes), (self.tree.n_nodes, len(self.axes))
         ends = BoxEnds(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.bool_))
         for of_all, of_root in zip(ends, router.everything(), strict=True):
             of_all[0] = of_root
         router.fill_boxes(self.tree, ends)
-        return self.tree.narrow(ends)
+        return number_told_apart(self.axes, self.tree, ends.high, self.tree.narrow(ends))
 
     def leaf_boxes(self) -> Sequence[DistinctBoxes]:
         """The distinct boxes of the leaves along each axis, worked out once: rows and report both begin with them."""
@@ -110,8 +119,8 @@ class Recoding(Recoder):
         boxes = [own._replace(which=own.which[number]) for own in self.leaf_boxes()]
         return self.columns_of_distinct(boxes, expand)
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.boxes().take(places)
 
     def _group_ends(self, a: int) -> BoxEnds:

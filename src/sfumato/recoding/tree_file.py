@@ -338,16 +338,17 @@ def recode_piece(
 def _path_nodes(path: Sequence[PathStep], domains: Sequence[Domain]) -> tuple[Nodes, int]:
     """The splits of a path, with no more children than boxes need, and the node where the path ends.
 
-    The box below a split of a hierarchy is the branch taken; that below a threshold is one of its two sides.
+    The box below a split of a hierarchy is the branch taken, or the rest of all branches; that below a threshold is one of
+    its two sides.
     """
     axis, threshold, first_child, n_children, branch, otherwise = [-1], [0], [-1], [0], [-1], [-1]
     at = 0
     for step in path:
-        is_ordered = isinstance(domains[step.axis], OrderedDomain)
-        kept = [int(x) for x in step.branches] if is_ordered else [int(step.branches[step.taken])]
+        needs_all = isinstance(domains[step.axis], OrderedDomain) or step.branches[step.taken] < 0
+        kept = [int(x) for x in step.branches] if needs_all else [int(step.branches[step.taken])]
         axis[at], threshold[at] = step.axis, step.threshold
         first_child[at], n_children[at], otherwise[at] = len(axis), len(kept), step.otherwise
-        at = len(axis) + (step.taken if is_ordered else 0)
+        at = len(axis) + (step.taken if needs_all else 0)
         axis += [-1] * len(kept)
         threshold += [0] * len(kept)
         first_child += [-1] * len(kept)

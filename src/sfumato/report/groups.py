@@ -225,7 +225,7 @@ def details_of(policy: Policy, cells: Source, weight: Ints | None) -> dict[str, 
     return {
         attribute.name: DistinctCells.of(
             [cells.column(name) for name in cells_of(attribute, cells)], rows
-        ).detail(attribute)
+        ).detail(attribute, excludes=policy.excludes_in_labels)
         for attribute in policy.schema.quasi_identifiers
     }
 
@@ -286,5 +286,9 @@ def _hides_missing(axis: Axis, ends: BoxEnds) -> NDArray[np.bool_]:
     if not axis.has_missing:
         return np.zeros(len(ends.low), dtype=np.bool_)
     if isinstance(axis, TreeAxis):
-        return np.asarray((ends.low == 0) & (axis.nodes.labels[0] is not None))
+        is_root = (ends.low == 0) & (axis.nodes.labels[0] is not None)
+        if axis.excluded is not None:
+            excludes = [axis.excluded.names_missing(number) for number in ends.high.astype(np.int64).tolist()]
+            is_root &= ~np.array(excludes, dtype=np.bool_)
+        return np.asarray(is_root)
     return np.asarray(ends.missing & ~np.isneginf(ends.high))

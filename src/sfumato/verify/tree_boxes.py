@@ -28,12 +28,13 @@ NO_END = -1
 class AxisShape:
     """What splits along an axis are: thresholds, or nodes of a hierarchy that has ``n_nodes`` of them.
 
-    ``low`` and ``high`` are the ends of a box that nothing limits.
+    ``low`` and ``high`` are the ends of a box that nothing limits. ``excludes``: labels of rests say what they exclude.
     """
 
     low: float
     high: float
     n_nodes: int = 0
+    excludes: bool = False
 
     @property
     def has_thresholds(self) -> bool:
@@ -45,13 +46,15 @@ class BoxEnds:
     """The distinct ends that boxes have along one axis; in a hierarchy ``low`` is the node.
 
     ``of_box`` says which of them each box has, None if each is a box of its own. ``missing`` says whether a missing cell
-    belongs to them; None: wherever nothing limits them below.
+    belongs to them; None: wherever nothing limits them below. ``told`` are the nodes of a hierarchy that were told apart
+    from the rows of each, if labels say so.
     """
 
     low: Floats
     high: Floats
     of_box: Any = None
     missing: Any = None
+    told: Sequence[frozenset[int]] = ()
 
 
 # ---- the nodes -------------------------------------------------------------------------------------
@@ -221,14 +224,42 @@ class StoredTree:
         """The ends of the boxes of its leaves along each axis."""
         inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
         points, place = self._points(inner)
-        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
+        found = find_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
         ends = [
             _threshold_ends(found, a, points[a], shape)
             if shape.has_thresholds
-            else _node_ends(found.low[found.of_leaf[a]], self.cover[a][leaves])
+            else self._node_ends(found, a, leaves)
             for a, shape in enumerate(self.shapes)
         ]
         return [self.labels[a].narrow(own, leaves) if a in self.labels else own for a, own in enumerate(ends)]
+
+    def _node_ends(self, found: Pieces, a: int, leaves: Ints) -> BoxEnds:
+        """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
+        cover, column = self.cover[a][leaves], found.of_leaf[a]
+        nodes = np.where(cover >= 0, cover, np.maximum(found.low[column], 0))
+        rest_of = (
+            found.high[column].astype(np.int64) if self.shapes[a].excludes else np.full(len(leaves), NO_END)
+        )
+        n = len(self.axis) + 1
+        known, of_box = np.unique(nodes * n + rest_of + 1, return_inverse=True)
+        low, split = np.divmod(known, n)
+        told = self._told_apart(found, a, split - 1) if self.shapes[a].excludes else ()
+        return BoxEnds(low.astype(np.float64), low.astype(np.float64), of_box, told=told)
+
+    def _told_apart(self, found: Pieces, a: int, splits: Ints) -> list[frozenset[int]]:
+        """The nodes that each of these splits tells apart from its rest, and all that were told apart above."""
+        above = dict(zip(found.inner.tolist(), found.high[found.of_inner[a]].tolist(), strict=True))
+        told: dict[int, frozenset[int]] = {NO_END: frozenset()}
+        for split in splits.tolist():
+            way = [split]
+            while way[-1] not in told:
+                way.append(above[way[-1]])
+            for node in reversed(way[:-1]):
+                children = slice(self.first_child[node], self.first_child[node] + self.n_children[node])
+                told[node] = told[above[node]] | {
+                    branch for branch in self.branch[children].tolist() if branch >= 0
+                }
+        return [told[split] for split in splits.tolist()]
 
     def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
         """The different thresholds along each axis, and the number of each node's."""
@@ -240,7 +271,11 @@ class StoredTree:
         return points, place
 
     def _changes(self, inner: Ints, place: Ints) -> Changes:
-        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
+        """Below a threshold it is the high end that changes, above it the low one.
+
+        A node of a hierarchy is a low end. A rest has its parent's node, and this parent as its high end. Cells of lists
+        have their parent's piece, and so has what is left when missing goes to another child.
+        """
         count = self.n_children[inner]
         within = _within(count)
         child = np.repeat(self.first_child[inner], count) + within
@@ -249,12 +284,14 @@ class StoredTree:
         is_ordered = _has_thresholds(self.shapes)[axis]
         is_first = np.zeros(len(axis), dtype=np.bool_)
         is_first[child] = within == 0
-        end = np.where(is_ordered, place[parent], self.branch)
-        changes_nothing = ~is_ordered & (
-            self.branch < 0
-        )  # the rest, and cells of lists, have their parent's node
-        axis[axis == len(self.shapes)] = 0
-        return Changes(parent, axis, is_ordered & is_first, end, changes_nothing)
+        is_listed = axis == len(self.shapes)
+        is_rest = ~is_ordered & ~is_listed & (self.branch < 0)
+        end = np.where(is_ordered, place[parent], np.where(is_rest, parent, self.branch))
+        is_present = (
+            is_ordered & ~is_first & np.isneginf(self.threshold[parent]) & (self.otherwise is not None)
+        )
+        axis[is_listed] = 0
+        return Changes(parent, axis, (is_ordered & is_first) | is_rest, end, is_listed | is_present)
 
     def listed(self) -> ListChildren:
         """The children of lists."""
@@ -281,7 +318,7 @@ def _within(count: Ints) -> Ints:
     return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
 
 
-def _threshold_ends(found: LeafPieces, a: int, points: Floats, shape: AxisShape) -> BoxEnds:
+def _threshold_ends(found: Pieces, a: int, points: Floats, shape: AxisShape) -> BoxEnds:
     """The distinct ends of boxes along an axis of thresholds, whose numbers become the thresholds themselves."""
     column = found.of_leaf[a]
     is_used = np.zeros(len(found.low), dtype=np.bool_)
@@ -293,12 +330,6 @@ def _threshold_ends(found: LeafPieces, a: int, points: Floats, shape: AxisShape)
     known, of_piece[pieces] = np.unique(key, return_inverse=True)
     low, high = np.divmod(known, n)
     return BoxEnds(np.append(shape.low, points)[low], np.append(shape.high, points)[high], of_piece[column])
-
-
-def _node_ends(nodes: Any, cover: Ints) -> BoxEnds:
-    """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
-    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
-    return BoxEnds(known.astype(np.float64), known.astype(np.float64), of_box)
 
 
 # ---- level by level --------------------------------------------------------------------------------
@@ -320,19 +351,24 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeafPieces:
-    """The pieces of a tree's leaves, in their order: ``low`` and ``high`` end by number, and the numbers by axis."""
+class Pieces:
+    """The pieces of a tree's nodes: ``low`` and ``high`` end by number, and the numbers by axis.
+
+    Those of the leaves are in their order; those of other nodes in the order of ``inner``.
+    """
 
     low: NDArray[np.integer[Any]]
     high: NDArray[np.integer[Any]]
     of_leaf: NDArray[np.integer[Any]]
+    inner: Ints
+    of_inner: NDArray[np.integer[Any]]
 
 
-def leaf_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> LeafPieces:
+def find_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> Pieces:
     """Pieces are numbered anew, level by level, so that those of a level stand side by side.
 
     >>> a, b = np.array([0, 0, 0]), np.array([NO_END, 7, 7])
-    >>> found = leaf_pieces(Changes(a, a, np.array([False, True, False]), b), np.array([0]), np.array([1, 2]), 1)
+    >>> found = find_pieces(Changes(a, a, np.array([False, True, False]), b), np.array([0]), np.array([1, 2]), 1)
     >>> found.low[found.of_leaf].tolist(), found.high[found.of_leaf].tolist()
     ([[-1, 7]], [[7, -1]])
     """
@@ -355,7 +391,7 @@ def leaf_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> Lea
             row.take(above[here], out=row[here], mode="clip")
         pieces.put(own[here], numbers[here])
     low, high = ends
-    return LeafPieces(low, high, pieces[:, len(inner) :])
+    return Pieces(low, high, pieces[:, len(inner) :], inner, pieces[:, : len(inner)])
 
 
 def _by_level(inner: Ints, parent: Ints) -> tuple[Ints, Iterator[slice]]:

@@ -88,7 +88,10 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         int(sizes["n_rows"]),
         sizes["n_groups"],
         tuple(rows.judge(item) for item in policy.requirements),
-        {a.name: rows.distinct_cells(own).detail(a) for a, own in box_columns(policy.schema, rows.names)},
+        {
+            a.name: rows.distinct_cells(own).detail(a, excludes=policy.excludes_in_labels)
+            for a, own in box_columns(policy.schema, rows.names)
+        },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},
         rows.count_respelled(),
     )

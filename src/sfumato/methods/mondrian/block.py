@@ -54,6 +54,16 @@ def refine_block(
     return listed, np.concatenate([found, cells], axis=1)
 
 
+def top_levels(problem: Problem) -> list[int]:
+    """The top level of each axis."""
+    return [
+        slices.n_steps.bit_length() + domain.has_missing
+        if isinstance(domain, OrderedDomain) and slices is not None
+        else TreeLevels(problem.axes, a).top
+        for a, (domain, slices) in enumerate(zip(problem.domains, problem.slices, strict=True))
+    ]
+
+
 def _levels_of(problem: Problem, known: NodeRange) -> tuple[AxisLevels, ...]:
     """The levels of each axis, for a block of which this is known."""
     levels: list[AxisLevels] = []

@@ -106,7 +106,7 @@ class RefinedBlock(NamedTuple):
 
 def list_bytes(n_axes: int) -> int:
     """Memory for a row of a block while its list is made, on top of what growth takes."""
-    return 16 * n_axes + 160
+    return 12 * n_axes + 110
 
 
 def refine(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBlock | None:

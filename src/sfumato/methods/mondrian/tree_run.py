@@ -29,8 +29,9 @@ from sfumato.engines.reservoir import seed_of_part
 from sfumato.engines.scatter import FILL, scatter
 from sfumato.errors import InputError, number_of
 from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.spans import unpack_cells
 from sfumato.methods.groups import Grouped
-from sfumato.methods.mondrian.block import BLOCK_ROWS
+from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
@@ -63,7 +64,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
-from sfumato.recoding.splits import RecodingPlan, count_splits
+from sfumato.recoding.splits import RecodingPlan, count_splits, split_cells
 from sfumato.recoding.statistics import OneGroup
 from sfumato.table.spill import size_of
 
@@ -110,6 +111,8 @@ class TreeRun:
         self._covers: dict[int, Ints] = {}
         """The covers of each leaf of the top that is a group by itself."""
         self._n_splits = np.zeros(len(self.problem.domains), dtype=np.int64)
+        self._tops = top_levels(self.problem) if self.refines else [0] * len(self._n_splits)
+        """The top level of each quasi-identifier, as lists have them."""
         self._n_grown = 0
 
     def n_splits(self) -> dict[str, int]:
@@ -143,7 +146,9 @@ class TreeRun:
             return
         self.counters.pieces += 1
         self._pieces[piece.leaf] = self.tree.piece(piece.nodes, piece.covers)
-        self._n_splits += count_splits(piece.nodes.axis, len(self._n_splits))
+        cells = split_cells(piece.covers, len(self._tops))[1]
+        levels = None if cells is None else unpack_cells(cells)[0]
+        self._n_splits += count_splits(piece.nodes.axis, self._tops, levels)
 
     def _grow_below(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """The pieces below a leaf, whose rows these are."""
@@ -451,7 +456,9 @@ class TreeRun:
             domain if not isinstance(domain, OrderedDomain) or own is None else own.widen(domain)
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
-        return RecodingPlan(domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices)
+        return RecodingPlan(
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices, policy.excludes_in_labels
+        )  # fmt: skip
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
         """Move rows into parts."""
