@@ -468,9 +468,10 @@ def an_estimator(**changes) -> sf.Mondrian:
 
 def test_the_constructor_only_stores():
     """Even nonsense: it is ``fit`` that looks at it."""
-    things = {
-        name: object() for name in ("requirement", "schema", "workload", "options", "output", "threads")
-    }
+    names = (
+        "requirement", "schema", "workload", "options", "output", "numbers", "rest_labels", "threads"
+    )  # fmt: skip
+    things = {name: object() for name in names}
     model = sf.Mondrian(**things)
     assert model.get_params() == things
     assert all(getattr(model, name) is thing for name, thing in things.items())

@@ -345,5 +345,5 @@ except sf.Mondrian.__init__.__globals__["EstimatorError"] as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(
-        "['[20, 25]', '[20, 25]', '[26, 41]', '[26, 41]'] This Mondrian has not been"
+        "['[20, 25]', '[20, 25]', '[40, 41]', '[40, 41]'] This Mondrian has not been"
     )

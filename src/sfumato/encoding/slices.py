@@ -112,7 +112,7 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
     >>> slices_of(income, 32)
     Slices(lower=1200.0, upper=82000.0, step=1.0, in_slice=2526, is_stepped=True, is_range=False)
     """
-    lower, upper = domain.low, domain.high
+    lower, upper = domain.low, max(domain.low, domain.high)  # below it where no cell has a value
     if domain.attribute.bounds is None and lower < upper:
         lower, upper = _round_outwards(lower, upper, is_date=domain.attribute.kind is Kind.DATE)
     step, is_stepped = domain.grid or (upper - lower) / FINEST or 1.0, domain.grid is not None

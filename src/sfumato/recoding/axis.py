@@ -289,10 +289,11 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
     levels = entry.get("levels")
     if entry["kind"] == "ordered":
-        closed, is_stepped = bool(entry.get("closed", False)), entry["grid"] is not None
+        closed = bool(entry.get("closed", False))
         cells = levels and NumberCells(
-            levels["lower"], levels["step"], levels["steps"], entry["missing"], is_stepped=is_stepped
-        )
+            levels["lower"], levels["step"], levels["steps"], entry["missing"],
+            is_stepped=levels["step"] == entry["grid"],
+        )  # fmt: skip
         return OrderedAxis(
             attribute,
             entry["low"],

@@ -278,10 +278,11 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             records = np.zeros(tree.n_nodes, dtype=kind)
             for name in FIELDS:
                 records[name] = getattr(tree, name)
-            labels = tree.labels or BoxEnds.unlimited((tree.n_nodes, n_axes))
+            shape = (tree.n_nodes, n_axes)
+            labels = tree.labels or BoxEnds.unlimited(shape)._replace(low=np.full(shape, np.nan))
             for name, ends in zip(BoxEnds._fields, labels, strict=True):
                 records[f"label_{name}"] = ends
-            cells = tree.cells or CellKeys.nowhere((tree.n_nodes, n_axes))
+            cells = tree.cells or CellKeys.nowhere(shape)
             records["level"], records["key"] = cells
             with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
