@@ -79,7 +79,7 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
         targets, cells = compile_targets(workload, options, table.columns)
         queries = compile_queries(workload, policy.schema, table.domains, table.n_rows)
     slices = slice_numbers(table.domains, policy.published_numbers)
-    if criterion is Criterion.LOSS or (criterion is Criterion.MIXED and cells is None and queries is None):
+    if criterion is Criterion.LOSS or (criterion is Criterion.MIXED and cells is None):
         weights = [domain.attribute.weight for domain in table.domains]
         tasks = list_tasks(workload, options, table.columns) if targets is not None else ()
         loss = compile_loss(
