@@ -293,7 +293,10 @@ def main() -> None:
         "--sampling", action="store_true", help="growth that begins on a sample, and nothing else"
     )
     parser.add_argument(
-        "--tuned", type=int, metavar="TURNS", help="loss and mixed beside the papers' criteria, and nothing else"
+        "--tuned",
+        type=int,
+        metavar="TURNS",
+        help="loss and mixed beside the papers' criteria, and nothing else",
     )
     parser.add_argument("--json", type=Path, help="append one line of results to this file")
     options = parser.parse_args()

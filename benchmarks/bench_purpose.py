@@ -158,7 +158,9 @@ def measure_selections(selections: Sequence[Selection], published: Published) ->
     asked = np.array([one.matches(published.study.released) for one in selections])
     returned = np.array([find_returned(one, published) for one in selections])
     assert (returned >= asked).all(), "a selection misses a row"
-    found = [-((returned & ~asked) @ weight).sum() / (asked @ weight).sum() for weight in resamples(asked.shape[1])]
+    found = [
+        -((returned & ~asked) @ weight).sum() / (asked @ weight).sum() for weight in resamples(asked.shape[1])
+    ]
     return {"minus imprecision": np.array(found)}
 
 
@@ -234,7 +236,10 @@ def run(results: Results, part: str, purpose: Purpose, k: int) -> None:
         print(json.dumps({"bench": "purpose", "part": part, **asdict(line)}), flush=True)
         results.lines.setdefault(part, []).append(line)
     difference = Difference(purpose.study.name, k, compare(found["mixed"], found["published"]))
-    print(json.dumps({"bench": "purpose", "part": part, **asdict(difference), "loses": difference.loses}), flush=True)
+    print(
+        json.dumps({"bench": "purpose", "part": part, **asdict(difference), "loses": difference.loses}),
+        flush=True,
+    )
     results.differences.setdefault(part, []).append(difference)
 
 
@@ -253,7 +258,11 @@ def as_markdown(results: Results) -> Iterator[str]:
         ks = sorted({line.k for line in lines})
         names = list(lines[0].measures)
         yield f"**{part}** (k = {' / '.join(map(str, ks))}; mixed, published)\n"
-        yield "| table | " + " | ".join([*names, f"{names[0]}, difference and its 95% interval", "NCP", "COUNT error"]) + " |"
+        yield (
+            "| table | "
+            + " | ".join([*names, f"{names[0]}, difference and its 95% interval", "NCP", "COUNT error"])
+            + " |"
+        )
         yield "|" + "---|" * (len(names) + 4)
         for table in dict.fromkeys(line.table for line in lines):
             own = [line for line in lines if line.table == table]

@@ -190,7 +190,9 @@ def keep(
     A target that is true or false becomes yes or no.
     """
     kept = {name: table[name].astype("int64" if name in numbers else str).to_numpy() for name in names}
-    own = np.where(target.to_numpy(), "yes", "no") if pd.api.types.is_bool_dtype(target) else target.to_numpy()
+    own = (
+        np.where(target.to_numpy(), "yes", "no") if pd.api.types.is_bool_dtype(target) else target.to_numpy()
+    )
     return pd.DataFrame({**kept, CLASS: own, ROW: np.arange(len(table))})
 
 

@@ -92,7 +92,9 @@ def load_acs(
 
 
 def income_band(table: pd.DataFrame) -> pd.Series:
-    bands = pd.cut(table["PINCP"].astype(float), [-np.inf, 20_000, 50_000, 100_000, np.inf], labels=list("abcd"))
+    bands = pd.cut(
+        table["PINCP"].astype(float), [-np.inf, 20_000, 50_000, 100_000, np.inf], labels=list("abcd")
+    )
     return bands.astype(str)
 
 
@@ -143,7 +145,9 @@ CLASSES: dict[str, Callable[[], Study]] = {
     "acs17 marital (5)": lambda: load_acs("acs17 marital (5)", 17, as_class("MAR"), without=["MAR"]),
 }
 NUMBERS: dict[str, Callable[[], Study]] = {
-    "cmc children": lambda: load_cmc("cmc children", "num_children", task="regress", without=["num_children"]),
+    "cmc children": lambda: load_cmc(
+        "cmc children", "num_children", task="regress", without=["num_children"]
+    ),
     "adult hours": lambda: load_adult_for("adult hours", "hours-per-week", task="regress"),
     "acs39 poverty": lambda: load_acs(
         "acs39 poverty", 39, as_number("POVPIP"), task="regress", kept=is_known("POVPIP")
@@ -156,9 +160,7 @@ NUMBERS: dict[str, Callable[[], Study]] = {
 SELECTED: dict[str, Callable[[], Study]] = {
     "adult salary": lambda: replace(load_adult(), name="adult salary"),
     "acs39 income": lambda: load_acs("acs39 income", 39, lambda table: table["PINCP"] > 50_000),
-    "acs36 income > 50k": lambda: load_acs(
-        "acs36 income > 50k", 36, lambda table: table["PINCP"] > 50_000
-    ),
+    "acs36 income > 50k": lambda: load_acs("acs36 income > 50k", 36, lambda table: table["PINCP"] > 50_000),
 }
 FIRST_LOOKED_AT: dict[str, Callable[[], Study]] = {
     "acs42 income": lambda: load_acs("acs42 income", 42, as_number("PINCP"), task="regress"),

@@ -44,7 +44,7 @@ AGGREGATE = "workload: [aggregate: [mean]]"
 def test_without_a_word_mondrian_is_tuned_and_leaves_the_rest_to_the_workload():
     options = read("method: mondrian").method
     assert options == MondrianOptions(
-        variant="tuned", criterion=None, rest=None, loss_weight=0.1, chance=True, refine="auto"
+        variant="tuned", criterion=None, rest=None, loss_weight=None, chance=True, refine="auto"
     )
     assert options.as_policy() == {"mondrian": {"standardize": False}}
 
