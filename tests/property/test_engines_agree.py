@@ -95,10 +95,11 @@ SELECTIONS = [
 ]
 TUNED: dict[str, Any] = {
     "select": (SELECTIONS, [KAnonymity(4)]),
-    "select and classify": ([*SELECTIONS, Classify("class")], [KAnonymity(3)]),
+    "select and classify": ([*SELECTIONS, Classify("class")], [KAnonymity(3)], {"loss_weight": 0.1}),
     "select, diverse": (
         [*SELECTIONS, Classify("class", weight=2), Regress("hours")],
         [RecursiveDiversity(3, 2, of="job"), VarianceDiversity(30_000, of="salary")],
+        {"loss_weight": 0.2},
     ),
     "joint": ([Classify(["class", "job"], joint=True)], [KAnonymity(3)]),
     "joint, with loss": ([Classify(["class", "job"], joint=True)], [KAnonymity(3)], {"loss_weight": 0.2}),

@@ -83,7 +83,8 @@ class MondrianOptions(MethodOptions):
         float | None,
         NumberRule(
             "How much loss counts beside the tasks of the workload, 0.1 if not given; 0 leaves the tasks alone. Given, "
-            "it also asks for loss beside classes of more than two values.",
+            "it also asks for loss where the tasks would decide alone: classes of more than two values, and selections "
+            "beside targets.",
             least=0, says="must be a number of at least 0, such as 0.1.",
         ),
     ] = None  # fmt: skip
@@ -202,9 +203,10 @@ class MondrianOptions(MethodOptions):
     ) -> Criterion:
         """What splits are chosen by, for these tasks; the label with the most classes has ``n_classes``.
 
-        Of more than two classes the tasks decide alone unless the policy gives a weight to loss: on one of six tables
-        that the mixed score was not chosen on it predicted such a class worse than InfoGain (docs/policy.md). So they do
-        where features outside the quasi-identifiers help to predict a target (``has_cells``).
+        Unless the policy gives a weight to loss, the tasks decide alone where a class has more than two values, and where
+        selections stand beside targets: there the mixed score predicted worse on some of the tables that it was not
+        chosen on (docs/policy.md). So they always do where features outside the quasi-identifiers help to predict a
+        target (``has_cells``).
 
         >>> MondrianOptions().criterion_for(()), MondrianOptions(variant="paper").criterion_for(())
         (<Criterion.LOSS: 'loss'>, <Criterion.MEDIAN: 'median'>)
@@ -216,15 +218,16 @@ class MondrianOptions(MethodOptions):
         >>> job = [Classify("job")]
         >>> MondrianOptions().criterion_for(job, n_classes=2), MondrianOptions().criterion_for(job, n_classes=3)
         (<Criterion.MIXED: 'mixed'>, <Criterion.TASKS: 'tasks'>)
-        >>> MondrianOptions(loss_weight=0.1).criterion_for(job, n_classes=3)
-        <Criterion.MIXED: 'mixed'>
+        >>> MondrianOptions().criterion_for([*age, *job]), MondrianOptions(loss_weight=0.1).criterion_for([*age, *job])
+        (<Criterion.TASKS: 'tasks'>, <Criterion.MIXED: 'mixed'>)
         """
         if self.criterion is not None:
             return Criterion(self.criterion)
         is_paper = self.variant == PAPER
         if not has_tasks(workload):
             return Criterion.MEDIAN if is_paper else Criterion.LOSS
-        by_tasks = has_cells or (n_classes > MOST_CLASSES_MIXED and self.loss_weight is None)
+        is_mixed = n_classes <= MOST_CLASSES_MIXED and not _selects_and_predicts(workload)
+        by_tasks = has_cells or not (is_mixed or self.loss_weight is not None)
         return Criterion.TASKS if is_paper or by_tasks else Criterion.MIXED
 
     @property
@@ -345,6 +348,11 @@ def has_tasks(workload: Sequence[Task]) -> bool:
     (True, False)
     """
     return any(isinstance(task, Classify | Regress | Select) for task in workload)
+
+
+def _selects_and_predicts(workload: Sequence[Task]) -> bool:
+    selects = any(isinstance(task, Select) for task in workload)
+    return selects and any(isinstance(task, Classify | Regress) for task in workload)
 
 
 def _classifies(workload: Sequence[Task]) -> bool:
