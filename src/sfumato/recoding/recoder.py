@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
 from sfumato.kernels.shuffle import shuffle_leaves
-from sfumato.policy.output import Output, bound_names
+from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,
@@ -216,7 +216,7 @@ class Recoder(ABC):
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
         """Those of the published columns that stand for attribute ``name``."""
-        names = (name, *bound_names(name)) if self.output.has_bounds else (name,)
+        names = (name, *bound_names(name), missing_name(name)) if self.output.has_bounds else (name,)
         return {key: columns[key] for key in names if key in columns}
 
     def _ordered_columns(
@@ -228,7 +228,7 @@ class Recoder(ABC):
             out[name] = _label_cells(which, axis.labels(*boxes.ends), expand)
         if self.output.has_bounds:
             at = expand(which)
-            for own, ends in zip(bound_names(name), axis.bounds(*boxes.ends), strict=True):
+            for own, ends in zip(axis.bound_names, axis.bounds(*boxes.ends), strict=True):
                 out[own] = ends.take(pa.array(at))
         return out
 

@@ -241,7 +241,9 @@ class Decoder:
             for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
         axes, new = zip(*made, strict=True)
-        shown = tuple(_as_shown(axis, own) for axis, own in itertools.zip_longest(axes, plan.slices))
+        shown = tuple(
+            _as_shown(axis, own, plan.output) for axis, own in itertools.zip_longest(axes, plan.slices)
+        )
         return cls(plan.domains, plan.roots, shown, new, plan.slices)
 
     def tree(self, nodes: Nodes, covers: Ints, above: NDArray[np.int32]) -> Tree:
@@ -285,11 +287,12 @@ class Decoder:
         return found
 
 
-def _as_shown(axis: Axis, slices: Slices | None) -> Axis:
-    """The axis, knowing whether labels begin with a value of their rows."""
+def _as_shown(axis: Axis, slices: Slices | None, output: Output) -> Axis:
+    """The axis, knowing whether labels begin with a value of their rows, and how bounds tell of missing."""
     if slices is None or not isinstance(axis, OrderedAxis):
         return axis
-    return replace(axis, shows_least=slices.is_range and not slices.is_stepped)
+    is_flagged = output.has_bounds and axis.has_missing
+    return replace(axis, shows_least=slices.is_range and not slices.is_stepped, flags_missing=is_flagged)
 
 
 def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds:

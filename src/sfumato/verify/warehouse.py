@@ -21,7 +21,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.formulas import BEGINS_FORMULA, MARK, NO_FORMULA
-from sfumato.verify.cells import DistinctCells
+from sfumato.verify.cells import DistinctCells, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import fold_lookalikes
 from sfumato.verify.measure import Measures, RequirementResult
@@ -88,7 +88,10 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         int(sizes["n_rows"]),
         sizes["n_groups"],
         tuple(rows.judge(item) for item in policy.requirements),
-        {a.name: rows.distinct_cells(own).detail(a) for a, own in box_columns(policy.schema, rows.names)},
+        {
+            a.name: rows.distinct_cells(label_or_bounds(a, own)).detail(a)
+            for a, own in box_columns(policy.schema, rows.names)
+        },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},
         rows.count_respelled(),
     )

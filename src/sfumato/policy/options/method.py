@@ -83,6 +83,11 @@ class MethodOptions(Part):
         return Numbers(BOXES)
 
     @property
+    def flags_missing(self) -> bool:
+        """May a column beside two bounds say whether missing is among their values? Else the low one is empty then."""
+        return False
+
+    @property
     def public(self) -> tuple[str, ...]:
         """What a private release takes from the options and not from the table, a sentence each."""
         return ()

@@ -250,6 +250,10 @@ class MondrianOptions(MethodOptions):
         """
         return Numbers(BOXES if self.variant == PAPER else GRID)
 
+    @property
+    def flags_missing(self) -> bool:
+        return self.variant != PAPER
+
     def object_to_weights(self) -> str | None:
         if self.variant == PAPER:
             return "variant: paper does not look at what a column loses; leave out one of the two."
