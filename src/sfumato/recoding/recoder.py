@@ -6,6 +6,9 @@ columns, and those of any further rows:
 - a number outside the range that was seen belongs to the outermost box on its side;
 - a category that was never seen stands for its nearest known ancestor, the root if there is none;
 - a missing number where none was could be anything.
+
+Rows go where splits send them, never to "the label that contains them": several labels may. The label of a number that
+was never seen may not contain it, since labels are narrowed to the rows of the release.
 """
 
 from __future__ import annotations
@@ -190,6 +193,9 @@ class Recoder(ABC):
 
     def apply(self, frame: Any) -> Any:
         """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
+
+        Rows are sent down the splits. A label may not contain the number of a row if the splits never saw it: between
+        people of 12 and 78, somebody of 40 gets the label of one side.
 
         Columns that the release leaves out are left out here too; all others pass through.
         """

@@ -44,7 +44,7 @@ from sfumato.report.page import (
 )
 from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
-from sfumato.report.remarks import advise_bounds
+from sfumato.report.remarks import advise_bounds, tell_overridden
 from sfumato.report.rests import Rest, rest_of
 from sfumato.report.rows import View, view_of
 from sfumato.report.utility import (
@@ -108,6 +108,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         utility=utility_of(release.certificate.figures),
         loss=loss_of(release.certificate.figures),
         advice=advise_bounds(release.policy),
+        overridden=tell_overridden(release.policy),
         rest=find_rest(release, recoding),
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),

@@ -45,6 +45,13 @@ def notices_of(
         yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {ADVICE[form]}."
 
 
+def tell_overridden(policy: Policy) -> str | None:
+    """That splits do not go by the tasks of the workload, where another criterion takes their place."""
+    if not policy.method.overrides(policy.workload):
+        return None
+    return "The criterion of the method decides in place of the tasks of the workload, which are measured and not served."
+
+
 def advise_bounds(policy: Policy) -> str | None:
     """To declare bounds, where slices of a number or date come from the table; None if none do."""
     names = [attribute.name for attribute in policy.ordered_without_bounds]
