@@ -1,4 +1,4 @@
-"""TDS stays as published, byte for byte: the files of a seeded release are those of the versions before rests and loss."""
+"""TDS stays as published, byte for byte: files of seeded releases are those of versions before rests and loss."""
 
 from __future__ import annotations
 
