@@ -295,6 +295,16 @@ class MondrianOptions(MethodOptions):
         """
         return Numbers(BOXES if self.variant == PAPER else GRID)
 
+    @property
+    def without_tasks(self) -> str:
+        if self.criterion_for(()) is Criterion.MEDIAN:
+            return "no particular task: boxes are halved along their widest side"
+        return "no particular task: cells tell as much as they can"
+
+    @property
+    def flags_missing(self) -> bool:
+        return self.variant != PAPER
+
     def object_to_weights(self) -> str | None:
         if self.variant == PAPER:
             return "variant: paper does not look at what a column loses; leave out one of the two."
