@@ -244,12 +244,17 @@ def run(results: Results, part: str, purpose: Purpose, k: int) -> None:
 
 
 def compare(one: Measures, other: Measures) -> dict[str, tuple[float, float, float]]:
-    found = {}
+    found: dict[str, tuple[float, float, float]] = {}
     for name, values in one.items():
         away = values - other[name]
         low, high = np.quantile(away[1:], [0.025, 0.975])
-        found[name] = tuple(round(float(x), 5) for x in (away[0], low, high))
+        found[name] = (round(float(away[0]), 5), round(float(low), 5), round(float(high), 5))
     return found
+
+
+def measure_of(name: str) -> Callable[[Any], float]:
+    """What is shown of a line under this name."""
+    return lambda line: abs(line.measures[name])
 
 
 def as_markdown(results: Results) -> Iterator[str]:
@@ -267,7 +272,7 @@ def as_markdown(results: Results) -> Iterator[str]:
         yield "|" + "---|" * (len(names) + 4)
         for table in dict.fromkeys(line.table for line in lines):
             own = [line for line in lines if line.table == table]
-            cells = [pair(own, ks, lambda line, name=name: abs(line.measures[name])) for name in names]
+            cells = [pair(own, ks, measure_of(name)) for name in names]
             away = [each for each in results.differences[part] if each.table == table]
             cells.append(" / ".join("{:+.3f} ({:+.3f}, {:+.3f})".format(*each.of[names[0]]) for each in away))
             cells += [pair(own, ks, lambda line: line.ncp), pair(own, ks, lambda line: line.count_error)]
