@@ -4,7 +4,7 @@ A recoding says how further rows are recoded: a tree of splits, or one cut for e
 the rows do, so
 
 - its boxes are the boxes that the rows show, all of them and no others;
-- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have or exclude;
+- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have;
 - every field has the one form that it is written in, and nothing stands beside the fields.
 
 Shares nothing with the modules that make recodings and apply them.
@@ -136,13 +136,13 @@ class NodeAxis:
     def cells(self, ends: BoxEnds, _output: Output) -> dict[str, pa.Array]:
         """What boxes are published as: the label of their node, and what it excludes."""
         labels = [self.labels[node] for node in ends.low.astype(np.int64).tolist()]
-        for box, excluded in enumerate(self.excluded(ends)):
+        for box, excluded in enumerate(self._excluded(ends)):
             if excluded:
                 names = (MISSING if name is None else name for name in excluded)
                 labels[box] = f"{labels[box]} (not {', '.join(names)})"
         return {self.attribute.name: pa.array(labels, pa.string())}
 
-    def excluded(self, ends: BoxEnds) -> list[list[str | None]]:
+    def _excluded(self, ends: BoxEnds) -> list[list[str | None]]:
         """The labels of what was told apart below the node of each box, in the order of the hierarchy."""
         boxes = zip(ends.low.astype(np.int64).tolist(), ends.told, strict=True) if self.excludes else ()
         return [
@@ -286,7 +286,7 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
         entries = document["attributes"]
         if [entry["name"] for entry in entries] != [attribute.name for attribute in quasi]:
             raise Unfit("its attributes are not the quasi-identifiers")
-        excludes = policy.excludes_in_labels
+        excludes = policy.excludes_in_labels and not is_cuts
         axes = [_axis(*pair, excludes=excludes) for pair in zip(entries, quasi, strict=True)]
         if is_cuts:
             return _cut_recoding(document, axes)
@@ -358,13 +358,10 @@ class AxisCells:
             missing_name(axis.attribute.name) if may_flag and isinstance(axis, ThresholdAxis) else None
         )
         cells = axis.cells(ends, output)
-        excluded = axis.excluded(ends) if isinstance(axis, NodeAxis) else []
         encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
         self.known = {name: column.dictionary for name, column in encoded.items()}
         places = {name: column.indices.to_numpy().astype(np.int64) for name, column in encoded.items()}
         self.combined, of_ends = None, places[next(iter(places))]
-        self.excluded = list(zip(of_ends.tolist(), excluded, strict=False))
-        """Of some cells by number, the labels of what they exclude."""
         if len(places) > 1:
             combined, of_ends = np.unique(self._key(places), return_inverse=True)
             self.combined = pa.array(combined)
@@ -464,12 +461,11 @@ class RecodingMatch:
         return n
 
     def _idle_labels(self) -> int:
-        """Lowest labels of hierarchies that no row has."""
+        """Lowest labels of hierarchies that no row has. Nothing lies below them, so that none excludes anything."""
         n = 0
         for axis, pieces, seen in zip(self.recoding.axes, self.pieces, self.seen, strict=True):
             if isinstance(axis, NodeAxis):
                 (known,) = pieces.known.values()
                 shown = {known[int(at)].as_py() for at in np.flatnonzero(seen)}
-                shown |= {label for at, labels in pieces.excluded if seen[at] for label in labels}
                 n += len(axis.ends - shown)
         return n
