@@ -91,6 +91,23 @@ def load_acs(
     return replace(study, task=task)
 
 
+def load_states(n_rows: int) -> Study:
+    """People of nine states, of all ages; the class is an income above 50,000."""
+    files = sorted((folder() / "acs_pums_2024").glob("p_*.parquet"))
+    table = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    table["PUMA"] = table["STATE"].str[-2:] + table["PUMA"].str[-3:]
+    table = table.fillna({"COW": 0, "WKHP": 0, "PINCP": 0, "SCHL": 0})
+    return divide(
+        "states",
+        table,
+        table["PINCP"] > 50_000,
+        ACS_NAMES,
+        ACS_NUMBERS,
+        masked=("PUMA",),
+        sizes=(n_rows, 1000),
+    )
+
+
 def income_band(table: pd.DataFrame) -> pd.Series:
     bands = pd.cut(
         table["PINCP"].astype(float), [-np.inf, 20_000, 50_000, 100_000, np.inf], labels=list("abcd")
