@@ -1,7 +1,8 @@
 """Mondrian with rests on 500 random tables: the groups hold, labels cover their rows, and engines find the same.
 
 In memory a tree is grown depth first; with few rows in memory level by level, from counts; and on disk from blocks of a
-file. What was published is judged by ``rest_tables``, which shares nothing with the program.
+file. Half of the runs ask for lists of cells. What was published is judged by ``rest_tables``, which shares nothing with
+the program.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
+from sfumato.methods.mondrian import tree_run
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
 N_TABLES, IN_A_BATCH = 500, 25
 FEW = Room(1 << 30, 6, 200)
 """More than six rows make a node whose split is chosen from counts."""
-REFINED = ("none",)
-"""What becomes of the groups of the tree (``refine``)."""
+ROOMS = {"none": FEW, "list": Room(1 << 30, 100, 200, row_bytes=1 << 20)}
+"""What becomes of the groups of the tree (``refine``), and the room of engines: a list needs all rows of its block."""
+BLOCK = 15
+"""Rows of a block, so that a table has several lists."""
 
 
 def grown_here(table: pa.Table, policy: sf.Policy, room: Room | None = None) -> Groups:
@@ -33,17 +37,18 @@ def grown_here(table: pa.Table, policy: sf.Policy, room: Room | None = None) -> 
     return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
 
 
-def grown_on_disk(table: pa.Table, policy: sf.Policy) -> Groups:
+def grown_on_disk(table: pa.Table, policy: sf.Policy, room: Room) -> Groups:
     with pytest.MonkeyPatch.context() as patch, Spill() as spill:
         read_by(patch, 7)
-        encoded = scan(open_table(table), policy, FEW, Resources(spill=spill, memory=1 << 24))
-        engine = DiskEngine(spill, encoded.layout, FEW, writer_bytes=1 << 12, threads=1)
+        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
+        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
         return grown_by_run(encoded, policy, engine)
 
 
-@pytest.mark.parametrize("refine", REFINED)
+@pytest.mark.parametrize("refine", ROOMS)
 @pytest.mark.parametrize("first", range(0, N_TABLES, IN_A_BATCH))
-def test_groups_hold_and_labels_cover_and_every_engine_finds_the_same(first, refine):
+def test_groups_hold_and_labels_cover_and_every_engine_finds_the_same(first, refine, monkeypatch):
+    monkeypatch.setattr(tree_run, "BLOCK_ROWS", BLOCK)
     n_groups = 0
     for number in range(first, first + IN_A_BATCH):
         case = random_table(number, refine)
@@ -52,8 +57,8 @@ def test_groups_hold_and_labels_cover_and_every_engine_finds_the_same(first, ref
         case.judge(published)
         boxes = grown_here(case.table, policy)
         assert sorted(published.values()) == [rows for _, rows in boxes], number
-        assert grown_here(case.table, policy, FEW) == boxes, number
-        assert grown_on_disk(case.table, policy) == boxes, number
+        assert grown_here(case.table, policy, ROOMS[refine]) == boxes, number
+        assert grown_on_disk(case.table, policy, ROOMS[refine]) == boxes, number
         n_groups += len(published)
     assert n_groups > 2 * IN_A_BATCH, "hardly anything was split"
 

@@ -15,6 +15,7 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.spark.jobs import Jobs
+from sfumato.methods.mondrian import tree_run
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
@@ -22,9 +23,17 @@ FEW = Room(1 << 30, 15, 200, keeps_counts=False)
 """More than fifteen rows make a node whose split is chosen from counts, which tasks gather."""
 
 
+LISTED = Room(1 << 30, 100, 200, keeps_counts=False, row_bytes=1 << 20)
+"""A list needs all rows of its block."""
+
+
 @pytest.mark.parametrize("number", range(20))
-def test_boxes_of_random_tables_are_those_in_memory(number: int, spark: Any, tmp_path: Any) -> None:
-    case = random_table(number, "none")
+def test_boxes_of_random_tables_are_those_in_memory(
+    number: int, spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_run, "BLOCK_ROWS", 15)
+    refine, room = ("list", LISTED) if number % 2 else ("none", FEW)
+    case = random_table(number, refine)
     policy = sf.Policy.from_dict(case.policy)
     case.judge(case.groups(sf.publish(case.table, policy).table))
     here = MemoryEngine(threads=1)
@@ -33,6 +42,6 @@ def test_boxes_of_random_tables_are_those_in_memory(number: int, spark: Any, tmp
     with Spill() as spill:
         jobs = Jobs(spark, spill.folder)
         source = jobs.with_slices(open_table(tmp_path / "rows.parquet", lazy=True))
-        encoded = scan(source, policy, FEW, Resources(spill=spill, memory=1 << 24, jobs=jobs))
-        engine = SparkEngine(jobs, encoded.layout, FEW, writer_bytes=1 << 12)
+        encoded = scan(source, policy, room, Resources(spill=spill, memory=1 << 24, jobs=jobs))
+        engine = SparkEngine(jobs, encoded.layout, room, writer_bytes=1 << 12)
         assert grown_by_run(encoded, policy, engine) == expected
