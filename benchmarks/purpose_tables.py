@@ -52,7 +52,8 @@ def write_condition(name: str, values: tuple[Any, ...]) -> str:
 
 def draw_selections(study: Study) -> list[Selection]:
     """Random selections on two columns, of 1 to 20% of the released rows each; the same for every release."""
-    random, found = seeded(18), []
+    random = seeded(18)
+    found: list[Selection] = []
     while len(found) < N_SELECTIONS:
         names = random.choice(list(study.columns), N_ASKED, replace=False)
         one = Selection({str(name): draw_values(study.columns[name], random) for name in names})

@@ -132,7 +132,10 @@ def test_purposes_are_served_by_the_same_boxes_on_every_engine(name, room):
 def test_selections_come_first_and_what_is_below_them_goes_by_loss():
     """The splits for selections are those of the published criterion: no group crosses the parts they leave."""
     ages = [20 + i for i in range(40)] * 3
-    rows = {"age": [None, None, None, *ages], "town": (["a"] * 40 + ["b"] * 40 + ["c", "d"] * 20 + ["a"] * 3)}
+    rows: dict[str, list[Any]] = {
+        "age": [None, None, None, *ages],
+        "town": (["a"] * 40 + ["b"] * 40 + ["c", "d"] * 20 + ["a"] * 3),
+    }
     schema = Schema.of(age={"role": "quasi-identifier", "kind": "number"}, town="quasi-identifier")
 
     def grown(options: MondrianOptions) -> tuple[Any, list[set[int]]]:
