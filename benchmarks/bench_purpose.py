@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -244,17 +245,12 @@ def run(results: Results, part: str, purpose: Purpose, k: int) -> None:
 
 
 def compare(one: Measures, other: Measures) -> dict[str, tuple[float, float, float]]:
-    found: dict[str, tuple[float, float, float]] = {}
+    found = {}
     for name, values in one.items():
         away = values - other[name]
         low, high = np.quantile(away[1:], [0.025, 0.975])
-        found[name] = (round(float(away[0]), 5), round(float(low), 5), round(float(high), 5))
+        found[name] = round(float(away[0]), 5), round(float(low), 5), round(float(high), 5)
     return found
-
-
-def measure_of(name: str) -> Callable[[Any], float]:
-    """What is shown of a line under this name."""
-    return lambda line: abs(line.measures[name])
 
 
 def as_markdown(results: Results) -> Iterator[str]:
@@ -272,12 +268,16 @@ def as_markdown(results: Results) -> Iterator[str]:
         yield "|" + "---|" * (len(names) + 4)
         for table in dict.fromkeys(line.table for line in lines):
             own = [line for line in lines if line.table == table]
-            cells = [pair(own, ks, measure_of(name)) for name in names]
+            cells = [pair(own, ks, partial(absolute, name)) for name in names]
             away = [each for each in results.differences[part] if each.table == table]
             cells.append(" / ".join("{:+.3f} ({:+.3f}, {:+.3f})".format(*each.of[names[0]]) for each in away))
             cells += [pair(own, ks, lambda line: line.ncp), pair(own, ks, lambda line: line.count_error)]
             yield f"| {table} | " + " | ".join(cells) + " |"
         yield ""
+
+
+def absolute(measure: str, line: Line) -> float:
+    return abs(line.measures[measure])
 
 
 def pair(lines: Sequence[Line], ks: Sequence[int], figure: Callable[[Line], float]) -> str:
